@@ -50,7 +50,7 @@ std::size_t other_bits(const std::vector<float>& a, const std::vector<float>& b)
 
 /// What one loop says.
 struct Found {
-  Speed own_rows, same_rows;
+  Speed own_rows, same_rows, without_copies;
   std::size_t wrong = 0, sums = 0;  ///< of integers and of fractions
   std::vector<float> fractions{};   ///< sums of a tile
 };
@@ -79,16 +79,20 @@ class WindowProbe {
   template <class Tile, class Loop>
   Found ask() {
     const unsigned each = blocks_each<Loop>(bench_);
-    const auto pace = [&](const WindowNumbers<N>& numbers, const LoopRun& run) {
-      return bench_.pace<Loop, Tile, Parts::all, WindowOperands<N, Tile>>(
+    const auto speed = [&]<Parts kParts = Parts::all>(const WindowNumbers<N>& numbers,
+                                                      const LoopRun& run) {
+      const LoopPace pace = bench_.pace<Loop, Tile, kParts, WindowOperands<N, Tile>>(
           numbers.template product<Tile>(run.own_rows), run);
+      return speed_of<Tile>(pace, kDepthOfStep<N>);
     };
     Found found;
     const std::vector<std::size_t> blocks{0, each * bench_.multiprocessors() - 1};
-    found.same_rows = speed_of<Tile>(pace(integers_, {each, false}), kDepthOfStep<N>);
-    found.own_rows = speed_of<Tile>(pace(integers_, {each, true}), kDepthOfStep<N>);
+    found.without_copies =
+        speed.template operator()<Parts::loads_and_products>(integers_, {each, false});
+    found.same_rows = speed(integers_, {each, false});
+    found.own_rows = speed(integers_, {each, true});
     found.wrong = integers_.template wrong_sums_of<Tile>(bench_, blocks, true, 0);
-    static_cast<void>(pace(fractions_, {each, false, kFewSteps}));
+    static_cast<void>(speed(fractions_, {each, false, kFewSteps}));
     found.wrong += fractions_.template wrong_sums_of<Tile>(bench_, blocks, false,
                                                            kFewSteps * kInstructionsOfStep);
     found.sums = 2 * blocks.size() * Tile::kRows * Tile::kColumns;
@@ -125,13 +129,14 @@ void say_groups(const std::string& name, const Found& wgmma, const Found& mma) {
        .value = wgmma.own_rows.teraflops,
        .unit = "TFLOP/s",
        .verdict = verdict_of(wgmma.wrong == 0 && mma.wrong == 0),
-       .text =
-           words("%zu of %zu sums are wrong (of mma.sync %zu); %.0f TFLOP/s, %.2f times the "
-                 "%.0f of mma.sync on a %stile of this size; %.2f times where all blocks copy "
-                 "the same lines%s",
-                 wgmma.wrong, wgmma.sums, mma.wrong, wgmma.own_rows.teraflops,
-                 times(wgmma.own_rows, mma.own_rows), mma.own_rows.teraflops,
-                 comparable ? "" : "half ", times(wgmma.same_rows, mma.same_rows), bits.c_str())});
+       .text = words("%zu of %zu sums are wrong (of mma.sync %zu); %.0f TFLOP/s, %.2f times the "
+                     "%.0f of mma.sync on a %stile of this size; %.2f times where all blocks copy "
+                     "the same lines, %.2f times without copies (%.0f TFLOP/s)%s",
+                     wgmma.wrong, wgmma.sums, mma.wrong, wgmma.own_rows.teraflops,
+                     times(wgmma.own_rows, mma.own_rows), mma.own_rows.teraflops,
+                     comparable ? "" : "half ", times(wgmma.same_rows, mma.same_rows),
+                     times(wgmma.without_copies, mma.without_copies),
+                     wgmma.without_copies.teraflops, bits.c_str())});
 }
 
 void say_gain(const std::string& name, const Best& wgmma, const Best& mma, bool right) {

@@ -6,31 +6,33 @@
 namespace cputrain::cuda::probes {
 namespace {
 
-template <class Loop, class Tile, class Operands, class Problem>
+template <class Loop, class Tile, Parts kParts, class Operands, class Problem>
 __global__ void loop_kernel(Problem problem, bool own_rows, int steps, float* tiles) {
   const auto nothing = [] {};
-  run_block<Loop, Tile, Parts::all, Operands>(problem, own_rows, steps, tiles, nothing, nothing);
+  run_block<Loop, Tile, kParts, Operands>(problem, own_rows, steps, tiles, nothing, nothing);
 }
 
-template <class Loop, class Tile, class Operands, class Problem>
+template <class Loop, class Tile, Parts kParts, class Operands, class Problem>
 void launch_loop(Stream stream, const Problem& problem, const LoopArguments& of) {
-  launch(stream, "loop", loop_kernel<Loop, Tile, Operands, Problem>, grid_of(of.blocks),
+  launch(stream, "loop", loop_kernel<Loop, Tile, kParts, Operands, Problem>, grid_of(of.blocks),
          dim3(Tile::kThreads), Loop::kMemoryBytes, problem, of.own_rows, of.steps, of.tiles);
 }
 
 /// Of rows and columns that lie one behind the other.
-template <class N, class Tile, class Loop>
-EmulatedLoop window_loop(const std::string& name) {
+template <class N, class Tile, class Loop, Parts kParts = Parts::all>
+EmulatedLoop window_loop(const std::string& name, int instructions = 0) {
   const auto launch = [](Stream stream, const LoopArguments& of) {
     const int rows = (of.own_rows ? of.blocks : 1) * Tile::kRows;
-    launch_loop<Loop, Tile, WindowOperands<N, Tile>>(
+    launch_loop<Loop, Tile, kParts, WindowOperands<N, Tile>>(
         stream, product_of_short_rows<N>(rows, Tile::kColumns, of.steps, of.a, of.b), of);
   };
-  return {name, N::kNumbers, Tile::kRows, Tile::kColumns, false, false, false, launch};
+  return {name,  N::kNumbers, Tile::kRows,  Tile::kColumns, false,
+          false, false,       instructions, launch};
 }
-template <class N, class Tile>
-EmulatedLoop warp_loop(const std::string& name) {
-  return window_loop<N, Tile, WarpLoop<N, Tile, WindowOperands<N, Tile>>>(name);
+template <class N, class Tile, Parts kParts = Parts::all>
+EmulatedLoop warp_loop(const std::string& name, int instructions = 0) {
+  return window_loop<N, Tile, WarpLoop<N, Tile, WindowOperands<N, Tile>>, kParts>(name,
+                                                                                  instructions);
 }
 template <class N, class Tile, class FormOfA = RowByRow, class FormOfB = RowByRow>
 EmulatedLoop group_loop(const std::string& name) {
@@ -42,9 +44,9 @@ EmulatedLoop group_loop(const std::string& name) {
 template <class Tile, class Operands, class Loop>
 EmulatedLoop turned_loop(const std::string& name, bool turned_a) {
   const auto launch = [](Stream stream, const LoopArguments& of) {
-    launch_loop<Loop, Tile, Operands>(stream, MatrixProduct{of.a, of.b}, of);
+    launch_loop<Loop, Tile, Parts::all, Operands>(stream, MatrixProduct{of.a, of.b}, of);
   };
-  return {name, Numbers::bf16, Tile::kRows, Tile::kColumns, turned_a, true, true, launch};
+  return {name, Numbers::bf16, Tile::kRows, Tile::kColumns, turned_a, true, true, 0, launch};
 }
 template <class Tile, class FormOfB = DepthByDepth>
 EmulatedLoop half_turned_loop(const std::string& name) {
@@ -118,6 +120,27 @@ std::vector<EmulatedLoop> right_loops() {
           turned_group_loop<Large>("wgmma bf16 128x128, turned"),
           turned_group_loop<Wide>("wgmma bf16 128x256, turned"),
           turned_warp_loop<HugeTile>("mma bf16 128x128, turned")};
+}
+
+std::vector<EmulatedLoop> partial_loops() {
+  constexpr int kOfHuge = HugeTile::kStages * kInstructionsOfStep;
+  constexpr int kOfLarge = LargeTile::kStages * kInstructionsOfStep;
+  constexpr int kOfSmall = Small::kStages * kInstructionsOfStep;
+  using SmallLoop =
+      GroupLoop<Bf16Numbers, Small, WindowOperands<Bf16Numbers, Small>, RowByRow, RowByRow>;
+  return {warp_loop<Bf16Numbers, HugeTile, Parts::products>("products alone", 1),
+          warp_loop<Tf32Numbers, LargeTile, Parts::products>("products alone, tf32", 1),
+          warp_loop<Bf16Numbers, HugeTile, Parts::loads_and_products>("without copies", kOfHuge),
+          warp_loop<Tf32Numbers, LargeTile, Parts::loads_and_products>("without copies, tf32",
+                                                                       kOfLarge),
+          window_loop<Bf16Numbers, Small, SmallLoop, Parts::loads_and_products>(
+              "wgmma without copies", kOfSmall)};
+}
+
+std::vector<EmulatedLoop> loops_of_loads() {
+  return {warp_loop<Bf16Numbers, SquareTile, Parts::loads>("loads alone"),
+          warp_loop<Bf16Numbers, SquareTile, Parts::loads_and_copies>("loads and copies"),
+          warp_loop<Tf32Numbers, TowerTile, Parts::loads_and_copies>("loads and copies, tf32")};
 }
 
 std::vector<EmulatedLoop> wrong_loops() {

@@ -24,9 +24,14 @@ struct EmulatedLoop {
   int rows, columns;
   bool turned_a, turned_b;  ///< the matrix lies depth by depth
   bool short_columns;       ///< B begins again, too
+  int instructions;         ///< of the depth, after which both begin again; 0: at their ends
   std::function<void(Stream, const LoopArguments&)> launch;
 };
 std::vector<EmulatedLoop> right_loops();
+/// That leave something out, and yet have sums.
+std::vector<EmulatedLoop> partial_loops();
+/// Without sums.
+std::vector<EmulatedLoop> loops_of_loads();
 /// Whose descriptors, stages or forms are wrong in one place.
 std::vector<EmulatedLoop> wrong_loops();
 

@@ -105,7 +105,7 @@ Line line_of(const Operand& operand, unsigned row, unsigned depth) {
   return line;
 }
 
-void multiply(const GroupPart& part) {
+void add_products(const GroupPart& part) {
   const Operand a(part.of_a, part.bf16, part.turned_a), b(part.of_b, part.bf16, part.turned_b);
   const unsigned thread = emulated::now.self->number % kThreadsOfGroup;
   const unsigned depth = part.bf16 ? 16 : 8, sums = static_cast<unsigned>(part.columns) / 2;
@@ -140,7 +140,7 @@ void begin_part(const GroupPart& part, Place at) {
     kernel_fault("wgmma without a fence.proxy.async behind copies that arrived");
   }
   if (reads == Reads::at_once) {
-    multiply(part);
+    add_products(part);
   } else {
     products.pending.push_back({part, products.group});
   }
@@ -158,7 +158,7 @@ void wait_for_parts(unsigned left, Place at) {
   Products& products = mine();
   std::erase_if(products.pending, [&](const Pending& p) {
     if (p.group + left >= products.group) return false;
-    multiply(p.part);
+    add_products(p.part);
     return true;
   });
   products.may_begin = left > 0;  // sums that nothing is added to may be touched

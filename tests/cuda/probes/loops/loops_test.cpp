@@ -11,7 +11,7 @@
 namespace cputrain::cuda::probes {
 namespace {
 
-constexpr int kBlocks = 2, kPeriod = 4;
+constexpr int kBlocks = 2;
 
 struct Trial {
   const EmulatedLoop& loop;
@@ -22,27 +22,52 @@ struct Trial {
 
 std::size_t count(int n) { return static_cast<std::size_t>(n); }
 
-/// How many sums of all blocks are wrong.
-std::size_t wrong_sums_of(const Trial& t) {
+struct Operands {
+  Matrix a, b;
+};
+Operands operands_of(const Trial& t) {
   const EmulatedLoop& loop = t.loop;
   const std::size_t of_step = kStepBytes / stored_bytes(loop.numbers);
-  const std::size_t rows = count(loop.rows), columns = count(loop.columns);
-  const Matrix a = t.numbers(loop.numbers, (t.own_rows ? kBlocks : 1) * rows, kPeriod * of_step, 1);
-  const Matrix b =
-      t.numbers(loop.numbers, columns, count(loop.short_columns ? kPeriod : t.steps) * of_step, 2);
-  const emulated::DeviceArray<std::byte> there_a(a.bytes(loop.turned_a), "a");
-  const emulated::DeviceArray<std::byte> there_b(b.bytes(loop.turned_b), "b");
-  const emulated::DeviceArray<float> tiles(kBlocks * rows * columns, "tiles");
+  const std::size_t rows = count((t.own_rows ? kBlocks : 1) * loop.rows);
+  const std::size_t steps = count(loop.short_columns ? kStepsOfRows : t.steps);
+  return {t.numbers(loop.numbers, rows, kStepsOfRows * of_step, 1),
+          t.numbers(loop.numbers, count(loop.columns), steps * of_step, 2)};
+}
+
+/// The tiles of all blocks.
+std::vector<float> tiles_of(const Trial& t, const Operands& of) {
+  const emulated::DeviceArray<std::byte> a(of.a.bytes(t.loop.turned_a), "a");
+  const emulated::DeviceArray<std::byte> b(of.b.bytes(t.loop.turned_b), "b");
+  const emulated::DeviceArray<float> tiles(count(kBlocks * t.loop.rows * t.loop.columns), "tiles");
   const OwnedStream stream;
-  loop.launch(stream.get(),
-              {there_a.data(), there_b.data(), kBlocks, t.own_rows, t.steps, tiles.data()});
+  t.loop.launch(stream.get(), {a.data(), b.data(), kBlocks, t.own_rows, t.steps, tiles.data()});
   stream.synchronize();
-  const std::vector<float> got = tiles.values();
+  return tiles.values();
+}
+
+Matrix cut_off(const Matrix& from, std::size_t depth) {
+  Matrix made{from.numbers, from.lines, depth, {}};
+  for (std::size_t i = 0; i < from.lines * depth; ++i) {
+    made.values.push_back(from.at(i / depth, i % depth));
+  }
+  return made;
+}
+
+/// How many sums of all blocks are wrong.
+std::size_t wrong_sums_of(const Trial& t) {
+  Operands of = operands_of(t);
+  const std::vector<float> got = tiles_of(t, of);
+  const std::size_t rows = count(t.loop.rows), columns = count(t.loop.columns);
+  if (t.loop.instructions > 0) {
+    const std::size_t bytes = count(t.loop.instructions * kStepBytes / kInstructionsOfStep);
+    const std::size_t depth = bytes / stored_bytes(t.loop.numbers);
+    of = {cut_off(of.a, depth), cut_off(of.b, depth)};
+  }
   const double instructions = t.numbers == integers ? 0 : t.steps * kInstructionsOfStep;
-  const PlainColumns plain(b, columns, count(t.steps), a.depth);
+  const PlainColumns plain(of.b, columns, count(t.steps), of.a.depth);
   std::size_t wrong = 0;
   for (std::size_t block = 0; block < kBlocks; ++block) {
-    wrong += wrong_sums(plain.tile(a, t.own_rows ? block * rows : 0, rows),
+    wrong += wrong_sums(plain.tile(of.a, t.own_rows ? block * rows : 0, rows),
                         &got[block * rows * columns], instructions);
   }
   return wrong;
@@ -64,6 +89,23 @@ TEST_P(Loops, SumFractions) {
   for (const EmulatedLoop& loop : right_loops()) {
     SCOPED_TRACE(loop.name);
     EXPECT_EQ(wrong_sums_of({loop, false, 3, fractions}), 0u);
+  }
+}
+
+TEST_P(Loops, InPartHaveTheSumsOfWhatIsLeft) {
+  for (const EmulatedLoop& loop : partial_loops()) {
+    SCOPED_TRACE(loop.name);
+    EXPECT_EQ(wrong_sums_of({loop, true, 5, integers}), 0u);
+  }
+}
+
+/// Nothing but faults can be seen of them.
+TEST_P(Loops, OfLoadsEnd) {
+  for (const EmulatedLoop& loop : loops_of_loads()) {
+    SCOPED_TRACE(loop.name);
+    const Trial trial{loop, true, 5, integers};
+    EXPECT_EQ(tiles_of(trial, operands_of(trial)).size(),
+              count(kBlocks * loop.rows * loop.columns));
   }
 }
 
