@@ -27,13 +27,14 @@ std::string why_not() {
 
 struct Speed {
   double multiply_adds = 0;  ///< of a multiprocessor, in a clock
-  double teraflops = 0;      ///< of all of them
+  double teraflops = 0;      ///< of all of them, at the clock of short loops
+  double megahertz = 0;      ///< that clock
 };
 
 template <class Tile>
 Speed speed_of(const LoopPace& pace, int depth_of_step) {
   const double in_clock = double{Tile::kRows} * Tile::kColumns * depth_of_step / pace.cycles;
-  return {in_clock, 2e-6 * in_clock * pace.megahertz * multiprocessors()};
+  return {in_clock, 2e-6 * in_clock * pace.megahertz * multiprocessors(), pace.megahertz};
 }
 
 /// Two where they fit.
@@ -129,14 +130,14 @@ void say_groups(const std::string& name, const Found& wgmma, const Found& mma) {
        .value = wgmma.own_rows.teraflops,
        .unit = "TFLOP/s",
        .verdict = verdict_of(wgmma.wrong == 0 && mma.wrong == 0),
-       .text = words("%zu of %zu sums are wrong (of mma.sync %zu); %.0f TFLOP/s, %.2f times the "
-                     "%.0f of mma.sync on a %stile of this size; %.2f times where all blocks copy "
-                     "the same lines, %.2f times without copies (%.0f TFLOP/s)%s",
-                     wgmma.wrong, wgmma.sums, mma.wrong, wgmma.own_rows.teraflops,
-                     times(wgmma.own_rows, mma.own_rows), mma.own_rows.teraflops,
-                     comparable ? "" : "half ", times(wgmma.same_rows, mma.same_rows),
-                     times(wgmma.without_copies, mma.without_copies),
-                     wgmma.without_copies.teraflops, bits.c_str())});
+       .text = words(
+           "%zu of %zu sums are wrong (of mma.sync %zu); %.0f TFLOP/s at %.0f MHz, %.2f times "
+           "the %.0f of mma.sync on a %stile of this size; %.2f times where all blocks copy "
+           "the same lines, %.2f times without copies (%.0f TFLOP/s)%s",
+           wgmma.wrong, wgmma.sums, mma.wrong, wgmma.own_rows.teraflops, wgmma.own_rows.megahertz,
+           times(wgmma.own_rows, mma.own_rows), mma.own_rows.teraflops, comparable ? "" : "half ",
+           times(wgmma.same_rows, mma.same_rows), times(wgmma.without_copies, mma.without_copies),
+           wgmma.without_copies.teraflops, bits.c_str())});
 }
 
 void say_gain(const std::string& name, const Best& wgmma, const Best& mma, bool right) {
