@@ -39,7 +39,7 @@ class Probes(unittest.TestCase):
         self.assertIn("skipped: no device", done.stderr)
 
     def test_a_group_that_fails_says_why_in_its_own_process(self):
-        for group in ("device", "bits", "residents", "contexts"):
+        for group in ("device", "bits", "loops", "wgmma", "residents", "contexts"):
             done = self.probes("--ask", group)
             self.assertEqual(done.returncode, 1, done.stdout)
             self.assertRegex(done.stdout, rf"^{group}\t.* fails: .*\(cudaError\w+\)\n$")
@@ -47,7 +47,7 @@ class Probes(unittest.TestCase):
     def test_help_names_the_groups(self):
         done = self.probes("--help")
         self.assertEqual(done.returncode, 0)
-        for word in ("--json", "bits", "products", "contexts"):
+        for word in ("--json", "bits", "products", "loops", "wgmma", "contexts"):
             self.assertIn(word, done.stdout)
 
     def test_wrong_words_and_files_have_their_message(self):

@@ -10,6 +10,8 @@ const std::vector<Group>& groups() {
       {"empty-copy", "cp.async of no bytes from a bad address", ask_empty_copy},
       {"products", "rates of mma.sync", ask_products},
       {"issue", "instructions beside mma.sync", ask_issue},
+      {"loops", "mma.sync beside ldmatrix and cp.async, as in main loops", ask_loops},
+      {"wgmma", "a main loop of wgmma: right, and how fast", ask_wgmma},
       {"l2", "rates of copies from L2 to shared memory", ask_l2},
       {"moves", "rates of the device's memory", ask_moves},
       {"residents", "blocks of 72 KB that a multiprocessor holds", ask_residents},

@@ -25,6 +25,8 @@ void ask_empty_copy();
 void ask_far_addresses();
 void ask_products();
 void ask_issue();
+void ask_loops();
+void ask_wgmma();
 void ask_l2();
 void ask_moves();
 void ask_residents();
