@@ -98,31 +98,38 @@ TEST_F(TilesOfDogcat, TrainAsOnOneThreadUpToRounding) {
   }
 }
 
-TEST_F(TilesOfDogcat, AreTriedBesideOtherMethods) {
-  if (cpu::preferred_block() != 16) GTEST_SKIP() << "other kernels of this CPU have blocks of 8";
-  cpu::KernelChoice all{.winograd = true, .skip_zeros = true, .measure = true};
-  all.tiles = kEmulated.tiles;
-  const auto backend = cpu::make_cpu_backend(1, all);
-  const Shape image{64, 64, 3};
-  const model::Graph graph = zoo::find_model("dogcat")->build(image, 2);
-  const testing::Samples images = testing::make_images(8, image, 2);
-  testing::Trial trial(*backend, graph, {8});
+/// With all other methods that this CPU has for blocks of 16, measured where there is enough work.
+class TilesAmongOthers : public WithEmulatedTiles<::testing::Test> {
+ protected:
+  const std::unique_ptr<compute::Backend> backend_ = cpu::make_cpu_backend(
+      1, {.winograd = true, .skip_zeros = true, .tiles = kEmulated.tiles, .measure = true});
+  const Shape image_{64, 64, 3};
+  const testing::Samples images_ = testing::make_images(8, image_, 2);
+  const model::Graph graph_ = zoo::find_model("dogcat")->build(image_, 2);
+};
+
+TEST_F(TilesAmongOthers, AreTried) {
+  testing::Trial trial(*backend_, graph_, {8});
   ASSERT_TRUE(trial.program().tuner().trying());
   bool tiles_tried = false;
   for (int step = 0; trial.program().tuner().trying(); ++step) {
     ASSERT_LT(step, 100) << "trials do not end";
-    const auto outcome = trial.train(images, {8});
+    const auto outcome = trial.train(images_, {8});
     EXPECT_TRUE(std::isfinite(outcome.tally.loss));
     const auto methods = methods_of(trial.program());
     tiles_tried |= std::ranges::any_of(
         methods, [](const std::string& m) { return m.find("own AMX") != std::string::npos; });
   }
   EXPECT_TRUE(tiles_tried);
-  // Another rank's methods are taken over, forward, too.
-  // Layers of little work, the first among them, have what the rule gives.
+}
+
+/// Forward, too. Layers of little work, the first among them, have what the rule gives.
+TEST_F(TilesAmongOthers, GiveWayToTheMethodsOfAnotherRank) {
+  if (cpu::preferred_block() != 16) GTEST_SKIP() << "other kernels of this CPU have blocks of 8";
+  testing::Trial trial(*backend_, graph_, {8});
   trial.program().tuner().use_tuned_methods("sss sts sss sss");
   EXPECT_EQ(trial.program().tuner().tuned_methods(), "ttt sts ttt ttt");
-  EXPECT_TRUE(std::isfinite(trial.train(images, {8}).tally.loss));
+  EXPECT_TRUE(std::isfinite(trial.train(images_, {8}).tally.loss));
 }
 
 /// Kernels of three and of one, with and without what may be fused.
