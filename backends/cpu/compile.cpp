@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backends/cpu/amx/availability.h"
 #include "backends/cpu/convolution/convolution_op.h"
 #include "backends/cpu/kernels/instruction_set.h"
 #include "backends/cpu/ops/batch_norm_op.h"
@@ -43,13 +44,24 @@ bool has_narrow_maps(const model::Graph& graph, const KernelChoice& kernels) {
   return normalizes;
 }
 
+/// Channels in a block of maps. Tiles need 16; where they are emulated, the library's kernels may
+/// be slow.
+int block_of_maps(const KernelChoice& kernels) {
+  constexpr int kTiles = 16;
+  using Tiles = KernelChoice::Tiles;
+  for (const Tiles tiles : {kernels.tiles, kernels.float_tiles}) {
+    if (tiles == Tiles::emulated && amx::find_kernels(tiles)) return kTiles;
+  }
+  return preferred_block();
+}
+
 /// Makes the operators as it walks the nodes. A dense layer needs no flattened copy: it knows the
 /// layout of what it reads.
 class OpMaker {
  public:
   OpMaker(const model::Graph& graph, const Planning& planning)
       : planning_(planning),
-        block_(preferred_block()),
+        block_(block_of_maps(planning.kernels)),
         map_element_(has_narrow_maps(graph, planning.kernels) ? sizeof(Bf16) : sizeof(float)),
         walk_(graph),
         cuts_(model::frozen_cuts(graph)) {}

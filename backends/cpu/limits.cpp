@@ -10,6 +10,7 @@
 #include "backends/cpu/amx/availability.h"
 #include "backends/cpu/huge_memory.h"
 #include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/instruction_set.h"
 #include "backends/cpu/kernels/parallel.h"
 #include "system/clock.h"
 
@@ -85,10 +86,8 @@ struct Kernel {
 };
 
 Kernel widest_kernel() {
-  if (__builtin_cpu_supports("avx512f")) return {multiply_add_512, 16.0 * 16 * 2};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return {multiply_add_256, 12.0 * 8 * 2};
-  }
+  if (supports(InstructionSet::avx512)) return {multiply_add_512, 16.0 * 16 * 2};
+  if (supports(InstructionSet::avx2)) return {multiply_add_256, 12.0 * 8 * 2};
   return {multiply_add_128, 12.0 * 4 * 2};
 }
 

@@ -25,8 +25,10 @@ class Browser:
         self.profile = tempfile.TemporaryDirectory(prefix="cputrain-chromium-", ignore_cleanup_errors=True)
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
-        chromium = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-                    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir=" + self.profile.name]
+        # Containers have little shared memory.
+        chromium = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                    "--remote-debugging-pipe", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+                    "--user-data-dir=" + self.profile.name]
         # Chromium takes descriptors 3 and 4.
         self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "-", *chromium],
                                         pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL)
@@ -41,7 +43,10 @@ class Browser:
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait()
+        self.out.close()
+        self.answers.close()
         self.server.shutdown()
+        self.server.server_close()
         self.profile.cleanup()
 
     def message(self):
@@ -73,6 +78,13 @@ class Browser:
                 raise TimeoutError(f"{path} was not ready in {seconds} s")
             time.sleep(0.1)
         return page
+
+    def darken(self, page):
+        """Asks the page for dark colours, and waits until it knows."""
+        dark = "matchMedia('(prefers-color-scheme: dark)')"
+        self.run(page, f"window.darkened = new Promise(done => {dark}.addEventListener('change', done)); 0")
+        self.call("Emulation.setEmulatedMedia", page, features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        self.run(page, "darkened.then(() => 0)")
 
     def run(self, page, script):
         """The value of a JavaScript expression, of its promise too; what it throws is RuntimeError."""

@@ -107,7 +107,8 @@ class Algorithms(ProgramTest):
 
     def test_reproducible_training_says_that_it_goes_on_with_other_kernels(self):
         words = [*WORDS, "--reproducible", "--out", "a", "--steps"]
-        self.expect(0, *words, "1")
+        if "less than AVX2" in self.expect(0, *words, "1").stderr:
+            self.skipTest("this CPU has no kernels that could be forbidden")
         done = self.expect(0, *words, "2", "--resume", "auto")
         self.assertNotIn("other kernels", done.stderr)
         says = ["warning: the checkpoint comes from other kernels", "here: cpu: oneDNN", "less than AVX2"]

@@ -5,7 +5,7 @@ VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
 class Page(html.parser.HTMLParser):
-    """Checks that elements close in order, and keeps tables, scripts and texts."""
+    """Checks that elements close in order, and keeps tables, scripts and the texts that a reader sees."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -35,6 +35,7 @@ class Page(html.parser.HTMLParser):
     def handle_data(self, data):
         if "script" in self.open:
             self.scripts[-1] += data
-        elif self.rows and self.open and {"td", "th"} & set(self.open):
-            self.rows[-1][-1] += data
-        self.texts.append(data)
+        elif "style" not in self.open:
+            if self.rows and {"td", "th"} & set(self.open):
+                self.rows[-1][-1] += data
+            self.texts.append(data)

@@ -93,32 +93,38 @@ TEST(Mutation, Png) { decode_mutations(png_of(small_image()), 3); }
 TEST(Mutation, Bmp) { decode_mutations(bmp_of(small_image()), 4); }
 TEST(Mutation, Gif) { decode_mutations(gif_of(small_image()), 5); }
 
-/// Files of image_files.json, by the first number of their stream.
-void decode_file_mutations(const char* name, std::uint32_t kind, Repair repair = unchanged) {
-  const GoldenFile& file = image_file(name);
+/// A file of image_files.json, and the first number of its stream.
+struct StoredFile {
+  const char* test;
+  const char* name;
+  std::uint32_t kind;
+  Repair repair = unchanged;
+};
+
+class StoredMutation : public ::testing::TestWithParam<StoredFile> {};
+
+TEST_P(StoredMutation, Decodes) {
+  const GoldenFile& file = image_file(GetParam().name);
   if (!is_built(file)) GTEST_SKIP() << "this build does not read it";
-  decode_mutations(file.bytes, kind, repair);
+  decode_mutations(file.bytes, GetParam().kind, GetParam().repair);
 }
 
-TEST(Mutation, PngInterlacedPalette) {
-  decode_file_mutations("png interlaced palette", 11, with_png_checksums);
-}
-TEST(Mutation, Png16Bits) { decode_file_mutations("png 16 bits", 12, with_png_checksums); }
-TEST(Mutation, BmpPalette) { decode_file_mutations("bmp 4 bits", 13); }
-TEST(Mutation, BmpMasks) { decode_file_mutations("bmp 16 bits with masks in its header", 14); }
-TEST(Mutation, GifInterlaced) { decode_file_mutations("gif interlaced", 15); }
-TEST(Mutation, GifOfAPart) { decode_file_mutations("gif of a part of its screen", 16); }
-TEST(Mutation, Webp) { decode_file_mutations("webp", 17); }
-TEST(Mutation, WebpLossless) { decode_file_mutations("webp lossless", 18); }
-TEST(Mutation, WebpAnimated) { decode_file_mutations("webp animated, first frame smaller", 19); }
-TEST(Mutation, Tiff) { decode_file_mutations("tiff by hand", 20); }
-TEST(Mutation, TiffLzw) { decode_file_mutations("tiff tiff_lzw", 21); }
-TEST(Mutation, TiffTiles) { decode_file_mutations("tiff in tiles", 22); }
-TEST(Mutation, TiffPalette) { decode_file_mutations("tiff palette", 23); }
-TEST(Mutation, TiffGroup4) { decode_file_mutations("tiff group4", 24); }
-TEST(Mutation, TiffJpeg) { decode_file_mutations("tiff jpeg", 25); }
-TEST(Mutation, TiffInks) { decode_file_mutations("tiff inks", 26); }
-TEST(Mutation, TiffOf64Bits) { decode_file_mutations("tiff of 64 bits", 27); }
+INSTANTIATE_TEST_SUITE_P(
+    Files, StoredMutation,
+    ::testing::Values(
+        StoredFile{"PngInterlacedPalette", "png interlaced palette", 11, with_png_checksums},
+        StoredFile{"Png16Bits", "png 16 bits", 12, with_png_checksums},
+        StoredFile{"BmpPalette", "bmp 4 bits", 13},
+        StoredFile{"BmpMasks", "bmp 16 bits with masks in its header", 14},
+        StoredFile{"GifInterlaced", "gif interlaced", 15},
+        StoredFile{"GifOfAPart", "gif of a part of its screen", 16}, StoredFile{"Webp", "webp", 17},
+        StoredFile{"WebpLossless", "webp lossless", 18},
+        StoredFile{"WebpAnimated", "webp animated, first frame smaller", 19},
+        StoredFile{"Tiff", "tiff by hand", 20}, StoredFile{"TiffLzw", "tiff tiff_lzw", 21},
+        StoredFile{"TiffTiles", "tiff in tiles", 22}, StoredFile{"TiffPalette", "tiff palette", 23},
+        StoredFile{"TiffGroup4", "tiff group4", 24}, StoredFile{"TiffJpeg", "tiff jpeg", 25},
+        StoredFile{"TiffInks", "tiff inks", 26}, StoredFile{"TiffOf64Bits", "tiff of 64 bits", 27}),
+    [](const auto& instance) { return instance.param.test; });
 
 /// Every other way in which TIFF and WebP store pixels; fewer cases of each.
 TEST(Mutation, OtherTiffAndWebp) {

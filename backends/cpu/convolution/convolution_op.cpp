@@ -13,7 +13,9 @@ namespace {
 std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
                                                 const ConvolutionPlace& place) {
   std::vector<ConvolutionMethod> methods{ConvolutionMethod::direct};
-  if (planning.kernels.winograd && winograd_pays(place, planning.largest())) {
+  // Blocks that are there for emulated tiles alone fit no other kernels of ours.
+  const bool usual = place.dst.layout.block == preferred_block();
+  if (usual && planning.kernels.winograd && winograd_pays(place, planning.largest())) {
     methods.push_back(ConvolutionMethod::winograd);
   }
   if (planning.kernels.bf16 && has_bf16(planning, place, planning.largest())) {
@@ -22,7 +24,7 @@ std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
   // Those below know floats alone, and no groups.
   if (is_narrow(place.dst) || place.layer().groups != 1) return methods;
   if (TileConvolution::possible(planning, place)) methods.push_back(ConvolutionMethod::tiles);
-  if (planning.kernels.skip_zeros && SkippingConvolution::possible(place)) {
+  if (usual && planning.kernels.skip_zeros && SkippingConvolution::possible(place)) {
     methods.push_back(ConvolutionMethod::sparse);
   }
   return methods;

@@ -14,21 +14,24 @@ bool may(dnnl::cpu_isa wanted) {
 }  // namespace
 
 bool supports(InstructionSet set) {
-  if (set == InstructionSet::avx512) return __builtin_cpu_supports("x86-64-v4");
-  if (set == InstructionSet::avx2) return __builtin_cpu_supports("x86-64-v3");
+  if (set == InstructionSet::avx512) {
+    return __builtin_cpu_supports("x86-64-v4") && may(dnnl::cpu_isa::avx512_core);
+  }
+  if (set == InstructionSet::avx2) {
+    return __builtin_cpu_supports("x86-64-v3") && may(dnnl::cpu_isa::avx2);
+  }
   return true;
 }
 
 InstructionSet best_instruction_set() {
-  if (supports(InstructionSet::avx512) && may(dnnl::cpu_isa::avx512_core)) {
-    return InstructionSet::avx512;
+  for (const InstructionSet set : {InstructionSet::avx512, InstructionSet::avx2}) {
+    if (supports(set)) return set;
   }
-  if (supports(InstructionSet::avx2) && may(dnnl::cpu_isa::avx2)) return InstructionSet::avx2;
   return InstructionSet::plain;
 }
 
 bool supports_bf16() {
-  return best_instruction_set() == InstructionSet::avx512 && __builtin_cpu_supports("avx512bf16") &&
+  return supports(InstructionSet::avx512) && __builtin_cpu_supports("avx512bf16") &&
          may(dnnl::cpu_isa::avx512_core_bf16);
 }
 

@@ -16,7 +16,8 @@ enum class InstructionSet {
 #define CPUTRAIN_AVX2 [[gnu::target("arch=x86-64-v3")]]
 #define CPUTRAIN_AVX512 [[gnu::target("arch=x86-64-v4")]]
 
-/// Whether this machine has it.
+/// Whether this machine has it and oneDNN may use it: ONEDNN_MAX_CPU_ISA makes a machine, and what
+/// tests see of it, one that has less.
 bool supports(InstructionSet);
 
 /// Whether this machine multiplies 16-bit brain floats (AVX512-BF16) and oneDNN may.
@@ -25,7 +26,7 @@ bool supports_bf16();
 /// Whether this machine multiplies them in tiles (AMX), its system lets it and oneDNN may.
 bool supports_amx();
 
-/// The last one that this machine has and that oneDNN may use, too (ONEDNN_MAX_CPU_ISA).
+/// The last one that supports() knows here.
 InstructionSet best_instruction_set();
 
 /// "AVX-512", "AVX2" or "less than AVX2".

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels/dense_product.h"
+#include "tests/backends/cpu/each_instruction_set.h"
 #include "tests/backends/cpu/numbers.h"
 
 /// Products that skip zeros, against plain loops in double, with every instruction set that this
@@ -89,12 +90,7 @@ void expect_right(const Problem& p, bool add, const Results& results, double tol
   EXPECT_LE(distance(results.diff_weights, diff_weights), tolerance);
 }
 
-class AliveRows : public ::testing::TestWithParam<InstructionSet> {
- protected:
-  void SetUp() override {
-    if (!supports(GetParam())) GTEST_SKIP() << "this machine lacks it";
-  }
-};
+class AliveRows : public EachInstructionSet {};
 
 TEST_P(AliveRows, MultiplyLikePlainLoopsOnAnyNumberOfThreads) {
   for (const std::size_t images : {1, 2, 3, 5, 32}) {
@@ -185,9 +181,7 @@ TEST(DenseProductTest, MultipliesLikePlainLoops) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllSets, AliveRows,
-                         ::testing::Values(InstructionSet::plain, InstructionSet::avx2,
-                                           InstructionSet::avx512));
+INSTANTIATE_TEST_SUITE_P(AllSets, AliveRows, all_instruction_sets(), name_of_set);
 
 }  // namespace
 }  // namespace cputrain::cpu

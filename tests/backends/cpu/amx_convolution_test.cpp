@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/amx/availability.h"
-#include "backends/cpu/kernels/instruction_set.h"
+#include "tests/backends/cpu/each_tiles.h"
 #include "tests/backends/cpu/exact_convolution.h"
 #include "tests/backends/cpu/numbers.h"
 
@@ -50,17 +49,8 @@ class TilesUnderTest {
   std::vector<std::byte> memory_;
 };
 
-struct TilesOf {
-  std::string name;
-  const Kernels& (*kernels)();
-  bool here;
-};
-
-class AmxConvolution : public ::testing::TestWithParam<TilesOf> {
+class AmxConvolution : public EachTiles {
  protected:
-  void SetUp() override {
-    if (!GetParam().here) GTEST_SKIP() << "this machine has none of " << GetParam().name;
-  }
   void check(const ExactCase& c) {
     SCOPED_TRACE(::testing::Message() << c.height << " x " << c.width);
     omp_set_num_threads(c.threads);
@@ -193,14 +183,7 @@ TEST_P(AmxConvolution, BitsOfPassesDependOnNoNumberOfThreads) {
   }
 }
 
-const bool kBf16 = supports_bf16();
-
-INSTANTIATE_TEST_SUITE_P(Tiles, AmxConvolution,
-                         ::testing::Values(TilesOf{"emulated_avx512_bf16", avx512_kernels, kBf16},
-                                           TilesOf{"emulated_avx2", avx2_kernels,
-                                                   supports(InstructionSet::avx2)},
-                                           TilesOf{"hardware", hardware_kernels, hardware_works()}),
-                         [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(Tiles, AmxConvolution, all_tiles(), name_of_tiles);
 
 }  // namespace
 }  // namespace cputrain::cpu::amx

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/backends/cpu/tiles_of.h"
+#include "tests/backends/cpu/each_tiles.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -94,11 +94,8 @@ class Layer {
   std::vector<std::byte> memory_;
 };
 
-class AmxDense : public ::testing::TestWithParam<TilesOf> {
+class AmxDense : public EachTiles {
  protected:
-  void SetUp() override {
-    if (!GetParam().here) GTEST_SKIP() << "this machine has none of " << GetParam().name;
-  }
   static void check(const Sizes& s, int threads = 1) {
     SCOPED_TRACE(::testing::Message() << s.images << " images, " << s.in << " x " << s.out);
     Layer(s, threads, GetParam().kernels()).check();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/amx/convolution.h"
-#include "tests/backends/cpu/tiles_of.h"
+#include "tests/backends/cpu/each_tiles.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -159,12 +159,8 @@ double distance(const Floats& made, const std::vector<double>& wanted) {
   return std::sqrt(off / all);
 }
 
-class AmxFirstLayer : public ::testing::TestWithParam<TilesOf> {
+class AmxFirstLayer : public EachTiles {
  protected:
-  void SetUp() override {
-    if (!GetParam().here) GTEST_SKIP() << "this machine has none of " << GetParam().name;
-  }
-
   void check(const ImageCase& c) {
     SCOPED_TRACE(::testing::Message() << c.height << " x " << c.width << " to " << c.outs);
     ImageProblem p(c, true, GetParam().kernels());

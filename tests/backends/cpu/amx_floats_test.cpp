@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/amx/convolution.h"
-#include "tests/backends/cpu/tiles_of.h"
+#include "tests/backends/cpu/each_tiles.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -156,11 +156,8 @@ class FloatProblem {
   std::vector<std::byte> memory_;
 };
 
-class AmxFloats : public ::testing::TestWithParam<TilesOf> {
+class AmxFloats : public EachTiles {
  protected:
-  void SetUp() override {
-    if (!GetParam().here) GTEST_SKIP() << "this machine has none of " << GetParam().name;
-  }
   FloatProblem problem(const FloatCase& c) const { return {c, GetParam().kernels()}; }
 
   float normal() { return normal_(generator_); }

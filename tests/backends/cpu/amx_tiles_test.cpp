@@ -11,7 +11,7 @@
 #include "backends/cpu/amx/kernels.h"
 #include "backends/cpu/limits.h"
 #include "core/random/random.h"
-#include "tests/backends/cpu/tiles_of.h"
+#include "tests/backends/cpu/each_tiles.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -86,11 +86,8 @@ Operands draw(const Range& range, std::uint64_t seed) {
   return o;
 }
 
-class AmxTiles : public ::testing::TestWithParam<TilesOf> {
+class AmxTiles : public EachTiles {
  protected:
-  void SetUp() override {
-    if (!GetParam().here) GTEST_SKIP() << "this machine has none of " << GetParam().name;
-  }
   std::vector<float> multiply(const Operands& o) const {
     Operands made = o;
     GetParam().kernels().multiply_add_once(made.a, made.b, made.sums);

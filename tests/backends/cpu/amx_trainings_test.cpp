@@ -17,10 +17,13 @@ namespace {
 constexpr cpu::KernelChoice kEmulated{.tiles = cpu::KernelChoice::Tiles::emulated};
 constexpr cpu::KernelChoice kFloats{.float_tiles = cpu::KernelChoice::Tiles::emulated};
 
-void skip_without_emulation() {
-  if (!cpu::amx::find_kernels(kEmulated.tiles)) GTEST_SKIP() << "this CPU has no AVX2";
-  if (cpu::preferred_block() != 16) GTEST_SKIP() << "maps of this CPU have blocks of 8";
-}
+template <class Base>
+class WithEmulatedTiles : public Base {
+ protected:
+  void SetUp() override {
+    if (!cpu::amx::find_kernels(kEmulated.tiles)) GTEST_SKIP() << "this CPU has no AVX2";
+  }
+};
 
 /// The layers by what computes them, "forward/weights/data".
 std::vector<std::string> methods_of(const compute::Program& program) {
@@ -32,9 +35,8 @@ std::vector<std::string> methods_of(const compute::Program& program) {
   return found;
 }
 
-class TilesOfDogcat : public ::testing::Test {
+class TilesOfDogcat : public WithEmulatedTiles<::testing::Test> {
  protected:
-  void SetUp() override { skip_without_emulation(); }
   static constexpr int kImages = 3;
   const Shape image_{48, 48, 3};
   const model::Graph graph_ = zoo::find_model("dogcat")->build(image_, 2);
@@ -53,9 +55,10 @@ TEST_F(TilesOfDogcat, ComputeAllLayers) {
   }
 }
 
+using TilesOfLargeDense = WithEmulatedTiles<::testing::Test>;
+
 /// 16 images are enough for tiles of the dense layer, too.
-TEST(TilesOfLargeDense, AreTakenFromSixteenImagesOn) {
-  skip_without_emulation();
+TEST_F(TilesOfLargeDense, AreTakenFromSixteenImagesOn) {
   model::Graph graph({16, 16, 3});
   graph.add(model::Convolution{.filters = 16, .kernel = 3});
   graph.add(model::Flatten{});
@@ -95,36 +98,43 @@ TEST_F(TilesOfDogcat, TrainAsOnOneThreadUpToRounding) {
   }
 }
 
-TEST_F(TilesOfDogcat, AreTriedBesideOtherMethods) {
-  cpu::KernelChoice all{.winograd = true, .skip_zeros = true, .measure = true};
-  all.tiles = kEmulated.tiles;
-  const auto backend = cpu::make_cpu_backend(1, all);
-  const Shape image{64, 64, 3};
-  const model::Graph graph = zoo::find_model("dogcat")->build(image, 2);
-  const testing::Samples images = testing::make_images(8, image, 2);
-  testing::Trial trial(*backend, graph, {8});
+/// With all other methods that this CPU has for blocks of 16, measured where there is enough work.
+class TilesAmongOthers : public WithEmulatedTiles<::testing::Test> {
+ protected:
+  const std::unique_ptr<compute::Backend> backend_ = cpu::make_cpu_backend(
+      1, {.winograd = true, .skip_zeros = true, .tiles = kEmulated.tiles, .measure = true});
+  const Shape image_{64, 64, 3};
+  const testing::Samples images_ = testing::make_images(8, image_, 2);
+  const model::Graph graph_ = zoo::find_model("dogcat")->build(image_, 2);
+};
+
+TEST_F(TilesAmongOthers, AreTried) {
+  testing::Trial trial(*backend_, graph_, {8});
   ASSERT_TRUE(trial.program().tuner().trying());
   bool tiles_tried = false;
   for (int step = 0; trial.program().tuner().trying(); ++step) {
     ASSERT_LT(step, 100) << "trials do not end";
-    const auto outcome = trial.train(images, {8});
+    const auto outcome = trial.train(images_, {8});
     EXPECT_TRUE(std::isfinite(outcome.tally.loss));
     const auto methods = methods_of(trial.program());
     tiles_tried |= std::ranges::any_of(
         methods, [](const std::string& m) { return m.find("own AMX") != std::string::npos; });
   }
   EXPECT_TRUE(tiles_tried);
-  // Another rank's methods are taken over, forward, too.
-  // Layers of little work, the first among them, have what the rule gives.
+}
+
+/// Forward, too. Layers of little work, the first among them, have what the rule gives.
+TEST_F(TilesAmongOthers, GiveWayToTheMethodsOfAnotherRank) {
+  if (cpu::preferred_block() != 16) GTEST_SKIP() << "other kernels of this CPU have blocks of 8";
+  testing::Trial trial(*backend_, graph_, {8});
   trial.program().tuner().use_tuned_methods("sss sts sss sss");
   EXPECT_EQ(trial.program().tuner().tuned_methods(), "ttt sts ttt ttt");
-  EXPECT_TRUE(std::isfinite(trial.train(images, {8}).tally.loss));
+  EXPECT_TRUE(std::isfinite(trial.train(images_, {8}).tally.loss));
 }
 
 /// Kernels of three and of one, with and without what may be fused.
-class TilesOfFloats : public ::testing::Test {
+class TilesOfFloats : public WithEmulatedTiles<::testing::Test> {
  protected:
-  void SetUp() override { skip_without_emulation(); }
   static constexpr int kImages = 4, kClasses = 3;
   static model::Graph make_graph() {
     model::Graph graph({18, 18, 3});
@@ -173,6 +183,7 @@ TEST_F(TilesOfFloats, TrainAsFloatsDo) {
 
 /// Weights of 1e-20 leave tiles out forward and back; then their bits are those of the library.
 TEST_F(TilesOfFloats, LeaveTinyNumbersToOthers) {
+  if (cpu::preferred_block() != 16) GTEST_SKIP() << "other kernels of this CPU have blocks of 8";
   const auto tiny = [](const model::Graph::Node& node, std::size_t index) {
     std::vector<double> weights = testing::trial_weights(node, index);
     if (std::holds_alternative<model::Convolution>(node.layer)) {
@@ -192,9 +203,10 @@ TEST_F(TilesOfFloats, ComeOnlyWhereTheyMeasureQuicker) {
   for (const std::string& m : methods_) EXPECT_EQ(m.find("own AMX"), std::string::npos) << m;
 }
 
+using TilesOfMeasuredFloats = WithEmulatedTiles<::testing::Test>;
+
 /// Enough work to be measured, in front of a pool and behind it.
-TEST(TilesOfMeasuredFloats, AreTriedOnlyWhereNoWindowDependsOnIt) {
-  skip_without_emulation();
+TEST_F(TilesOfMeasuredFloats, AreTriedOnlyWhereNoWindowDependsOnIt) {
   model::Graph graph({64, 64, 3});
   graph.add(model::Convolution{.filters = 32, .kernel = 3});
   graph.add(model::Relu{});
@@ -228,10 +240,7 @@ TEST(TilesOfMeasuredFloats, AreTriedOnlyWhereNoWindowDependsOnIt) {
   EXPECT_TRUE(tried(2, false));
 }
 
-class TileTrainings : public RankJobs {
- protected:
-  void SetUp() override { skip_without_emulation(); }
-};
+using TileTrainings = WithEmulatedTiles<RankJobs>;
 
 /// Convolutions of 16 to 32 and to 48 channels, the last in front of a pool.
 constexpr const char* kLayers =

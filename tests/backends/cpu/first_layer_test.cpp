@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/random/random.h"
+#include "tests/backends/cpu/each_instruction_set.h"
 
 /// The first layer's own kernels against plain loops in double, with every instruction set that
 /// this machine has (AVX2 and plain have blocks of 8 channels).
@@ -226,12 +227,7 @@ Shape shape_of(int height, int width, int pad, int channels) {
           true};
 }
 
-class FirstLayer : public ::testing::TestWithParam<InstructionSet> {
- protected:
-  void SetUp() override {
-    if (!supports(GetParam())) GTEST_SKIP() << "this machine lacks it";
-  }
-};
+class FirstLayer : public EachInstructionSet {};
 
 TEST_P(FirstLayer, ComputesLikePlainLoops) {
   for (const auto& [height, width] : {std::pair{21, 23}, {8, 40}, {9, 7}, {6, 71}}) {
@@ -318,9 +314,7 @@ TEST_P(FirstLayer, NanPassesForwardAndInGradients) {
   EXPECT_FALSE(std::isnan(results.dst[6 * p.windows()]));
 }
 
-INSTANTIATE_TEST_SUITE_P(AllSets, FirstLayer,
-                         ::testing::Values(InstructionSet::plain, InstructionSet::avx2,
-                                           InstructionSet::avx512));
+INSTANTIATE_TEST_SUITE_P(AllSets, FirstLayer, all_instruction_sets(), name_of_set);
 
 }  // namespace
 }  // namespace cputrain::cpu

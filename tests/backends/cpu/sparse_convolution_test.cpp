@@ -5,9 +5,9 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
+#include "tests/backends/cpu/each_instruction_set.h"
 #include "tests/backends/cpu/exact_convolution.h"
 
 namespace cputrain::cpu {
@@ -43,18 +43,11 @@ class SkippingUnderTest {
   std::vector<float> turned_;
 };
 
-struct Isa {
-  std::string name;
-  const sparse::Kernels& (*kernels)();
-  bool here;
-};
-
-class SparseConvolutionTest : public ::testing::TestWithParam<Isa> {
+class SparseConvolutionTest : public EachInstructionSet {
  protected:
-  void check(const ExactCase& c) {
-    if (!GetParam().here) GTEST_SKIP() << "this CPU has no " << GetParam().name;
+  static void check(const ExactCase& c) {
     omp_set_num_threads(c.threads);
-    const sparse::Kernels& kernels = GetParam().kernels();
+    const sparse::Kernels& kernels = sparse::kernels_for(GetParam());
     ExactConvolution<SkippingUnderTest> problem(c, kernels.block, kernels);
     problem.check_forward();
     problem.check_backward_data();
@@ -120,15 +113,7 @@ TEST_P(SparseConvolutionTest, ThreadsShareLargeKernels) {
   check({10, 6, 16, 33, {1, 1}, {1, 1}, true, true, 0.4, 3, 2});
 }
 
-const bool kAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-const bool kAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-
-INSTANTIATE_TEST_SUITE_P(InstructionSets, SparseConvolutionTest,
-                         ::testing::Values(Isa{"AVX512", sparse::avx512_kernels, kAvx512},
-                                           Isa{"AVX2", sparse::avx2_kernels, kAvx2},
-                                           Isa{"plain", sparse::plain_kernels, true}),
-                         [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(AllSets, SparseConvolutionTest, all_instruction_sets(), name_of_set);
 
 }  // namespace
 }  // namespace cputrain::cpu

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "tests/backends/cpu/each_instruction_set.h"
 #include "tests/backends/cpu/numbers.h"
 
 /// Sums of arrays, bit by bit: in the order of the sources, whatever their number, however long
@@ -41,12 +42,8 @@ class Floats {
   std::size_t size_, begin_;
 };
 
-class Sum : public ::testing::TestWithParam<InstructionSet> {
+class Sum : public EachInstructionSet {
  protected:
-  void SetUp() override {
-    if (!supports(GetParam())) GTEST_SKIP() << "not on this machine";
-  }
-
   /// Sources that begin `offset` floats behind a cache line's begin.
   void set_sources(int count, std::size_t size, std::size_t offset) {
     sources_.clear();
@@ -103,9 +100,7 @@ TEST_P(Sum, IsWrittenPastTheCache) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllSets, Sum,
-                         ::testing::Values(InstructionSet::plain, InstructionSet::avx2,
-                                           InstructionSet::avx512));
+INSTANTIATE_TEST_SUITE_P(AllSets, Sum, all_instruction_sets(), name_of_set);
 
 }  // namespace
 }  // namespace cputrain::cpu

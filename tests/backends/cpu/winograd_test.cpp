@@ -7,6 +7,7 @@
 
 #include "backends/cpu/winograd/kernel_gradient.h"
 #include "backends/cpu/winograd/pass.h"
+#include "tests/backends/cpu/each_instruction_set.h"
 #include "tests/backends/cpu/numbers.h"
 
 namespace cputrain::cpu::winograd {
@@ -241,11 +242,8 @@ class Convolution {
   std::vector<float> src_, diff_, weights_, bias_;
 };
 
-class Winograd : public ::testing::TestWithParam<InstructionSet> {
+class Winograd : public EachInstructionSet {
  protected:
-  void SetUp() override {
-    if (!supports(GetParam())) GTEST_SKIP() << "this CPU has " << name_of(best_instruction_set());
-  }
   static void check(const Case& c) {
     const Convolution convolution(c, GetParam());
     convolution.check_forward();
@@ -306,14 +304,7 @@ TEST_P(Winograd, BitsDependOnNoNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(InstructionSets, Winograd,
-                         ::testing::Values(InstructionSet::plain, InstructionSet::avx2,
-                                           InstructionSet::avx512),
-                         [](const auto& instance) {
-                           return instance.param == InstructionSet::plain  ? "plain"
-                                  : instance.param == InstructionSet::avx2 ? "AVX2"
-                                                                           : "AVX512";
-                         });
+INSTANTIATE_TEST_SUITE_P(InstructionSets, Winograd, all_instruction_sets(), name_of_set);
 
 /// All outputs go through one point before the next where patches are more than the caches hold.
 TEST(LargeWinograd, ComputesWhatLeavesTheCaches) {

@@ -8,6 +8,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree
 
+from drawn import Browser, needs_browser, plots
 from page import Page
 from program import ProgramTest
 from report_test import PAPER, cell, check_latex, markdown_rows, sweep
@@ -121,7 +122,7 @@ class ReportForms(ProgramTest):
         self.reported(sweep(cell(1, 128, None, "n/a", reason="memory")))
         self.assertFalse(os.path.exists(self.path("s/seconds.svg")))
 
-    @unittest.skipUnless(shutil.which("chromium"), "needs chromium")
+    @needs_browser
     def test_the_page_draws_in_a_browser(self):
         runs = {"runs": ["r"]}
         os.makedirs(self.path("s/r"))
@@ -135,27 +136,21 @@ class ReportForms(ProgramTest):
                             cell(2, 256, 5.0), cell(4, 256, 3.0), cell(1, 128, 2.0, backend="cuda", **runs),
                             cell(1, 128, 20.0, batch_per_rank=128, **runs, **budget),
                             cell(2, 128, 12.0, batch_per_rank=128, ranks=1, threads=2)))
-        page = self.read("s/report.html")
-        if "data-plot" not in page:
-            self.skipTest("this build has no Chart.js")
-        home = self.path("home")
-        os.makedirs(home)
-        done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000",
-                               "--user-data-dir=" + home, "--dump-dom", "file://" + self.path("s/report.html")],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=120)
-        drawn = re.sub(r"<script.*?</script>", "", done.stdout, flags=re.S)
-        plots = re.findall(r'data-plot="([a-z-]*)"', drawn)
-        self.assertEqual(plots, ["seconds", "speed-up", "efficiency", "budget", "loss", "accuracy", "weak"])
-        self.assertEqual(re.findall(r"could not be drawn \(.*?\)", drawn), [])
-        self.assertEqual(len(re.findall(r"<canvas", drawn)), len(plots))
-        keys = re.findall(r"</svg>([^<]*)</button>", drawn)
-        for text in ("ideal, against 1", "ideal, against 2", "cpu, batch 128", "cuda, batch 128", "cpu, weak scaling",
-                     "cpu, batch 128 per rank, 2 threads"):
-            self.assertIn(text, keys)
-        self.assertEqual(len(re.findall('class="switch"', drawn)), 2)  # loss and accuracy, by images and by seconds
-        self.assertIn('<button type="button" class="figure" title="./cputrain --batch 128 &quot;', drawn)
-        self.assertIn('data-command="./cputrain --batch 128 &quot;&lt;b&gt;&quot;"', page)
-        Page(page)
+        text = self.read("s/report.html")
+        Page(text)
+        self.assertIn('data-command="./cputrain --batch 128 &quot;&lt;b&gt;&quot;"', text)
+        with Browser(self.path("s")) as browser:
+            page = browser.open("report.html", "document.querySelector('table')")
+            names = ["seconds", "speed-up", "efficiency", "budget", "loss", "accuracy", "weak"]
+            self.assertEqual(plots(self, browser, page), [(name, "drawn") for name in names])
+            keys = browser.run(page, "[...document.querySelectorAll('.keys button')].map(b => b.lastChild.data)")
+            for key in ("ideal, against 1", "ideal, against 2", "cpu, batch 128", "cuda, batch 128",
+                        "cpu, weak scaling", "cpu, batch 128 per rank, 2 threads"):
+                self.assertIn(key, keys)
+            # Loss and accuracy, by images and by seconds.
+            self.assertEqual(browser.run(page, "document.querySelectorAll('.switch').length"), 2)
+            self.assertEqual(browser.run(page, "document.querySelector('button.figure').title"),
+                             './cputrain --batch 128 "<b>"')
 
 
 if __name__ == "__main__":

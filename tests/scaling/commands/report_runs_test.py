@@ -4,15 +4,13 @@ import io
 import json
 import os
 import shutil
-import sys
 import unittest
 
+from drawn import Browser, needs_browser, plots
 from page import Page
 from program import SMALL, ProgramTest
 from report_test import cell, check_latex, markdown_rows, sweep
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
-sys.path.insert(0, os.path.join(ROOT, "scripts", "formats"))
 HOSTILE = "</script><script>alert(1)<|&\n\u202e\\input{x}"
 
 
@@ -209,7 +207,7 @@ class Damage(RunsTest):
         self.assertLess(len(made["html"]), 2_000_000)
 
 
-@unittest.skipUnless(shutil.which("chromium"), "needs chromium")
+@needs_browser
 class Browsed(RunsTest):
     COLUMN = """(head => { const cells = [...document.querySelectorAll('#runs thead th')];
         const i = cells.findIndex(c => c.textContent.startsWith(head));
@@ -218,7 +216,6 @@ class Browsed(RunsTest):
             .filter(r => !r.hidden).map(r => r.cells[0].textContent)]; })('%s')"""
 
     def test_tables_sort_and_filter(self):
-        from browser import Browser
         self.make("a10", [0.5, 0.9], 7)
         self.make("a9", [0.6, 0.8], 100)
         self.make("b", [0.6, 0.95], 20, batch=5)
@@ -245,9 +242,7 @@ class Browsed(RunsTest):
             self.assertEqual(browser.run(page, "document.querySelectorAll('#runs thead th:not(:has(button))').length"),
                              0)
             self.assertTrue(browser.run(page, "document.documentElement.scrollWidth <= window.innerWidth"))
-            if browser.run(page, "document.querySelectorAll('[data-plot]').length") == 0:
-                self.skipTest("this build has no Chart.js")
-            self.assertEqual(browser.run(page, "document.querySelectorAll('.plot canvas').length"), 2)
+            self.assertEqual(plots(self, browser, page), [("run-loss", "drawn"), ("run-accuracy", "drawn")])
             axes = "Chart.getChart(document.querySelector('.plot canvas')).options.scales.x.title.text"
             self.assertEqual(browser.run(page, axes), "images seen")
             browser.run(page, "document.querySelectorAll('.plot .switch button')[2].click()")
@@ -256,7 +251,6 @@ class Browsed(RunsTest):
             self.assertEqual(browser.run(page, last), {"x": 40, "y": 0.125})
 
     def test_plots_toggle_smooth_and_become_files(self):
-        from browser import Browser
         self.make("a", [0.5, 0.9], batch=5)
         self.make("b", [0.6, 0.95])
         self.make("c", [0.6, 0.95], data="/d/others", model="other", lr=0.2, backend="cuda", **{"image-size": 96})
@@ -282,8 +276,7 @@ class Browsed(RunsTest):
             # Nothing of the scripts is seen outside, but the library.
             seen = browser.run(page, "[typeof save, typeof figures === 'object' && figures.tagName, typeof drawPlot]")
             self.assertEqual(seen, ["undefined", "SCRIPT", "undefined"])
-            if browser.run(page, "document.querySelectorAll('[data-plot]').length") == 0:
-                self.skipTest("this build has no Chart.js")
+            self.assertEqual({what for _, what in plots(self, browser, page)}, {"drawn"})
             # Networks on other data have plots of their own.
             titles = browser.run(page, "[...document.querySelectorAll('.plot h3')].map(h => h.textContent)")
             self.assertEqual(titles, ["Loss, data photos", "Loss, data others", "Accuracy of validation, data photos",

@@ -3,18 +3,15 @@ import json
 import math
 import os
 import re
-import shutil
 import signal
 import subprocess
-import sys
 import unittest
 
+from drawn import Browser, needs_browser, plots
 from page import Page
 from program import PROGRAM, needs_mpi
 from tiny import TINY, TinyTest
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
-sys.path.insert(0, os.path.join(ROOT, "scripts", "formats"))
 ALONE = ["--threads", "1"]
 MODEL = ["--model", "tiny.json", *ALONE]
 RATES = ["--min-lr", "1e-3", "--max-lr", "10", "--lr-steps", "24"]
@@ -98,16 +95,21 @@ class Tune(TinyTest):
             figures = json.loads(page.scripts[0])
             self.assertEqual(figures["tune"], found)
 
-    @unittest.skipUnless(shutil.which("chromium"), "needs chromium")
+    @needs_browser
     def test_the_page_draws_in_a_browser(self):
-        from browser import Browser
         self.tune("--data", "d", "--most-batch", "32", "--repeat", "1", *RATES, "--out", "o")
         with Browser(self.path("o")) as browser:
             page = browser.open("tune.html", "document.querySelector('#rate')")
-            if browser.run(page, "document.querySelectorAll('[data-plot]').length") == 0:
-                self.skipTest("this build has no Chart.js")
-            self.assertEqual(browser.run(page, "document.querySelectorAll('.plot canvas').length"), 3)
-            self.assertFalse(browser.run(page, "document.body.textContent.includes('could not be drawn')"))
+            names = ["tune-micro-batch", "tune-batch", "tune-rate"]
+            self.assertEqual(plots(self, browser, page), [(name, "drawn") for name in names])
+            # All are drawn again for dark colours; one that cannot be leaves the others alone.
+            browser.run(page, """Chart = new Proxy(Chart, { construct(made, parts) {
+                if (parts[0].closest('[data-plot]').dataset.plot === 'tune-batch') throw Error('planted');
+                return Reflect.construct(made, parts); } })""")
+            browser.darken(page)
+            self.assertEqual(plots(self, browser, page),
+                             [(names[0], "drawn"), (names[1], "This plot could not be drawn (planted)."),
+                              (names[2], "drawn")])
 
     def test_rates_grow_by_one_factor_and_a_curve_is_that_of_training(self):
         curve = self.rates("--batch", "8")["curve"]

@@ -16,6 +16,14 @@ struct TilesOf {
   bool here;  ///< whether this machine can run them
 };
 
+/// Cases for the kernels of each kind of tiles; those that are not here are skipped.
+class EachTiles : public ::testing::TestWithParam<TilesOf> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().here) GTEST_SKIP() << "this machine has none of " << GetParam().name;
+  }
+};
+
 inline auto all_tiles() {
   return ::testing::Values(TilesOf{"emulated_avx512_bf16", avx512_kernels, supports_bf16()},
                            TilesOf{"emulated_avx2", avx2_kernels, supports(InstructionSet::avx2)},
