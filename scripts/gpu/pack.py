@@ -88,7 +88,7 @@ def copy(files, folder):
             subprocess.run(["strip", "--strip-unneeded" if ".so" in place else "--strip-debug", to], check=True)
 
 
-def fill(folder, build, photographs):
+def fill(folder, build, photographs, cifar):
     """Everything of the bundle; returns what is missing."""
     programs, missing = programs_of(build)
     mpi = libraries.open_mpi()
@@ -102,7 +102,7 @@ def fill(folder, build, photographs):
     emulated = os.path.join(folder, "emulated") if f"emulated/{PLUGIN}" in programs else None
     program = programs["bin/cputrain"]
     expected.pack_photographs(program, photographs, folder)
-    missing += expected.write_all(os.path.join(folder, "expected"), program, emulated, folder)
+    missing += expected.write_all(os.path.join(folder, "expected"), program, emulated, folder, cifar)
     return missing
 
 
@@ -122,7 +122,7 @@ def size_of(folder):
     return sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 
-def pack(out, build, builds, photographs=None):
+def pack(out, build, builds, photographs=None, cifar=None):
     if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
         say(f"{out} is not an empty folder (a pack is a folder of its own); name another one")
         return 2
@@ -130,18 +130,18 @@ def pack(out, build, builds, photographs=None):
     try:
         if builds:
             make(build)
-        missing = write(out, build, photographs)
+        missing = write(out, build, photographs, cifar)
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)  # half a pack is none
         raise
     return report(out, missing)
 
 
-def write(out, build, photographs):
+def write(out, build, photographs, cifar):
     """Fills a folder; returns what is missing in it."""
     archive = os.path.join(out, day_bundle.NAME)
     with tempfile.TemporaryDirectory() as work:
-        missing = fill(work, build, photographs)
+        missing = fill(work, build, photographs, cifar)
         say("packing")
         bundle(work, archive)
     shutil.copytree(os.path.join(HERE, "day"), os.path.join(out, "day"),

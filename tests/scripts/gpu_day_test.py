@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from program import MPIRUN, PROGRAM
 
@@ -107,20 +108,27 @@ class Day(unittest.TestCase):
             self.assertNotIn(self.temporary, log.read(), "names of folders say nothing")
 
     def check_steps(self, steps, said):
+        with mock.patch.object(sys, "path", [os.path.join(ROOT, "scripts", "gpu", "day"), *sys.path]):
+            import order
+        self.assertEqual(list(steps), [step.name for step in order.steps()])
         page = said[said.index("cputrain's day with a GPU"):]
-        self.assertLess(len(page), 10_000)
+        self.assertLess(len(page), 12_000)
+        self.assertIn("Why warps wait, by ncu", page)
         self.assertIn("predicted", page)
         for name, step in steps.items():
             self.assertIn(f"  {name} ", page)
             self.assertIn(step["outcome"], ("ok", "skipped"), step)
-        able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "ncu", "PyTorch", "1 CPU",
+        able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "1 CPU",
+                "ncu dogcat bf16", "ncu dogcat tf32", "ncu resnet50v2 bf16", "PyTorch dogcat 256", "PyTorch resnet50v2 128",
                 "PyTorch begins to compile", "PyTorch has compiled",
                 "selftest", "selftest again", "selftest beside emulated", "curve in tf32", "curve in bf16"]
-        able += ["2 ranks on one device", "a rank is killed", "CPU ranks"] if MPIRUN else []
+        able += ["2 ranks on one device", "2 ranks with and without graphs", "a rank is killed",
+                 "CPU ranks"] if MPIRUN else []
         able += [f"compute-sanitizer {tool}" for tool in ("memcheck", "racecheck", "initcheck", "synccheck")]
         for name in able:
             self.assertEqual(steps[name]["outcome"], "ok", steps[name])
         measured = [f"bench {what} {name}" for what in ("step", "kernels") for name in ("exact", "tf32", "bf16")]
+        measured += ["bench step resnet50v2 bf16", "bench step resnet50v2 tf32"]
         for name in ("device tests", *measured):
             self.assertEqual(steps[name]["outcome"], "skipped", steps[name])
             self.assertRegex(steps[name]["text"], "emulated|built where nvcc is")
@@ -130,15 +138,18 @@ class Day(unittest.TestCase):
             for line in asked:
                 self.assertRegex(line, r"^(-L|--query-gpu=[\w.,]+ --format=csv)$", "nvidia-smi may change settings")
         self.assertNotIn("0123-456789abcdef", json.dumps(day), "a GPU's number says nothing")
-        gemm, pool = day["facts"]["ncu"]
-        self.assertEqual((gemm["kernel"], gemm["microseconds"]), ("gemm Forward", 1234.5))
-        self.assertEqual((pool["kernel"], pool["microseconds"]), ("max_pool_backward_kernel", 500))
-        self.assertEqual(gemm["metrics"]["Compute (SM) Throughput"], 71.25)
+        self.assertEqual(set(day["facts"]["ncu"]), {"dogcat bf16", "dogcat tf32", "resnet50v2 bf16"})
+        gemm, _, pool = day["facts"]["ncu"]["dogcat bf16"]["launches"]
+        self.assertEqual((gemm["kernel"], gemm["microseconds"]), ("gemm Forward 128x128", 1234.5))
+        self.assertEqual((pool["kernel"], pool["microseconds"]), ("max_pool_backward", 500))
+        self.assertEqual(gemm["metrics"]["L2 Cache Throughput"], 41.5)
+        self.assertIn("waits for mio_throttle 2", steps["ncu dogcat bf16"]["text"])
         figures = {figure["what"]: figure["measured"] for figure in day["figures"]}
-        self.assertEqual(figures["PyTorch eager-tf32-channels-last, batch 256"], 12000)
+        self.assertEqual(figures["PyTorch compiled-bf16-channels-last, batch 256"], 12000)
+        self.assertEqual(figures["PyTorch resnet50v2 128x128 compiled-bf16-channels-last, batch 128"], 12000)
         self.assertNotIn("PyTorch graphs-bf16-channels-last, batch 256", figures)
-        self.assertRegex(steps["compute-sanitizer racecheck"]["text"], "0 hazards.*, no control: ")
-        self.assertIn("1 failed: graphs-bf16-channels-last at batch 256 (out of memory)", steps["PyTorch"]["text"])
+        self.assertRegex(steps["compute-sanitizer racecheck"]["text"], "large in bf16: 0 hazards.*; no control: ")
+        self.assertIn("1 failed: graphs-bf16-channels-last at batch 256 (out of memory)", steps["PyTorch dogcat 256"]["text"])
 
     def check_collected(self, out, day):
         place = self.path("gpu-emulated")
