@@ -1,5 +1,7 @@
 """A day in a folder of its own, for tests of its steps."""
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -12,6 +14,17 @@ import bundle
 import context
 import processes
 import results
+
+
+def why_no_pack(program):
+    """Sanitizers' libraries are no part of a release, and some builds have no emulated device."""
+    build = os.path.dirname(program)
+    if not os.path.exists(os.path.join(build, "libcputrain_cuda_emulated.so")):
+        return "this build has no emulated device"
+    if not os.path.exists(os.path.join(build, "libcputrain_cuda.so")):
+        return "this build has no backend cuda, as nvcc was not found"
+    needed = subprocess.run(["ldd", program], text=True, capture_output=True).stdout
+    return "the program is built with a sanitizer" if re.search(r"lib[atu]\w*san\.so", needed) else None
 
 
 class Folder(unittest.TestCase):

@@ -5,10 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 from unittest import mock
 
+from gpu_day_folder import why_no_pack
 from program import MPIRUN, PROGRAM
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -23,27 +25,27 @@ def gpu_day(*words):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def why_no_pack():
-    """Sanitizers' libraries are no part of a release, and some builds have no emulated device."""
-    if not os.path.exists(os.path.join(BUILD, "libcputrain_cuda_emulated.so")):
-        return "this build has no emulated device"
-    if not os.path.exists(os.path.join(BUILD, "libcputrain_cuda.so")):
-        return "this build has no backend cuda, as nvcc was not found"
-    libraries = subprocess.run(["ldd", PROGRAM], text=True, capture_output=True).stdout
-    return "the program is built with a sanitizer" if re.search(r"lib[atu]\w*san\.so", libraries) else None
-
-
-@unittest.skipIf(why_no_pack(), why_no_pack())
+@unittest.skipIf(why_no_pack(PROGRAM), why_no_pack(PROGRAM))
 class Day(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
         cls.addClassCleanup(holder.cleanup)
         cls.folder = holder.name
-        made = gpu_day("pack", cls.path("made"), "--no-build", "--build", BUILD)
+        made = gpu_day("pack", cls.path("made"), "--no-build", "--build", BUILD, "--cifar", cls.cifar())
         if made.returncode:
             raise AssertionError(made.stdout + made.stderr)
         os.rename(cls.path("made"), cls.path("elsewhere"))  # where it was made is not where it runs
+
+    @classmethod
+    def cifar(cls):
+        """Files of CIFAR-10's form, of images that nobody can compress."""
+        os.mkdir(cls.path("cifar"))
+        for name, images in (("data_batch_1.bin", 2000), ("test_batch.bin", 500)):
+            with open(cls.path("cifar", name), "wb") as file:
+                for number in range(images):
+                    file.write(bytes([number % 10]) + os.urandom(3 * 32 * 32))
+        return cls.path("cifar")
 
     @classmethod
     def path(cls, *parts):
@@ -83,6 +85,14 @@ class Day(unittest.TestCase):
         size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(self.path("elsewhere"))
                    for name in names)
         self.assertLess(size, MOST_BYTES)
+        with mock.patch.object(sys, "path", [os.path.join(ROOT, "scripts", "gpu"),
+                                             os.path.join(ROOT, "scripts", "gpu", "day"), *sys.path]):
+            import expected
+        with tarfile.open(self.path("elsewhere", "bundle.tar.xz")) as tar:
+            data = sum(member.size for member in tar
+                       if member.name.startswith(("expected/", "cifar10/")) or member.name == "photographs.ctpack")
+        self.assertGreater(data, 10e6, "images of CIFAR-10 are in it")
+        self.assertLess(data, expected.MOST_BYTES)
         again = gpu_day("pack", self.path("elsewhere"), "--no-build", "--build", BUILD)
         self.assertEqual(again.returncode, 2, again.stderr)
         self.assertIn("is not an empty folder", again.stderr)
