@@ -99,10 +99,11 @@ def waits_of(day):
             for name, of_profile in day["facts"].get("ncu", {}).items() for row in of_profile["families"]]
     if not rows:
         return ""
-    text = ("Cycles pass between two instructions of a warp, and it spends most of them as told. Rates are percents of what "
-            "the GPU could, and instructions a cycle.")
-    return ("## Why warps wait\n\n" + prose(text) + "\n" + table(
-        ["profile", "kernel", "launches", "us", "cycles", "waits for", "shared memory", "tensor", "L2", "DRAM", "issue"], rows))
+    text = ("Cycles pass between two instructions of a warp, and it spends most of them as told. Rates are percents of "
+            "what the GPU could, and instructions a cycle.")
+    head = ["profile", "kernel", "launches", "us", "cycles", "waits for", "shared memory", "tensor", "L2", "DRAM",
+            "issue"]
+    return "## Why warps wait\n\n" + prose(text) + "\n" + table(head, rows)
 
 
 class Files(list):

@@ -25,8 +25,8 @@ class Profile:
 
     def words(self):
         word = {"tf32": "float"}.get(self.precision, self.precision)
-        return ["--model", self.model, "--image-size", str(self.size), "--data", f"synthetic:{2 * self.batch}", "--batch",
-                str(self.batch), "--precision", word]
+        return ["--model", self.model, "--image-size", str(self.size), "--data", f"synthetic:{2 * self.batch}",
+                "--batch", str(self.batch), "--precision", word]
 
     def count(self):
         return self.before + self.after
@@ -74,5 +74,5 @@ def foreseen(profile, model):
         network = step.networks_of(gpu, model, profile.precision, profile.batch)[0]
         skip[name], kernels = seen(profile, network)
         families[name] = sorted(set(kernels))
-    return {"words": profile.words(), "kernels": profile.kernels, "count": profile.count(), "tiles": TILES, "skip": skip,
-            "families": families}
+    return {"words": profile.words(), "kernels": profile.kernels, "count": profile.count(), "tiles": TILES,
+            "skip": skip, "families": families}

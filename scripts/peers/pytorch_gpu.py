@@ -78,8 +78,8 @@ def arguments():
                    help="for a mode with torch.compile or in float32, half of it for others [60]")
     p.add_argument("--batches", type=wholes, default=[32, 256], help="images of a step [32,256]")
     p.add_argument("--quick", action="store_true", help="a few modes, short rounds, the largest batch alone")
-    p.add_argument("--modes", type=modes_of, metavar="NAMES", help="these alone, in this order, at each of the batches; "
-                   "such as compiled-bf16-channels-last")
+    p.add_argument("--modes", type=modes_of, metavar="NAMES",
+                   help="these alone, in this order, at each of the batches; such as compiled-bf16-channels-last")
     p.add_argument("--compile-only", action="store_true", help="fills the cache of compiled code and measures nothing")
     p.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="[cuda]")
     p.add_argument("--image-size", type=whole, default=256, help="[256]")

@@ -1,4 +1,4 @@
-"""What a pack holds for the tools of a day: networks with all tiles and kernels, launches for ncu, predictions, images."""
+"""What a pack holds: networks with all tiles and kernels, launches for ncu, predictions, images; and its size."""
 import glob
 import json
 import os
@@ -81,9 +81,9 @@ class Networks(ProgramTest):
         for name, network in (("small", networks.SMALL), ("large", networks.LARGE)):
             with open(self.path(f"{name}.json"), "w") as file:
                 json.dump(network, file)
-            self.expect(0, "train", "--model", f"{name}.json", "--data", "synthetic:40", "--batch", "4", "--backend", "cuda",
-                        "--precision", "bf16", "--steps", str(sanitizer_steps.STEPS), "--limit-val", "0", "--out", name,
-                        CPUTRAIN_PLUGINS=self.path("plugins"), CPUTRAIN_EMULATED_KERNELS="skip",
+            self.expect(0, "train", "--model", f"{name}.json", "--data", "synthetic:40", "--batch", "4", "--backend",
+                        "cuda", "--precision", "bf16", "--steps", str(sanitizer_steps.STEPS), "--limit-val", "0",
+                        "--out", name, CPUTRAIN_PLUGINS=self.path("plugins"), CPUTRAIN_EMULATED_KERNELS="skip",
                         CPUTRAIN_EMULATED_COUNTS=self.path("counts.json"))
             with open(self.path("counts.json")) as file:
                 counts = json.load(file)
@@ -126,7 +126,8 @@ class Launches(unittest.TestCase):
             families = self.seen(name)["families"]["H100"]
             self.assertEqual({family.split()[-1] for family in families if "gemm" in family},
                              {"128x32", "32x128", "64x64", "128x128", "256x64"})
-            self.assertEqual([family for family in families if "gemm" not in family], ["max_pool_backward", "max_pool_forward"])
+            self.assertEqual([family for family in families if "gemm" not in family],
+                             ["max_pool_backward", "max_pool_forward"])
 
     def test_ncu_sees_each_family_of_a_resnet(self):
         families = set(self.seen("resnet50v2 bf16")["families"]["H100"])
@@ -148,8 +149,8 @@ class Launches(unittest.TestCase):
         found = expected.predictions(PROGRAM)["predictions"]
         asked = {(one["model"], one["image"][0], one["batch"]) for one in found
                  if (one["gpu"], one["precision"]) == ("H100", "bf16")}
-        self.assertEqual(asked, {*(("dogcat", 256, batch) for batch in (32, 128, 256, 512, 1024)), ("resnet50v2", 224, 128),
-                                 ("resnet50v2", 128, 128)})
+        self.assertEqual(asked, {*(("dogcat", 256, batch) for batch in (32, 128, 256, 512, 1024)),
+                                 ("resnet50v2", 224, 128), ("resnet50v2", 128, 128)})
 
 
 class Cifar(ProgramTest):

@@ -129,8 +129,8 @@ class Day(unittest.TestCase):
             self.assertIn(f"  {name} ", page)
             self.assertIn(step["outcome"], ("ok", "skipped"), step)
         able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "1 CPU",
-                "ncu dogcat bf16", "ncu dogcat tf32", "ncu resnet50v2 bf16", "PyTorch dogcat 256", "PyTorch resnet50v2 128",
-                "PyTorch begins to compile", "PyTorch has compiled",
+                "ncu dogcat bf16", "ncu dogcat tf32", "ncu resnet50v2 bf16", "PyTorch begins to compile",
+                "PyTorch has compiled", "PyTorch dogcat 256", "PyTorch resnet50v2 128",
                 "selftest", "selftest again", "selftest beside emulated", "curve in tf32", "curve in bf16"]
         able += ["2 ranks on one device", "2 ranks with and without graphs", "a rank is killed",
                  "CPU ranks"] if MPIRUN else []
@@ -159,7 +159,8 @@ class Day(unittest.TestCase):
         self.assertEqual(figures["PyTorch resnet50v2 128x128 compiled-bf16-channels-last, batch 128"], 12000)
         self.assertNotIn("PyTorch graphs-bf16-channels-last, batch 256", figures)
         self.assertRegex(steps["compute-sanitizer racecheck"]["text"], "large in bf16: 0 hazards.*; no control: ")
-        self.assertIn("1 failed: graphs-bf16-channels-last at batch 256 (out of memory)", steps["PyTorch dogcat 256"]["text"])
+        self.assertIn("1 failed: graphs-bf16-channels-last at batch 256 (out of memory)",
+                      steps["PyTorch dogcat 256"]["text"])
 
     def check_collected(self, out, day):
         place = self.path("gpu-emulated")

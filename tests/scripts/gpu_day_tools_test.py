@@ -1,6 +1,7 @@
 """What a day makes of compute-sanitizer, ncu and PyTorch: commands, what they say, and versions that refuse."""
 import os
 import sys
+import time
 import unittest
 from unittest import mock
 
@@ -111,7 +112,8 @@ class Profiles(Folder):
 
     def test_why_warps_wait(self):
         day, said = self.profile(self.stand_in())
-        self.assertIn("3 launches of 2 families, without gemm Forward 256x64: gemm Forward 128x128 waits for", said)
+        self.assertIn("3 launches of 2 families: gemm Forward 128x128 waits for mio_throttle 20 %, wait 14 %; ", said)
+        self.assertTrue(said.endswith("; not seen: gemm Forward 256x64"), said)
         rows = day.results.facts["ncu"]["a network"]["families"]
         self.assertEqual([(row["kernel"], row["launches"], row["microseconds"]) for row in rows],
                          [("gemm Forward 128x128", 2, 2000), ("max_pool_backward", 1, 500)])
@@ -177,6 +179,37 @@ class Profiles(Folder):
 class PyTorch(Folder):
     TWIN = pytorch_steps.TWINS[1]
 
+    def compiled_by(self, script):
+        """What both steps say, with a script in the place of PyTorch."""
+        os.makedirs(self.path("pack", "peers"))
+        with open(self.path("python"), "w") as file:
+            file.write("#!/bin/bash\n" + script)
+        os.chmod(self.path("python"), 0o755)
+        day = self.day(emulated=False)
+        day.python = self.path("python")
+        day.step_end = time.monotonic() + pytorch_steps.SPARE + 3
+        return day, pytorch_steps.begin_compiling(day), pytorch_steps.end_compiling(day)
+
+    WRITES = """while [[ $1 != --json ]]; do shift; done
+echo '{"seconds": 12.5, "results": [{"status": "compiled"}]}' >"$2"
+"""
+
+    def test_networks_are_compiled_beside_each_other(self):
+        day, begun, ended = self.compiled_by(self.WRITES + "sleep 2.5\n")
+        self.assertEqual(begun, "3 networks, beside the tests")
+        self.assertEqual(ended.split("; ")[1], "resnet50v2 224: 1 modes in 12 s")
+        self.assertEqual(set(day.results.facts["compiled"]), {twin.name for twin in pytorch_steps.TWINS})
+
+    def test_what_compiles_too_long_is_ended_and_keeps_what_it_has(self):
+        day, _, ended = self.compiled_by(self.WRITES + "sleep 600\n")
+        self.assertIn("dogcat 256: 1 modes in 12 s, then ended", ended)
+        self.assertEqual(list(processes.marked(self.commands.token)), [])
+
+    def test_without_pytorch_nothing_goes_on(self):
+        with self.assertRaisesRegex(results.Skipped, "no PyTorch"):
+            self.compiled_by('[[ " $* " == *" 256 "* ]] && { echo "no PyTorch"; exit 77; }\nsleep 600\n')
+        self.assertEqual(list(processes.marked(self.commands.token)), [])
+
     def told(self, parameters):
         day = self.day(emulated=False)
         modes = [{"mode": pytorch_steps.BEST, "batch": 128, "status": "measured", "parameters": parameters,
@@ -197,9 +230,7 @@ class PyTorch(Folder):
     def test_all_networks_are_kept_in_one_file(self):
         day = self.day(emulated=False)
         for twin in pytorch_steps.TWINS:
-            with open(self.path("of_one.json"), "w") as file:
-                file.write('{"status": "done"}')
-            pytorch_steps.keep(day, twin, self.path("of_one.json"))
+            pytorch_steps.keep(day, twin, {"status": "done"})
         with open(self.path("pytorch.json")) as file:
             self.assertEqual(file.read().count('"done"'), len(pytorch_steps.TWINS))
 

@@ -55,12 +55,13 @@ class Graphs(Folder):
 
 
 class Cifar(Folder):
-    ABOUT = {"model": "resnet50v2", "image_size": 128, "classes": 10, "train": 4000, "val": 1000, "words": ["--batch", "64"]}
+    ABOUT = {"model": "resnet50v2", "image_size": 128, "classes": 10, "train": 4000, "val": 1000,
+             "words": ["--batch", "64"]}
 
     def learned(self, *losses):
         day = self.day(emulated=False)
-        day.cputrain = Program(lambda words: [{"type": "epoch", "loss": loss, "val_accuracy": 0.25, "images_per_second": 9000}
-                                              for loss in losses])
+        day.cputrain = Program(lambda words: [{"type": "epoch", "loss": loss, "val_accuracy": 0.25,
+                                               "images_per_second": 9000} for loss in losses])
         with mock.patch.object(day.bundle, "read_json", lambda *_: self.ABOUT):
             return day, training_steps.learn_cifar(day)
 

@@ -68,8 +68,8 @@ def bench_of(day, network, precision, batch, where):
                    str(size), "--precision", precision, "--batch", str(batch), "--data-on-device", where)
     rate = result["images_per_second"]["median"]
     what = f"{model} {name}, batch {batch}" if network == DOGCAT else f"{model} {size}x{size} {name}, batch {batch}"
-    day.results.figure(what + (", images from the host" if host else ""), "images/s", rate,
-                       None if host else predictions.images_per_second(day.predictions, day.device, name, batch, network))
+    foreseen = predictions.images_per_second(day.predictions, day.device, name, batch, network)
+    day.results.figure(what + (", images from the host" if host else ""), "images/s", rate, None if host else foreseen)
     return rate
 
 

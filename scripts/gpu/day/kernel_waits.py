@@ -60,8 +60,8 @@ def microseconds(launch):
 
 
 def by_family(launches):
-    """[{kernel, launches, microseconds, cycles between two instructions of a warp, parts of them by reason, rates}], the
-    longest first. Averages count each launch by its time."""
+    """[{kernel, launches, microseconds, cycles between two instructions of a warp, parts of them by reason, rates}],
+    the longest first. Averages count each launch by its time."""
     found = {}
     for launch in launches:
         found.setdefault(launch["kernel"], []).append(launch)

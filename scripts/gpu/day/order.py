@@ -42,9 +42,9 @@ def steps_of_the_machine():
 
 
 def steps_of_results():
-    yield estimated("device tests", kernels.run_device_tests, (12, 12), (60, 40))
-    yield measured("selftest", kernels.run_selftest, (2, 2), (25, 25))
-    yield measured("selftest again", kernels.repeat_selftest, (2, 2), (25, 25))
+    yield estimated("device tests", kernels.run_device_tests, (15, 15), (60, 40))
+    yield estimated("selftest", kernels.run_selftest, (5, 5), (25, 25))
+    yield estimated("selftest again", kernels.repeat_selftest, (5, 5), (25, 25))
     yield measured("selftest beside emulated", kernels.compare_with_emulated, (1, 1), (5, 5))
     yield measured("curve beside the CPU's", training.compare_curve, (1, 1), (20, 20))
     yield measured("same hash again", training.repeat_curve, (1, 1), (20, 20))
@@ -74,7 +74,8 @@ def steps_of_speed():
     yield estimated("bench kernels resnet50v2 bf16", benchmarks.bench_kernels("bf16", (benchmarks.RESNET, 224)), (4, 4),
                     (20, 10))
     for name in ("dogcat bf16", "dogcat tf32", "resnet50v2 bf16"):
-        yield estimated(f"ncu {name}", profiles.profile(name), (24, 9) if name.startswith("resnet") else (14, 8), (45, 20))
+        seconds = (24, 9) if name.startswith("resnet") else (14, 8)
+        yield estimated(f"ncu {name}", profiles.profile(name), seconds, (45, 20))
     for twin, expected, most in zip(pytorch.TWINS, ((45, 12), (30, 0), (25, 15)), (70, 45, 45)):
         yield estimated(f"PyTorch {twin.network[0]} {twin.network[1]}", pytorch.measure(twin), expected, (most, 20))
     yield estimated("CIFAR-10", training.learn_cifar, (12, 0), (60, 5))

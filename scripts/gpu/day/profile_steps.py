@@ -31,9 +31,9 @@ def profile(name):
         if not done.cut:
             expect(done, f"ncu, after {len(launches)} launches,")
         late = f", cut after {done.seconds:.0f} s" if done.cut else ""
-        lost = f", without {listed(missing)}" if missing and not day.quick else ""
-        return f"{len(launches)} launches of {len(rows)} families{late}{lost}: " + "; ".join(
-            f"{row['kernel']} waits for {kernel_waits.reasons(row, 2)}" for row in rows[:2])
+        lost = f"; not seen: {listed(missing)}" if missing and not day.quick else ""
+        return f"{len(launches)} launches of {len(rows)} families{late}: " + "; ".join(
+            f"{row['kernel']} waits for {kernel_waits.reasons(row, 2)}" for row in rows[:2]) + lost
     return run
 
 
@@ -81,7 +81,8 @@ def refused_metrics(done, metrics, before):
     """Those that this version or GPU does not know: it then profiles nothing, and names one of them."""
     if done.code == 0 or done.cut or "Failed to find metric" not in done.text:
         return []
-    named = [text.replace("\\", "") for text in re.findall(r"Failed to find metric (?:regex:\^?)?([\w.\\]+)", done.text)]
+    named = [text.replace("\\", "")
+             for text in re.findall(r"Failed to find metric (?:regex:\^?)?([\w.\\]+)", done.text)]
     refused = [metric for metric in metrics if any(metric == one or metric.startswith(one.rstrip(".") + ".")
                                                    for one in named)]
     return refused if refused and before < MOST_UNKNOWN else metrics

@@ -31,8 +31,8 @@ BEST = "compiled-bf16-channels-last"
 TWINS = (
     Twin("pytorch", DOGCAT, 256, (
         BEST, "compiled-tf32-channels-last", "layers-bf16", "layers-tf32", "graphs-bf16-channels-last",
-        "all-compiled-bf16-channels-last", "compiled-bf16-channels-last-deterministic", "compiled-float32-channels-last",
-        "compiled-tf32-channels-last-deterministic"), (BEST,)),
+        "all-compiled-bf16-channels-last", "compiled-bf16-channels-last-deterministic",
+        "compiled-float32-channels-last", "compiled-tf32-channels-last-deterministic"), (BEST,)),
     Twin("pytorch_resnet_224", ("resnet50v2", 224), 128, (BEST, "compiled-tf32-channels-last"), ()),
     Twin("pytorch_resnet_128", ("resnet50v2", 128), 128, (BEST, "compiled-tf32-channels-last"), (BEST,)))
 
@@ -57,29 +57,39 @@ def environment(day):
 def begin_compiling(day):
     """A process for each network, all at once. Several CPUs compile, and the GPU has room."""
     for twin, modes in asked(day):
-        words = command(day, twin, modes, day.left(), "--compile-only", "--json", day.file(f"{twin.name}_compiled.json"))
+        words = command(day, twin, modes, day.left(), "--compile-only", "--json",
+                        day.file(f"{twin.name}_compiled.json"))
         day.compiling.append((twin, day.commands.start(words, environment(day), day.work)))
     first = day.compiling[0][1]
-    if first.wait(2):
-        day.compiling = [(twin, running) for twin, running in day.compiling if running is not first]
-        expect(first.end(), "the script for PyTorch")
+    try:
+        if first.wait(2):
+            expect(first.end(), "the script for PyTorch")
+    except (Failed, Skipped):
+        end_all(day)
+        raise
     return f"{len(day.compiling)} networks, beside the tests"
 
 
-def end_compiling(day):
+def end_all(day):
+    """[(twin, Done)] of what compiles, which is ended where it still runs."""
     compiling, day.compiling = day.compiling, []
-    if not compiling:
+    return [(twin, running.end()) for twin, running in compiling]
+
+
+def end_compiling(day):
+    if not day.compiling:
         raise Skipped("nothing was begun")
-    said = []
-    for twin, running in compiling:
+    for _, running in day.compiling:
         running.wait(day.left_of_step() - SPARE)
-        done = running.end()
+    said = []
+    for twin, done in end_all(day):
+        kept = read(day.file(f"{twin.name}_compiled.json"))
+        day.results.facts.setdefault("compiled", {})[twin.name] = kept.get("results", [])
         if not done.cut:
             expect(done, "the script for PyTorch")
-        modes = results_of(day.file(f"{twin.name}_compiled.json"))
-        day.results.facts.setdefault("compiled", {})[twin.name] = modes
-        compiled = sum(mode["status"] == "compiled" for mode in modes)
-        said.append(f"{compiled} modes of {twin.network[0]} in {done.seconds:.0f} s" + (", then ended" if done.cut else ""))
+        compiled = sum(mode["status"] == "compiled" for mode in kept.get("results", []))
+        said.append(f"{twin.network[0]} {twin.network[1]}: {compiled} modes in {kept.get('seconds', 0):.0f} s" +
+                    (", then ended" if done.cut else ""))
     return "; ".join(said)
 
 
@@ -87,25 +97,18 @@ def measure(twin):
     def run(day):
         modes = twin.quick if day.quick else twin.modes
         path = day.file(f"{twin.name}.json")
-        done = day.run(command(day, twin, modes, day.left_of_step() - SPARE, "--json", path), environment=environment(day))
-        results = results_of(path)
-        keep(day, twin, path)
-        return told(day, twin, results, done)
+        words = command(day, twin, modes, day.left_of_step() - SPARE, "--json", path)
+        done = day.run(words, environment=environment(day))
+        whole = read(path)
+        keep(day, twin, whole)
+        return told(day, twin, whole.get("results", []), done)
     return run
 
 
-def keep(day, twin, path):
+def keep(day, twin, whole):
     """All networks go into one file: a day may bring few."""
-    if not os.path.exists(path):
-        return
-    kept = day.results.path("pytorch.json")
-    whole = {}
-    if os.path.exists(kept):
-        with open(kept) as file:
-            whole = json.load(file)
-    with open(path) as file:
-        whole[twin.name] = json.load(file)
-    day.results.write_json("pytorch.json", whole)
+    path = day.results.path("pytorch.json")
+    day.results.write_json("pytorch.json", {**read(path), twin.name: whole})
 
 
 def told(day, twin, results, done):
@@ -136,9 +139,10 @@ def rate(mode):
     return mode["images_per_second"]["median"]
 
 
-def results_of(path):
+def read(path):
+    """What the script for PyTorch wrote; nothing where it was ended before."""
     try:
         with open(path) as file:
-            return json.load(file)["results"]
+            return json.load(file)
     except FileNotFoundError:
-        return []
+        return {}

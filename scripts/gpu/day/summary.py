@@ -37,10 +37,11 @@ def waits_lines(profiles):
     before = None
     for name, row in rows:
         if name != before:
-            yield f"  {name + ':':<{widest + 2}}{'us':>7} {'shared':>7} {'L2':>4} {'DRAM':>5} {'tensor':>7}  warps wait for"
+            yield (f"  {name + ':':<{widest + 2}}{'us':>7} {'shared':>7} {'L2':>4} {'DRAM':>5} {'tensor':>7}  "
+                   "warps wait for")
         rates = [percent(row["rates"].get(rate)) for rate in ("shared", "l2", "dram", "tensor")]
-        yield (f"    {row['kernel']:<{widest}}{number(row['microseconds']):>7} {rates[0]:>7} {rates[1]:>4} {rates[2]:>5} "
-               f"{rates[3]:>7}  {kernel_waits.reasons(row)}")
+        yield (f"    {row['kernel']:<{widest}}{number(row['microseconds']):>7} {rates[0]:>7} {rates[1]:>4} "
+               f"{rates[2]:>5} {rates[3]:>7}  {kernel_waits.reasons(row)}")
         before = name
 
 
@@ -63,7 +64,8 @@ def text(results):
     lines = [f"cputrain's day with a GPU{', a rehearsal' if head['quick'] else ''}: {head['device']}",
              f"pack of {head['pack']}, {head['date']}, {head['seconds']:.0f} of {head['budget']:.0f} s", "",
              "Steps:", *step_lines(results.steps), "",
-             *part("Why warps wait, by ncu (rates are of what the GPU could):", waits_lines(results.facts.get("ncu", {}))),
+             *part("Why warps wait, by ncu (rates are of what the GPU could):",
+                   waits_lines(results.facts.get("ncu", {}))),
              "Figures (ratio: measured by predicted):", *figure_lines(in_order_of_worth(results.figures))]
     outcomes = [step.outcome for step in results.steps]
     counts = ", ".join(f"{outcomes.count(word)} {word}" for word in ("ok", "failed", "skipped", "not run"))

@@ -187,17 +187,16 @@ def learn_cifar(day):
     if not about:
         raise Skipped("the pack has no images of CIFAR-10")
     folder = day.file("cifar")
-    expect(day.cputrain("train", "--data", "cifar10:" + day.bundle.path("cifar10"), *about["words"], "--backend", "cuda",
-                        "--precision", "bf16", "--verbose", "0", "--out", folder), "the training")
+    expect(day.cputrain("train", "--data", "cifar10:" + day.bundle.path("cifar10"), *about["words"], "--backend",
+                        "cuda", "--precision", "bf16", "--verbose", "0", "--out", folder), "the training")
     epochs = [line for line in lines_of(folder) if line["type"] == "epoch"]
     facts(day)["cifar10"] = {**about, "epochs": epochs}
     first, last = epochs[0]["loss"], epochs[-1]["loss"]
     if not last < min(first, math.log(about["classes"])):
         raise Failed(f"the mean loss of epoch {len(epochs)} is {last:.3f}; it was {first:.3f}, and guessing has "
                      f"{math.log(about['classes']):.3f}")
-    rate = epochs[-1]["images_per_second"]
-    day.results.figure(f"{about['model']} {about['image_size']}x{about['image_size']} bf16, CIFAR-10, epoch {len(epochs)}",
-                       "images/s", rate)
+    rate, size = epochs[-1]["images_per_second"], about["image_size"]
+    day.results.figure(f"{about['model']} {size}x{size} bf16, CIFAR-10, epoch {len(epochs)}", "images/s", rate)
     return (f"the mean loss fell from {first:.3f} to {last:.3f} in {len(epochs)} epochs of {about['train']:,} images; "
             f"{100 * epochs[-1]['val_accuracy']:.1f} % of {about['val']:,} others are right; {rate:,.0f} images/s")
 
