@@ -124,6 +124,11 @@ class Profiles(Folder):
         self.assertNotIn("gmma", rows[0]["waits"], "n/a is no number")
         self.assertEqual((rows[0]["rates"]["shared"], rows[0]["rates"]["l2"]), (62.25, 41.5))
 
+    def test_a_kernel_that_issued_nothing_waits_for_nothing(self):
+        metrics = dict.fromkeys(kernel_waits.WAITS.values(), 0.0)
+        row = kernel_waits.family("idle", [{"metrics": metrics, "microseconds": 1.0}])
+        self.assertEqual((row["cycles"], row["waits"], kernel_waits.reasons(row)), (None, {}, "not told"))
+
     def test_the_summary_and_the_readme_say_so(self):
         day, _ = self.profile(self.stand_in())
         page = summary.text(day.results)
