@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import kernel_waits
 import plan
+import predictions
 import speed
 import step
 
@@ -25,8 +26,8 @@ class Profile:
 
     def words(self):
         word = {"tf32": "float"}.get(self.precision, self.precision)
-        return ["--model", self.model, "--image-size", str(self.size), "--data", f"synthetic:{2 * self.batch}",
-                "--batch", str(self.batch), "--precision", word]
+        return [*predictions.words_of((self.model, self.size)), "--data", f"synthetic:{2 * self.batch}", "--batch",
+                str(self.batch), "--precision", word]
 
     def count(self):
         return self.before + self.after

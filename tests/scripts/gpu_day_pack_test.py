@@ -19,6 +19,8 @@ import libraries
 import networks
 import pack
 import plan
+import predictions
+import profile_steps
 import profiles
 import sanitizer_steps
 from gpu_day_folder import why_no_pack
@@ -31,6 +33,19 @@ ELSEWHERE = {
     "change_gradients": "clipping", "merge_moments": "--sync-bn", "merge_slopes": "--sync-bn", "multiply_adds": "bench",
     "narrow_gradients": "--compress with NCCL", "widen_gradients": "--compress with NCCL", "sum_arrays": "NCCL",
     "triad": "bench", "use_moving_statistics": "validation", "write_segment_facts": "LARS, LAMB"}
+
+
+def counted(test, *words):
+    """What a training asks of the emulated device, which skips its kernels."""
+    if not os.path.exists(EMULATED):
+        test.skipTest("this build has no emulated device")
+    plugins, file = test.path("plugins"), test.path("counts.json")
+    os.makedirs(plugins, exist_ok=True)
+    shutil.copy(EMULATED, os.path.join(plugins, "libcputrain_cuda.so"))
+    test.expect(0, "train", *words, "--backend", "cuda", "--limit-val", "0", "--overwrite", "--out", "run",
+                CPUTRAIN_PLUGINS=plugins, CPUTRAIN_EMULATED_KERNELS="skip", CPUTRAIN_EMULATED_COUNTS=file)
+    with open(file) as counts:
+        return json.load(counts)
 
 
 class All(launches.Network):
@@ -73,20 +88,13 @@ class Networks(ProgramTest):
                 if tile in ("large", "huge", "tower"):
                     self.assertGreater(steps, 2, f"{problem} {tile}: its loop goes round the stages of shared memory")
 
-    @unittest.skipUnless(os.path.exists(EMULATED), "this build has no emulated device")
     def test_they_launch_every_kernel_of_a_training(self):
-        os.mkdir(self.path("plugins"))
-        shutil.copy(EMULATED, self.path("plugins", "libcputrain_cuda.so"))
         launched = set()
         for name, network in (("small", networks.SMALL), ("large", networks.LARGE)):
             with open(self.path(f"{name}.json"), "w") as file:
                 json.dump(network, file)
-            self.expect(0, "train", "--model", f"{name}.json", "--data", "synthetic:40", "--batch", "4", "--backend",
-                        "cuda", "--precision", "bf16", "--steps", str(sanitizer_steps.STEPS), "--limit-val", "0",
-                        "--out", name, CPUTRAIN_PLUGINS=self.path("plugins"), CPUTRAIN_EMULATED_KERNELS="skip",
-                        CPUTRAIN_EMULATED_COUNTS=self.path("counts.json"))
-            with open(self.path("counts.json")) as file:
-                counts = json.load(file)
+            counts = counted(self, "--model", f"{name}.json", "--data", "synthetic:40", "--batch", "4", "--precision",
+                             "bf16", "--steps", str(sanitizer_steps.STEPS))
             launched |= set(counts["kernels"])
             self.assertGreater(counts["graphs"], 0)
         known = set()
@@ -114,7 +122,7 @@ class Size(ProgramTest):
         self.assertLess(pack.size_of(self.path("pack")), pack.MOST_BYTES)
 
 
-class Launches(unittest.TestCase):
+class Launches(ProgramTest):
     def seen(self, name):
         """(by GPU: to skip, families)"""
         profile = profiles.PROFILES[name]
@@ -137,6 +145,16 @@ class Launches(unittest.TestCase):
         self.assertEqual({family.split()[1] for family in families if "gemm" in family},
                          {"Forward", "BackwardData", "BackwardWeights"})
 
+    def test_launches_to_skip_are_those_of_the_program(self):
+        """Both steps have as many, so the window lies around the end of the first."""
+        for name in ("dogcat bf16", "resnet50v2 bf16"):
+            foreseen, profile = self.seen(name), profiles.PROFILES[name]
+            counts = counted(self, *foreseen["words"], "--steps", str(profile_steps.STEPS), "--no-graph")
+            found = sum(of["launches"] for kernel, of in counts["kernels"].items()
+                        if re.search(profile.kernels, kernel.replace("convolution", "gemm")))
+            self.assertEqual(found, profile_steps.STEPS * (foreseen["skip"]["H100"] + profile.before), name)
+            self.assertEqual(counts["graphs"], 0)
+
     def test_the_window_lies_where_one_step_ends_and_the_next_begins(self):
         # Kernels of a step: 7 products and 4 pools forward; 7 of weights, 6 of data and 4 pools backward.
         foreseen = self.seen("dogcat bf16")
@@ -144,6 +162,12 @@ class Launches(unittest.TestCase):
         self.assertEqual(foreseen["skip"], {gpu: 28 - profile.before for gpu in foreseen["skip"]})
         self.assertEqual(foreseen["count"], profile.before + profile.after)
         self.assertEqual(foreseen["words"][:4], ["--model", "dogcat", "--image-size", "256"])
+
+    def test_a_resnet_that_is_measured_has_the_classes_of_the_one_that_is_foreseen(self):
+        words = predictions.words_of(("resnet50v2", 64))
+        done = self.expect(0, "info", *words, "--json", "-")
+        self.assertEqual(json.loads(done.stdout)["model"]["parameters"],
+                         expected.described(PROGRAM, "resnet50v2")["parameters"])
 
     def test_what_a_day_measures_is_predicted(self):
         found = expected.predictions(PROGRAM)["predictions"]

@@ -220,6 +220,11 @@ class Script(Folder):
         self.assert_says_once(done, 1, "/nonexist/cputrain is not there")
         self.assertFalse(os.path.exists(self.path("pack")))
 
+    def test_the_steps_are_listed(self):
+        done = self.gpu_day("steps")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(done.stdout, "\n".join(order.table()) + "\n")
+
     def test_a_day_that_cannot_be_collected(self):
         os.mkdir(self.path("out"))
         for text in ("{", "{}", "[]", '{"device": "a GPU"}'):

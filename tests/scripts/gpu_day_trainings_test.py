@@ -109,8 +109,9 @@ class Benchmarks(Folder):
 
     def test_a_resnet_at_both_sizes(self):
         asked, figures, kept = self.measured_by(benchmark_steps.bench_resnet("bf16"))
-        self.assertEqual([(words["--model"], words["--image-size"], words["--precision"]) for words in asked],
-                         [("resnet50v2", "224", "bf16"), ("resnet50v2", "128", "bf16")])
+        self.assertEqual([(words["--model"], words["--image-size"], words["--precision"], words["--classes"])
+                          for words in asked],
+                         [("resnet50v2", "224", "bf16", "1000"), ("resnet50v2", "128", "bf16", "1000")])
         self.assertEqual([(figure["what"], figure["predicted"]) for figure in figures],
                          [("resnet50v2 224x224 bf16, batch 128", 7000), ("resnet50v2 128x128 bf16, batch 128", 17000)])
         self.assertEqual(len(kept), 2)

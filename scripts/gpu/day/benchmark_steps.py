@@ -64,8 +64,8 @@ def bench_of(day, network, precision, batch, where):
     model, size = network
     name, host = PRECISIONS[precision], where == "off"
     key = f"step_{name}_{batch}" if network == DOGCAT else f"step_{model}_{size}_{name}_{batch}"
-    result = bench(day, key + ("_host" if host else ""), "step", "--backend", "cuda", "--model", model, "--image-size",
-                   str(size), "--precision", precision, "--batch", str(batch), "--data-on-device", where)
+    result = bench(day, key + ("_host" if host else ""), "step", "--backend", "cuda", *predictions.words_of(network),
+                   "--precision", precision, "--batch", str(batch), "--data-on-device", where)
     rate = result["images_per_second"]["median"]
     what = f"{model} {name}, batch {batch}" if network == DOGCAT else f"{model} {size}x{size} {name}, batch {batch}"
     foreseen = predictions.images_per_second(day.predictions, day.device, name, batch, network)
@@ -79,8 +79,8 @@ def bench_kernels(precision, network=DOGCAT):
         model, size = network
         name, batch = PRECISIONS[precision], str(RESNET_BATCH)
         result = bench(day, f"kernels_{name}" if network == DOGCAT else f"kernels_{model}_{size}_{name}", "kernels",
-                       "--backend", "cuda", "--model", model, "--image-size", str(size), "--precision", precision,
-                       "--micro-batch", batch, "--batch", batch, "--repeat", "2" if day.quick else "5")
+                       "--backend", "cuda", *predictions.words_of(network), "--precision", precision, "--micro-batch",
+                       batch, "--batch", batch, "--repeat", "2" if day.quick else "5")
         found = [(direction["seconds_per_image"]["median"] * 1e6, layer, direction["direction"])
                  for layer in result["micro_batches"][0]["given"]["layers"] for direction in layer["directions"]]
         found.sort(key=lambda row: row[0], reverse=True)

@@ -3,6 +3,13 @@
 DOGCAT = ("dogcat", 256)  # model and image size
 
 
+def words_of(network):
+    """A network that is measured, as words of the program: with as many classes as it has by itself, which is what was
+    foreseen, though the images have two."""
+    model, size = network
+    return ["--model", model, "--image-size", str(size), *(["--classes", "1000"] if model != "dogcat" else [])]
+
+
 def of_gpu(predictions, device, precision, batch=None, network=DOGCAT):
     """Predictions for a GPU whose name ("H100") is a part of the device's ("NVIDIA H100 80GB HBM3")."""
     for one in (predictions or {}).get("predictions", []):
