@@ -285,6 +285,24 @@ class Tables(Folder):
         self.assertLess(len(page), summary.MOST_CHARACTERS + 100)
         self.assertTrue(page.endswith("FAILED: selftest\n"))
 
+    def test_a_whole_day_fits_on_the_page_but_for_single_layers(self):
+        found = self.day().results
+        for step in order.steps():
+            found.add(results.Result(step.name, "ok", 1.0, "said " * 30))
+        family = {"kernel": "gemm BackwardWeights 128x128", "microseconds": 1234.5, "waits": {
+            "math_pipe_throttle": 0.3, "long_scoreboard": 0.3, "short_scoreboard": 0.2}, "rates": {}}
+        for name, families in (("dogcat bf16", 11), ("dogcat tf32", 11), ("resnet50v2 bf16", 14)):
+            found.facts.setdefault("ncu", {})[name] = {"families": [family] * families}
+        for n in range(60):
+            found.figure(f"layer {n}", "us/image", 1.0)
+        for n in range(45):  # steps of three precisions, of a ResNet, of PyTorch's modes, of CPUs
+            found.figure(f"PyTorch resnet50v2 224x224 compiled-bf16, batch {n}", "images/s", 1e4)
+        page = summary.text(found)
+        self.assertIn("compiled-bf16, batch 44 ", page)
+        self.assertEqual(page.count("gemm BackwardWeights 128x128"), 36)
+        self.assertIn("45 steps: 45 ok".replace("45", str(len(found.steps))), page)
+        self.assertLess(len(page), summary.MOST_CHARACTERS + 100)
+
     def test_cells_of_a_readme_cannot_break_it(self):
         self.assertEqual(collect.table(["a"], [["x | `y` <z>"]]).splitlines()[2], "| x \\| 'y' &lt;z> |")
 

@@ -225,7 +225,7 @@ echo '{"seconds": 12.5, "results": [{"status": "compiled"}]}' >"$2"
     def test_figures_name_the_network(self):
         day, said = self.told(25613800)
         self.assertEqual(day.results.figures[0]["what"],
-                         "PyTorch resnet50v2 224x224 compiled-bf16-channels-last, batch 128")
+                         "PyTorch resnet50v2 224x224 compiled-bf16, batch 128")
         self.assertIn("with 3,000 images/s", said)
 
     def test_a_network_of_other_parameters_is_no_twin(self):

@@ -24,7 +24,7 @@ class Twin:
         """What a figure is called."""
         model, size = self.network
         where = "" if self.network == DOGCAT else f" {model} {size}x{size}"
-        return f"PyTorch{where} {mode['mode']}, batch {mode['batch']}"
+        return f"PyTorch{where} {mode['mode'].replace('-channels-last', '')}, batch {mode['batch']}"
 
 
 BEST = "compiled-bf16-channels-last"

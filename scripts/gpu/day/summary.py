@@ -1,8 +1,8 @@
 """The day on one page, which is the last that it prints."""
 import kernel_waits
 
-MOST_CHARACTERS = 11_000
-COLUMNS = 118
+MOST_CHARACTERS = 13_500
+COLUMNS = 100  # of a step
 
 
 def shortened(text, most):
@@ -37,11 +37,10 @@ def waits_lines(profiles):
     before = None
     for name, row in rows:
         if name != before:
-            yield (f"  {name + ':':<{widest + 2}}{'us':>7} {'shared':>7} {'L2':>4} {'DRAM':>5} {'tensor':>7}  "
-                   "warps wait for")
+            yield f"  {name + ':':<{widest + 2}}{'us':>6}{'shared':>7}{'L2':>5}{'DRAM':>5}{'tensor':>7}  warps wait for"
         rates = [percent(row["rates"].get(rate)) for rate in ("shared", "l2", "dram", "tensor")]
-        yield (f"    {row['kernel']:<{widest}}{number(row['microseconds']):>7} {rates[0]:>7} {rates[1]:>4} "
-               f"{rates[2]:>5} {rates[3]:>7}  {kernel_waits.reasons(row)}")
+        yield (f"    {row['kernel']:<{widest}}{number(row['microseconds']):>6}{rates[0]:>7}{rates[1]:>5}{rates[2]:>5}"
+               f"{rates[3]:>7}  {kernel_waits.reasons(row, 2)}")
         before = name
 
 
