@@ -26,8 +26,8 @@ PHOTOGRAPHS = {"file": "photographs.ctpack", "size": 64, "images": 200}
 # Images of CIFAR-10 that a pack has room for, and how they are trained on.
 CIFAR = {"model": "resnet50v2", "image_size": 128, "classes": 10, "train": 2000, "val": 500, "epochs": 5}
 CIFAR_RECORD = 1 + 3 * 32 * 32  # bytes of an image in CIFAR-10's binary files
-# Of images and results together, before they are compressed. A test adds so many bytes that no program compresses to
-# the programs, and so knows without any of the results that a pack may travel.
+# Images and results together have at most so many bytes before they are compressed. A test puts as many in their place
+# that no program can compress, and so knows without any result that a pack may travel.
 MOST_BYTES = ((CIFAR["train"] + CIFAR["val"]) * CIFAR_RECORD + PHOTOGRAPHS["images"] * 3 * PHOTOGRAPHS["size"] ** 2 +
               1_500_000)
 def environment(**more):

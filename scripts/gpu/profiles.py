@@ -62,7 +62,7 @@ def seen(profile, network):
 
 
 def name_of(launch):
-    """Of the function, without what its template is given."""
+    """The function, without what its template is given."""
     return "gemm" if launch.plan else launch.kernel.partition("<")[0]
 
 

@@ -74,7 +74,7 @@ def bench_of(day, network, precision, batch, where):
 
 
 def bench_kernels(precision, network=DOGCAT):
-    """Of `dogcat` all layers become figures, of a ResNet those that take longest."""
+    """All layers of `dogcat` become figures, and those of a ResNet that take longest."""
     def run(day):
         model, size = network
         name, batch = PRECISIONS[precision], str(RESNET_BATCH)

@@ -14,9 +14,8 @@ QUICK_LAUNCHES = 6
 
 
 def profile(name):
-    """Of two steps the last launches of the first and the first of the second: what is heavy lies at the images, where
-    backward ends and forward begins. Without graphs, since kernels are the same in both and ncu runs them one by one in
-    any case."""
+    """The last launches of a step and the first of the next one: what is heavy lies at the images, where backward ends
+    and forward begins. Without graphs, since kernels are the same in both and ncu runs them one by one in any case."""
     def run(day):
         foreseen = (day.bundle.read_json("expected", "profiles.json") or {}).get(name)
         if not foreseen:
