@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 import cells
+import kernel_waits
 
 COPIED = ("day.json", "benchmarks.json", "selftest.json", "probes.json", "pytorch.json", "summary.txt")
 COLUMNS = 118
@@ -127,6 +128,20 @@ def probes_of(day):
     return "## Probes\n\n" + table(["question", "answer"], [row[:2] for row in rows])
 
 
+def waits_of(day):
+    """Why warps wait, by families of kernels that ncu saw."""
+    rows = [[name, row["kernel"], row["launches"], number(row["microseconds"]), number(row["cycles"]),
+             kernel_waits.reasons(row, 4), *(number(row["rates"].get(rate)) for rate in kernel_waits.RATES)]
+            for name, of_profile in day["facts"].get("ncu", {}).items() for row in of_profile["families"]]
+    if not rows:
+        return ""
+    text = ("Cycles pass between two instructions of a warp, and it spends most of them as told. Rates are percents of "
+            "what the GPU could, and instructions a cycle.")
+    head = ["profile", "kernel", "launches", "us", "cycles", "waits for", "shared memory", "tensor", "L2", "DRAM",
+            "issue"]
+    return "## Why warps wait\n\n" + prose(text) + "\n" + table(head, rows)
+
+
 class Files(list):
     """Names of what is copied, and where they go."""
 
@@ -156,7 +171,8 @@ def collect(out, folder):
     try:
         with open(path) as file:
             day = json.loads(without_names(file.read()))
-        parts = [f"# {day['device']}\n", about(day, files), steps_of(day), figures_of(day), probes_of(day)]
+        parts = [f"# {day['device']}\n", about(day, files), steps_of(day), waits_of(day), figures_of(day),
+                 probes_of(day)]
         path = os.path.join(out, "benchmarks.json")
         grid = cells.read(path, day)
         parts.insert(2, seconds_of(grid, folder))

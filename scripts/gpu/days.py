@@ -27,10 +27,18 @@ def executed(row, multiprocessors):
     return a_cycle * metrics["SM Active Cycles"] * multiprocessors
 
 
-def counted(day, multiprocessors):
+def profiled(day, model):
+    """Kernels that ncu saw: in one list, as the first days had those of dogcat, or by model and precision."""
+    found = day["facts"].get("ncu", [])
+    if isinstance(found, list):
+        return found
+    return [row for name, one in found.items() if name.split()[0] == model for row in one["launches"]]
+
+
+def counted(day, model, multiprocessors):
     """{(precision, launch, blocks): instructions} of products."""
     found = {}
-    for row in day["facts"].get("ncu", []):
+    for row in profiled(day, model):
         product = PROBLEM.search(row["name"])
         if product:
             blocks = 1
@@ -55,9 +63,9 @@ def predicted(gpu, noted, precision, instructions):
     return found
 
 
-def measured(benchmarks, precision):
+def measured(benchmark):
     """{(layer, direction): microseconds an image}"""
-    layers = benchmarks[f"kernels_{precision}"]["micro_batches"][0]["given"]["layers"]
+    layers = benchmark["micro_batches"][0]["given"]["layers"]
     return {(layer["name"], row["direction"].removeprefix("backward_")): row["seconds_per_image"]["median"] * 1e6
             for layer in layers for row in layer["directions"]}
 
@@ -71,10 +79,12 @@ def rows_of(folder, figures):
         raise ValueError(f"{folder} is of {day['device']}, and the file of figures has {', '.join(figures['gpus'])}; "
                          "give another by --hardware")
     gpu = speed.Gpu(names[0], figures, speed.INSTRUCTIONS)
-    instructions = counted(day, gpu.of["multiprocessors"])
     found = []
-    for precision, noted in day["facts"]["launches"].items():
-        times = measured(benchmarks, precision)
+    for benchmark, noted in day["facts"]["launches"].items():
+        if not noted:  # of a GPU that was not foreseen
+            continue
+        precision, times = benchmark.rpartition("_")[2], measured(benchmarks[benchmark])
+        instructions = counted(day, benchmarks[benchmark]["model"], gpu.of["multiprocessors"])
         for (layer, direction), expected in predicted(gpu, noted, precision, instructions).items():
             time = times.get((layer, direction), 0)
             if time >= LEAST and direction and layer != "input":

@@ -5,8 +5,13 @@ import subprocess
 import sys
 import tempfile
 
+import libraries
+import networks
+import profiles
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BATCHES = (32, 128, 256)
+# (model, image size, batches of a step) that a day measures.
+PREDICTED = (("dogcat", 256, (32, 128, 256, 512, 1024)), ("resnet50v2", 224, (128,)), ("resnet50v2", 128, (128,)))
 # Plain descent in small steps: in 24 of them the CPU's floats, the emulated device and double stay within 2e-5 of each
 # other, so 1e-4 tells a mistake from rounding. (Differences grow tenfold every six steps.)
 # With the recipe's RMSprop the CPU's own curve depends on its kernels: 2e-3 after 16 steps.
@@ -18,18 +23,13 @@ CURVES = {
     "photographs": (["--data", "photographs.ctpack", "--image-size", "64", "--batch", "16", *GENTLE], 12),
 }
 PHOTOGRAPHS = {"file": "photographs.ctpack", "size": 64, "images": 200}
-# Every family of kernels, with odd sizes and channels.
-SMALL = {
-    "format": "cputrain model 1", "name": "small",
-    "recipe": {"image_size": 21, "batch": 10, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.02, "momentum": 0.9},
-    "layers": [
-        {"type": "convolution", "filters": 7, "kernel": 3, "padding": "same"}, {"type": "relu"},
-        {"type": "max_pool", "size": 2}, {"type": "convolution", "filters": 20, "kernel": 3, "stride": 2},
-        {"type": "relu"}, {"type": "average_pool", "size": 2}, {"type": "convolution", "filters": 9, "kernel": 1},
-        {"type": "dropout", "rate": 0.2}, {"type": "global_average_pool"}, {"type": "dense", "units": 21},
-        {"type": "relu"}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]}
-
-
+# Images of CIFAR-10 that a pack has room for, and how they are trained on.
+CIFAR = {"model": "resnet50v2", "image_size": 128, "classes": 10, "train": 2000, "val": 500, "epochs": 5}
+CIFAR_RECORD = 1 + 3 * 32 * 32  # bytes of an image in CIFAR-10's binary files
+# Images and results together have at most so many bytes before they are compressed. A test puts as many in their place
+# that no program can compress, and so knows without any result that a pack may travel.
+MOST_BYTES = ((CIFAR["train"] + CIFAR["val"]) * CIFAR_RECORD + PHOTOGRAPHS["images"] * 3 * PHOTOGRAPHS["size"] ** 2 +
+              1_500_000)
 def environment(**more):
     """Flags that the caller's environment has for cputrain do not count."""
     return {**{name: value for name, value in os.environ.items() if not name.startswith("CPUTRAIN_")}, **more}
@@ -71,27 +71,76 @@ def selftest(program, plugins):
     return json.loads(done.stdout)
 
 
+def described(program, model, *words):
+    """What `cputrain info` says of a model."""
+    done = subprocess.run([program, "info", "--model", model, *words, "--json", "-"], text=True, check=True,
+                          env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)["model"]
+
+
 def predictions(program):
-    """Those of scripts/predict_gpu for the batches of the day; None where it cannot predict here."""
+    """Those of scripts/predict_gpu for what a day measures; None where it cannot predict here."""
     script = os.path.join(ROOT, "scripts", "predict_gpu")
     found = []
-    for batch in BATCHES:
-        command = [sys.executable, "-B", script, "--program", program, "--batch", str(batch), "--json", "-"]
-        done = subprocess.run(command, text=True, capture_output=True, env=environment())
-        if done.returncode:
-            lines = done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["it says nothing"]
-            print(f"gpu_day: nothing is predicted: {lines[-1]}", file=sys.stderr)
-            return None
-        found += json.loads(done.stdout)["predictions"]
+    for model, size, batches in PREDICTED:
+        for batch in batches:
+            command = [sys.executable, "-B", script, "--program", program, "--model", model, "--image-size", str(size),
+                       "--batch", str(batch), "--json", "-"]
+            done = subprocess.run(command, text=True, capture_output=True, env=environment())
+            if done.returncode:
+                lines = done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["it says nothing"]
+                print(f"gpu_day: nothing is predicted: {lines[-1]}", file=sys.stderr)
+                return None
+            found += json.loads(done.stdout)["predictions"]
     return {"predictions": found}
 
 
-def write_all(folder, program, plugins, photographs):
-    """Returns the names of what is not there. `photographs`: the folder of their file."""
+def heavy_launches(program):
+    """By name of a profile."""
+    return {name: profiles.foreseen(profile, described(program, profile.model, "--image-size", str(profile.size)))
+            for name, profile in profiles.PROFILES.items()}
+
+
+def exported(program, model, folder):
+    """A model file, as scripts/peers/pytorch_gpu.py reads it."""
+    path = os.path.join(folder, f"{model}.json")
+    run(program, "export", "--model", model, "--model-file", path)
+    with open(path) as file:
+        return json.load(file)
+
+
+def networks_of_pytorch(program, folder):
+    models = sorted({model for model, _, _ in PREDICTED})
+    return {**{model: exported(program, model, folder) for model in models},
+            "parameters": {model: described(program, model)["parameters"] for model in models}}
+
+
+def pack_cifar(data, folder):
+    """The first images of the binary files in a folder, as that form has them; returns what the day needs to know."""
+    if not data:
+        return None
+    os.makedirs(os.path.join(folder, "cifar10"))
+    for name, images in (("data_batch_1.bin", CIFAR["train"]), ("test_batch.bin", CIFAR["val"])):
+        with open(os.path.join(data, name), "rb") as file, open(os.path.join(folder, "cifar10", name), "wb") as to:
+            content = file.read(images * CIFAR_RECORD)
+            if len(content) < images * CIFAR_RECORD:
+                raise libraries.Missing(f"--cifar {data}: {name} has fewer than {images} images (the day trains on so "
+                                        "many); name the folder of CIFAR-10's binary version")
+            to.write(content)
+    words = ["--model", CIFAR["model"], "--image-size", str(CIFAR["image_size"]), "--epochs", str(CIFAR["epochs"]),
+             "--batch", "64", "--momentum", "0.9"]
+    return {**CIFAR, "words": words}
+
+
+def write_all(folder, program, plugins, pack, cifar):
+    """Returns the names of what is not there. `pack`: the folder of photographs and of CIFAR-10, whose images are those
+    of the folder `cifar`."""
     os.makedirs(folder)
     with tempfile.TemporaryDirectory() as work:
-        results = {"curves": {name: curve(program, photographs, work, name) for name in CURVES}, "small": SMALL,
-                   "selftest": selftest(program, plugins) if plugins else None, "predictions": predictions(program)}
+        results = {"curves": {name: curve(program, pack, work, name) for name in CURVES}, "small": networks.SMALL,
+                   "large": networks.LARGE, "selftest": selftest(program, plugins) if plugins else None,
+                   "predictions": predictions(program), "profiles": heavy_launches(program),
+                   "cifar10": pack_cifar(cifar, pack), **networks_of_pytorch(program, work)}
     for name, result in results.items():
         if result is not None:
             with open(os.path.join(folder, name + ".json"), "w") as file:

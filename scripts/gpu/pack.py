@@ -88,8 +88,8 @@ def copy(files, folder):
             subprocess.run(["strip", "--strip-unneeded" if ".so" in place else "--strip-debug", to], check=True)
 
 
-def fill(folder, build, photographs):
-    """Everything of the bundle; returns what is missing."""
+def fill_programs(folder, build):
+    """Programs, libraries and scripts; returns ({place in the pack: file here} of the programs, what is missing)."""
     programs, missing = programs_of(build)
     mpi = libraries.open_mpi()
     if not mpi:
@@ -99,10 +99,16 @@ def fill(folder, build, photographs):
           **{f"spare/{name}": file for name, file in spare.items()}}, folder)
     peers = os.path.join(ROOT, "scripts", "peers")
     shutil.copytree(peers, os.path.join(folder, "peers"), ignore=shutil.ignore_patterns("__pycache__"))
+    return programs, missing
+
+
+def fill(folder, build, photographs, cifar):
+    """Everything of the bundle; returns what is missing."""
+    programs, missing = fill_programs(folder, build)
     emulated = os.path.join(folder, "emulated") if f"emulated/{PLUGIN}" in programs else None
     program = programs["bin/cputrain"]
     expected.pack_photographs(program, photographs, folder)
-    missing += expected.write_all(os.path.join(folder, "expected"), program, emulated, folder)
+    missing += expected.write_all(os.path.join(folder, "expected"), program, emulated, folder, cifar)
     return missing
 
 
@@ -122,7 +128,7 @@ def size_of(folder):
     return sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 
-def pack(out, build, builds, photographs=None):
+def pack(out, build, builds, photographs=None, cifar=None):
     if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
         say(f"{out} is not an empty folder (a pack is a folder of its own); name another one")
         return 2
@@ -130,23 +136,28 @@ def pack(out, build, builds, photographs=None):
     try:
         if builds:
             make(build)
-        missing = write(out, build, photographs)
+        missing = write(out, build, photographs, cifar)
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)  # half a pack is none
         raise
     return report(out, missing)
 
 
-def write(out, build, photographs):
-    """Fills a folder; returns what is missing in it."""
-    archive = os.path.join(out, day_bundle.NAME)
-    with tempfile.TemporaryDirectory() as work:
-        missing = fill(work, build, photographs)
-        say("packing")
-        bundle(work, archive)
+def copy_scripts(out):
+    """Those of the day, which lie beside the bundle."""
     shutil.copytree(os.path.join(HERE, "day"), os.path.join(out, "day"),
                     ignore=shutil.ignore_patterns("run", "__pycache__"))
     shutil.copy(os.path.join(HERE, "day", "run"), os.path.join(out, "run"))
+
+
+def write(out, build, photographs, cifar):
+    """Fills a folder; returns what is missing in it."""
+    archive = os.path.join(out, day_bundle.NAME)
+    with tempfile.TemporaryDirectory() as work:
+        missing = fill(work, build, photographs, cifar)
+        say("packing")
+        bundle(work, archive)
+    copy_scripts(out)
     version = subprocess.run([os.path.join(build, "cputrain"), "--version"], text=True, capture_output=True)
     about = {"commit": commit(), "program": version.stdout.strip(), "missing": missing,
              "bundle": {"bytes": os.path.getsize(archive), "sha256": day_bundle.sha256_of(archive)},

@@ -16,6 +16,7 @@ import torch
 
 import gpu_layers
 import gpu_training
+import layers
 
 
 def say(answer):
@@ -58,7 +59,7 @@ def main():
     with open(start["model"]) as file:
         model = json.load(file)
     graph = {"input": {**model["input"], "height": start["size"], "width": start["size"], "channels": 3},
-             "layers": model["layers"]}
+             "layers": layers.with_units(model)}
     say(about(start["device"]))
     for line in sys.stdin:
         say(answer(json.loads(line), graph, model["recipe"]))

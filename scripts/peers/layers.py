@@ -9,3 +9,9 @@ def inputs_of(layer, previous):
 
 def not_translated(layer):
     sys.exit(f"layer {layer['name']}: {layer} is not translated for this framework")
+
+
+def with_units(model):
+    """The layers of a model file, where a dense layer may have as many units as there are classes."""
+    return [{**layer, "units": model["recipe"]["classes"]} if layer.get("units") == "classes" else layer
+            for layer in model["layers"]]

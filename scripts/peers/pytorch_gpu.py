@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Training steps of cputrain's network in PyTorch on a GPU, in its modes: the yardstick of --backend cuda.
 
-    python3 scripts/peers/pytorch_gpu.py --json FILE --seconds N [--batches 32,256] [--quick]
+    python3 scripts/peers/pytorch_gpu.py --json FILE --seconds N [--batches 32,256] [--quick | --modes NAMES]
 
 Modes are eager and torch.compile, with CUDA graphs too; bf16 (autocast), TF32 and float32; channels last
 and first; deterministic and not. A step is forward, loss, backward and update, by the recipe of the model,
@@ -55,6 +55,21 @@ def wholes(text):
     return [whole(word) for word in text.split(",")]
 
 
+def modes_of(text):
+    known = {mode.name(): mode for mode, _ in gpu_modes.order([32, 256], quick=False)}
+    unknown = [name for name in text.split(",") if name not in known]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]} is no mode; there are {', '.join(known)}")
+    return [known[name] for name in text.split(",")]
+
+
+def order_of(a):
+    """(mode, batch)"""
+    if a.modes is None:
+        return gpu_modes.order(a.batches, a.quick)
+    return [(mode, batch) for batch in sorted(a.batches, reverse=True) for mode in a.modes]
+
+
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--json", required=True, metavar="FILE", help="where the figures go")
@@ -63,6 +78,8 @@ def arguments():
                    help="for a mode with torch.compile or in float32, half of it for others [60]")
     p.add_argument("--batches", type=wholes, default=[32, 256], help="images of a step [32,256]")
     p.add_argument("--quick", action="store_true", help="a few modes, short rounds, the largest batch alone")
+    p.add_argument("--modes", type=modes_of, metavar="NAMES",
+                   help="these alone, in this order, at each of the batches; such as compiled-bf16-channels-last")
     p.add_argument("--compile-only", action="store_true", help="fills the cache of compiled code and measures nothing")
     p.add_argument("--device", choices=["cuda", "cpu"], default="cuda", help="[cuda]")
     p.add_argument("--image-size", type=whole, default=256, help="[256]")
@@ -249,7 +266,7 @@ def main():
     a = arguments()
     check_model(a.model)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    options = {k: v for k, v in vars(a).items() if k not in ("json", "model")}
+    options = {k: v for k, v in vars(a).items() if k not in ("json", "model", "modes")}
     journal = Journal(a.json, {"command": "scripts/peers/pytorch_gpu.py " + shlex.join(
         [w if not os.path.isabs(w) else os.path.basename(w) for w in sys.argv[1:]]),
         "model": os.path.splitext(os.path.basename(a.model))[0], "options": options,
@@ -262,7 +279,7 @@ def main():
         why = measurement.started()
         if why:
             return skip(journal, why)
-        for mode, batch in gpu_modes.order(a.batches, a.quick):
+        for mode, batch in order_of(a):
             if mode.compiles() or not a.compile_only:
                 journal.add(measurement.of(mode, batch))
     finally:

@@ -235,8 +235,11 @@ class Days(unittest.TestCase):
         old = {**row, "name": "void gemm<Exact, GemmTile<0, 32, 32>, ForwardProblem<float>>(T3)", "metrics": {
             "Achieved Active Warps Per SM": 12, "Warp Cycles Per Issued Instruction": 6, "SM Active Cycles": 100}}
         other = {**row, "name": "max_pool_forward_kernel<2>(int)"}
-        self.assertEqual(days.counted({"facts": {"ncu": [row, old, other]}}, 10),
-                         {("bf16", "convolution_backward_data", 24): 1234.0, ("exact", "convolution_forward", 24): 2000.0})
+        by_training = {"dogcat bf16": {"launches": [row]}, "dogcat exact": {"launches": [old, other]},
+                       "resnet50v2 bf16": {"launches": [{**row, "metrics": {"smsp__inst_executed.sum": 5.0}}]}}
+        for ncu in ([row, old, other], by_training):
+            self.assertEqual(days.counted({"facts": {"ncu": ncu}}, "dogcat", 10), {
+                ("bf16", "convolution_backward_data", 24): 1234.0, ("exact", "convolution_forward", 24): 2000.0})
 
     def test_what_is_no_day_is_refused(self):
         for folder, says in ((ROOT, "day.json cannot be read"), (os.path.join(ROOT, "results", "simulated"), "day.json")):

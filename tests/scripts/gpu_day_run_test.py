@@ -11,10 +11,10 @@ import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DAY = os.path.join(ROOT, "scripts", "gpu", "day")
 SCRIPT = os.path.join(ROOT, "scripts", "gpu_day")
-sys.dont_write_bytecode = True
 sys.path.insert(0, DAY)
 import order
 
@@ -106,7 +106,6 @@ class Run(Folder):
         self.assertEqual(os.listdir(self.path("tmp")), [])
 
     def test_folders_of_dead_days_are_removed_and_others_are_not(self):
-        sys.path.insert(0, DAY)
         import workplace
         for name in ("cputrain-day-dead", "cputrain-day-alive", "cputrain-day-of-somebody"):
             os.mkdir(self.path("tmp", name))
@@ -220,6 +219,11 @@ class Script(Folder):
         done = self.gpu_day("pack", self.path("pack"), "--no-build", "--build", "/nonexist")
         self.assert_says_once(done, 1, "/nonexist/cputrain is not there")
         self.assertFalse(os.path.exists(self.path("pack")))
+
+    def test_the_steps_are_listed(self):
+        done = self.gpu_day("steps")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(done.stdout, "\n".join(order.table()) + "\n")
 
     def test_a_day_that_cannot_be_collected(self):
         os.mkdir(self.path("out"))

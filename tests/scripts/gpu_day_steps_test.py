@@ -1,10 +1,7 @@
 """The parts of a day with a GPU: time limits, processes, what tools say, tables."""
 import os
 import runpy
-import signal
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from unittest import mock
@@ -13,7 +10,6 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
 import benchmark_steps
-import bundle
 import collect
 import context
 import day as days
@@ -24,33 +20,11 @@ import predictions
 import processes
 import results
 import summary
-import tool_steps
 import training_steps
+from gpu_day_folder import Folder
 
 
-SECONDS_OF_A_DAY = runpy.run_path(os.path.join(ROOT, "scripts", "gpu", "day", "run"))["WHOLE"]
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
-        self.commands = processes.Commands(self.path("log"), self.path("pack"))
-
-    def path(self, *parts):
-        return os.path.join(self.folder, *parts)
-
-    def log(self):
-        with open(self.path("log")) as file:
-            return file.read()
-
-    def day(self, seconds=100, quick=False, emulated=True):
-        os.makedirs(self.path("pack"), exist_ok=True)
-        found = results.Results(self.folder)
-        found.head = {"device": "a device", "quick": quick, "pack": "abc", "date": "today", "seconds": 1.0, "budget": 2}
-        return context.Day(bundle.Bundle(self.path("pack")), self.commands, found, seconds, quick, emulated,
-                           time.monotonic())
+DAY = runpy.run_path(os.path.join(ROOT, "scripts", "gpu", "day", "run"))
 
 
 class Commands(Folder):
@@ -95,7 +69,8 @@ class Commands(Folder):
 class Steps(Folder):
     def outcomes(self, steps, seconds=100, only=None):
         day = self.day(seconds)
-        with mock.patch.object(order, "steps", lambda: [order.Step(name, limits, run) for name, limits, run in steps]), \
+        with mock.patch.object(order, "steps", lambda: [order.Step(name, run, limits, limits, order.ESTIMATED)
+                                                             for name, limits, run in steps]), \
                 mock.patch.object(days, "say"):
             days.make_steps(day, day.results, only)
         return {step.name: (step.outcome, step.text) for step in day.results.steps}
@@ -146,78 +121,33 @@ class Steps(Folder):
         self.assertEqual([outcome for outcome, _ in found.values()], ["ok", "ok", "skipped"])
         self.assertEqual(found["ncu"][1], "not asked for")
 
+    def test_a_rehearsal_leaves_out_what_has_no_seconds_in_it(self):
+        step = order.Step("long", lambda day: "fine", (9, 0), (9, 9), order.ESTIMATED)
+        for quick, outcome in ((True, ("skipped", "a rehearsal leaves it out")), (False, ("ok", "fine"))):
+            result = days.make_step(self.day(quick=quick), step)
+            self.assertEqual((result.outcome, result.text), outcome)
+
     def test_the_plan_fits(self):
         steps = list(order.steps())
         names = [step.name for step in steps]
         self.assertEqual(len(names), len(set(names)))
         untimed = steps[:names.index("PyTorch has compiled")]
-        self.assertLessEqual(sum(step.seconds[False] for step in untimed), SECONDS_OF_A_DAY - days.AT_THE_END,
+        self.assertLessEqual(sum(step.seconds[False] for step in untimed), DAY["WHOLE"] - days.AT_THE_END,
                              "however slow they are, what asks for right results is made")
-        for step in steps:
-            self.assertLessEqual(step.seconds[True], step.seconds[False], step.name)
+        for quick, seconds in ((False, DAY["WHOLE"]), (True, DAY["QUICK"])):
+            self.assertLessEqual(order.expected_seconds(quick), seconds - days.AT_THE_END,
+                                 "all steps are made where each takes what it should")
+            for step in steps:
+                self.assertLess(step.expected[quick], step.seconds[quick], step.name)
+
+    def test_the_table_has_each_step_and_their_sum(self):
+        lines = list(order.table())
+        self.assertEqual([line.split("  ")[0].rstrip() for line in lines[1:]], [step.name for step in order.steps()])
+        self.assertRegex(lines[-1], rf" {order.expected_seconds(False)} s ")
+        self.assertIn(order.MEASURED, lines[1])
 
 
-class Tools(Folder):
-    def test_summaries_of_compute_sanitizer(self):
-        for text, wrong in (("ERROR SUMMARY: 0 errors", False), ("ERROR SUMMARY: 12 errors", True),
-                            ("RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", False),
-                            ("RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)", True),
-                            ("RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)", True)):
-            self.assertEqual(tool_steps.errors_of(text), wrong, text)
-
-    def test_what_a_sanitizer_finds_fails_its_step(self):
-        day = self.day()
-        day.given_tools = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
-        day.environment["STAND_IN_FINDS"] = "memcheck"
-        with mock.patch.object(tool_steps, "small_training", lambda day, name: ["true"]):
-            self.assertIn("0 errors", tool_steps.sanitizer("initcheck")(day))
-            with self.assertRaisesRegex(results.Failed, "1 error: Invalid __global__ read of size 4"):
-                tool_steps.sanitizer("memcheck")(day)
-
-    def sanitizer(self, tool, **environment):
-        """Its step on a GPU, with a control in the pack."""
-        day = self.day(emulated=False)
-        day.given_tools = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
-        day.environment.update(environment)
-        os.mkdir(self.path("pack", "device"))
-        control = self.path("pack", "device", "sanitizer_control")
-        with open(control, "w") as file:
-            file.write("#!/bin/sh\nexit 0\n")
-        os.chmod(control, 0o755)
-        with mock.patch.object(tool_steps, "small_training", lambda day, name: ["true"]):
-            return tool_steps.sanitizer(tool)(day)
-
-    def test_a_sanitizer_has_to_find_its_control(self):
-        for tool, mistake in tool_steps.MISTAKES.items():
-            with self.subTest(tool=tool):
-                self.setUp()
-                self.assertIn(f"it reports the control's {mistake}", self.sanitizer(tool))
-
-    def test_a_sanitizer_that_finds_nothing_anywhere_fails(self):
-        with self.assertRaisesRegex(results.Failed, "racecheck does not report control_race.* 0 hazards"):
-            self.sanitizer("racecheck", STAND_IN_BLIND="racecheck")
-
-    def test_a_sanitizer_has_to_name_the_controls_kernel(self):
-        with self.assertRaisesRegex(results.Failed, "does not report control_uninitialised"):
-            self.sanitizer("initcheck", STAND_IN_BLIND="initcheck", STAND_IN_FINDS="initcheck")
-
-    def profile(self, code):
-        with open(os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins", "ncu")) as file:
-            script = file.read()
-        ncu = self.path("ncu")
-        with open(ncu, "w") as file:
-            file.write(f"{script}exit {code}\n")
-        os.chmod(ncu, 0o755)
-        day = self.day()
-        day.given_tools = self.folder
-        with mock.patch.object(tool_steps, "small_training", lambda day, name: ["true"]):
-            return tool_steps.profile(day)
-
-    def test_a_profile_that_ends_badly_fails(self):
-        self.assertIn("2 launches of 2 kernels", self.profile(0))
-        with self.assertRaisesRegex(results.Failed, "ncu, after 2 launches, ended with 9"):
-            self.profile(9)
-
+class Programs(Folder):
     def test_only_some_refusals_of_a_benchmark_skip_it(self):
         day = self.day()
         for words, says, error in (
@@ -318,7 +248,8 @@ class Selftest(Folder):
 
 
 class Tables(Folder):
-    PREDICTED = {"predictions": [{"gpu": "H100", "precision": "exact", "batch": 128, "images_per_second": 5100.0,
+    PREDICTED = {"predictions": [{"gpu": "H100", "model": "dogcat", "image": [256, 256], "precision": "exact",
+                                  "batch": 128, "images_per_second": 5100.0,
                                   "layers": [{"name": "conv2d", "direction": "data", "seconds": 128e-6}]}]}
 
     def test_predictions_of_a_device(self):
@@ -327,6 +258,8 @@ class Tables(Folder):
         self.assertIsNone(rate(self.PREDICTED, "NVIDIA H200", "exact", 128))
         self.assertIsNone(rate(self.PREDICTED, "NVIDIA H100", "tf32", 128))
         self.assertIsNone(rate(None, "NVIDIA H100", "exact", 128))
+        self.assertIsNone(rate(self.PREDICTED, "NVIDIA H100", "exact", 128, ("dogcat", 128)))
+        self.assertIsNone(rate(self.PREDICTED, "NVIDIA H100", "exact", 128, ("resnet50v2", 256)))
         us = predictions.microseconds(self.PREDICTED, "NVIDIA H100", "exact", 128, "conv2d", "backward_data")
         self.assertAlmostEqual(us, 1)
 
@@ -351,6 +284,24 @@ class Tables(Folder):
         page = summary.text(found)
         self.assertLess(len(page), summary.MOST_CHARACTERS + 100)
         self.assertTrue(page.endswith("FAILED: selftest\n"))
+
+    def test_a_whole_day_fits_on_the_page_but_for_single_layers(self):
+        found = self.day().results
+        for step in order.steps():
+            found.add(results.Result(step.name, "ok", 1.0, "said " * 30))
+        family = {"kernel": "gemm BackwardWeights 128x128", "microseconds": 1234.5, "waits": {
+            "math_pipe_throttle": 0.3, "long_scoreboard": 0.3, "short_scoreboard": 0.2}, "rates": {}}
+        for name, families in (("dogcat bf16", 11), ("dogcat tf32", 11), ("resnet50v2 bf16", 14)):
+            found.facts.setdefault("ncu", {})[name] = {"families": [family] * families}
+        for n in range(60):
+            found.figure(f"layer {n}", "us/image", 1.0)
+        for n in range(45):  # steps of three precisions, of a ResNet, of PyTorch's modes, of CPUs
+            found.figure(f"PyTorch resnet50v2 224x224 compiled-bf16, batch {n}", "images/s", 1e4)
+        page = summary.text(found)
+        self.assertIn("compiled-bf16, batch 44 ", page)
+        self.assertEqual(page.count("gemm BackwardWeights 128x128"), 36)
+        self.assertIn("45 steps: 45 ok".replace("45", str(len(found.steps))), page)
+        self.assertLess(len(page), summary.MOST_CHARACTERS + 100)
 
     def test_cells_of_a_readme_cannot_break_it(self):
         self.assertEqual(collect.table(["a"], [["x | `y` <z>"]]).splitlines()[2], "| x \\| 'y' &lt;z> |")

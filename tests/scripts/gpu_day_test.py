@@ -5,9 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
+from unittest import mock
 
+from gpu_day_folder import why_no_pack
 from program import MPIRUN, PROGRAM
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -22,27 +25,27 @@ def gpu_day(*words):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def why_no_pack():
-    """Sanitizers' libraries are no part of a release, and some builds have no emulated device."""
-    if not os.path.exists(os.path.join(BUILD, "libcputrain_cuda_emulated.so")):
-        return "this build has no emulated device"
-    if not os.path.exists(os.path.join(BUILD, "libcputrain_cuda.so")):
-        return "this build has no backend cuda, as nvcc was not found"
-    libraries = subprocess.run(["ldd", PROGRAM], text=True, capture_output=True).stdout
-    return "the program is built with a sanitizer" if re.search(r"lib[atu]\w*san\.so", libraries) else None
-
-
-@unittest.skipIf(why_no_pack(), why_no_pack())
+@unittest.skipIf(why_no_pack(PROGRAM), why_no_pack(PROGRAM))
 class Day(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
         cls.addClassCleanup(holder.cleanup)
         cls.folder = holder.name
-        made = gpu_day("pack", cls.path("made"), "--no-build", "--build", BUILD)
+        made = gpu_day("pack", cls.path("made"), "--no-build", "--build", BUILD, "--cifar", cls.cifar())
         if made.returncode:
             raise AssertionError(made.stdout + made.stderr)
         os.rename(cls.path("made"), cls.path("elsewhere"))  # where it was made is not where it runs
+
+    @classmethod
+    def cifar(cls):
+        """Files of CIFAR-10's form, of images that nobody can compress."""
+        os.mkdir(cls.path("cifar"))
+        for name, images in (("data_batch_1.bin", 2000), ("test_batch.bin", 500)):
+            with open(cls.path("cifar", name), "wb") as file:
+                for number in range(images):
+                    file.write(bytes([number % 10]) + os.urandom(3 * 32 * 32))
+        return cls.path("cifar")
 
     @classmethod
     def path(cls, *parts):
@@ -82,6 +85,14 @@ class Day(unittest.TestCase):
         size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(self.path("elsewhere"))
                    for name in names)
         self.assertLess(size, MOST_BYTES)
+        with mock.patch.object(sys, "path", [os.path.join(ROOT, "scripts", "gpu"),
+                                             os.path.join(ROOT, "scripts", "gpu", "day"), *sys.path]):
+            import expected
+        with tarfile.open(self.path("elsewhere", "bundle.tar.xz")) as tar:
+            data = sum(member.size for member in tar
+                       if member.name.startswith(("expected/", "cifar10/")) or member.name == "photographs.ctpack")
+        self.assertGreater(data, 10e6, "images of CIFAR-10 are in it")
+        self.assertLess(data, expected.MOST_BYTES)
         again = gpu_day("pack", self.path("elsewhere"), "--no-build", "--build", BUILD)
         self.assertEqual(again.returncode, 2, again.stderr)
         self.assertIn("is not an empty folder", again.stderr)
@@ -107,21 +118,28 @@ class Day(unittest.TestCase):
             self.assertNotIn(self.temporary, log.read(), "names of folders say nothing")
 
     def check_steps(self, steps, said):
+        with mock.patch.object(sys, "path", [os.path.join(ROOT, "scripts", "gpu", "day"), *sys.path]):
+            import order
+        self.assertEqual(list(steps), [step.name for step in order.steps()])
         page = said[said.index("cputrain's day with a GPU"):]
-        self.assertLess(len(page), 10_000)
+        self.assertLess(len(page), 14_000)
+        self.assertIn("Why warps wait, by ncu", page)
         self.assertIn("predicted", page)
         for name, step in steps.items():
             self.assertIn(f"  {name} ", page)
             self.assertIn(step["outcome"], ("ok", "skipped"), step)
-        able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "ncu", "PyTorch", "1 CPU",
-                "PyTorch begins to compile", "PyTorch has compiled",
-                "selftest", "selftest again", "selftest beside emulated", "curve in tf32", "curve in bf16",
-                "1 CPU, a large batch"]
-        able += ["2 ranks on one device", "a rank is killed", "CPU ranks"] if MPIRUN else []
+        able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "1 CPU",
+                "1 CPU, a large batch",
+                "ncu dogcat bf16", "ncu dogcat tf32", "ncu resnet50v2 bf16", "PyTorch begins to compile",
+                "PyTorch has compiled", "PyTorch dogcat 256", "PyTorch resnet50v2 128",
+                "selftest", "selftest again", "selftest beside emulated", "curve in tf32", "curve in bf16"]
+        able += ["2 ranks on one device", "2 ranks with and without graphs", "a rank is killed",
+                 "CPU ranks"] if MPIRUN else []
         able += [f"compute-sanitizer {tool}" for tool in ("memcheck", "racecheck", "initcheck", "synccheck")]
         for name in able:
             self.assertEqual(steps[name]["outcome"], "ok", steps[name])
         measured = [f"bench {what} {name}" for what in ("step", "kernels") for name in ("exact", "tf32", "bf16")]
+        measured += ["bench step resnet50v2 bf16", "bench step resnet50v2 tf32"]
         for name in ("device tests", *measured):
             self.assertEqual(steps[name]["outcome"], "skipped", steps[name])
             self.assertRegex(steps[name]["text"], "emulated|built where nvcc is")
@@ -131,15 +149,19 @@ class Day(unittest.TestCase):
             for line in asked:
                 self.assertRegex(line, r"^(-L|--query-gpu=[\w.,]+ --format=csv)$", "nvidia-smi may change settings")
         self.assertNotIn("0123-456789abcdef", json.dumps(day), "a GPU's number says nothing")
-        gemm, pool = day["facts"]["ncu"]
-        self.assertEqual((gemm["kernel"], gemm["microseconds"]), ("gemm Forward", 1234.5))
-        self.assertEqual((pool["kernel"], pool["microseconds"]), ("max_pool_backward_kernel", 500))
-        self.assertEqual(gemm["metrics"]["Compute (SM) Throughput"], 71.25)
+        self.assertEqual(set(day["facts"]["ncu"]), {"dogcat bf16", "dogcat tf32", "resnet50v2 bf16"})
+        gemm, _, pool = day["facts"]["ncu"]["dogcat bf16"]["launches"]
+        self.assertEqual((gemm["kernel"], gemm["microseconds"]), ("gemm Forward 128x128", 1234.5))
+        self.assertEqual((pool["kernel"], pool["microseconds"]), ("max_pool_backward", 500))
+        self.assertEqual(gemm["metrics"]["L2 Cache Throughput"], 41.5)
+        self.assertIn("waits for mio_throttle 2", steps["ncu dogcat bf16"]["text"])
         figures = {figure["what"]: figure["measured"] for figure in day["figures"]}
-        self.assertEqual(figures["PyTorch eager-tf32-channels-last, batch 256"], 12000)
-        self.assertNotIn("PyTorch graphs-bf16-channels-last, batch 256", figures)
-        self.assertRegex(steps["compute-sanitizer racecheck"]["text"], "0 hazards.*, no control: ")
-        self.assertIn("1 failed: graphs-bf16-channels-last at batch 256 (out of memory)", steps["PyTorch"]["text"])
+        self.assertEqual(figures["PyTorch compiled-bf16, batch 256"], 12000)
+        self.assertEqual(figures["PyTorch resnet50v2 128x128 compiled-bf16, batch 128"], 12000)
+        self.assertNotIn("PyTorch graphs-bf16, batch 256", figures)
+        self.assertRegex(steps["compute-sanitizer racecheck"]["text"], "large in bf16: 0 hazards.*; no control: ")
+        self.assertIn("1 failed: graphs-bf16-channels-last at batch 256 (out of memory)",
+                      steps["PyTorch dogcat 256"]["text"])
 
     def check_collected(self, out, day):
         place = self.path("gpu-emulated")

@@ -6,14 +6,17 @@ import stat
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 from program import ProgramTest
 
 sys.dont_write_bytecode = True
 PEERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "peers")
 SCRIPT = os.path.join(PEERS, "pytorch_gpu.py")
+DAY = os.path.join(PEERS, "..", "gpu", "day")
 sys.path.insert(0, PEERS)
 import gpu_modes
+import layers
 import pytorch_gpu
 
 # In the place of the process that trains: answers by what its request says.
@@ -83,6 +86,7 @@ class Script(ProgramTest):
                                   (2, [*good, "--seconds", "-1"], "above 0"), (2, [*good, "--seconds", "x"], "above 0"),
                                   (2, [*good, "--batches", "0,8"], "from 1"), (2, [*good, "--batches", "8,"], "from 1"),
                                   (2, [*good, "--device", "tpu"], "tpu"),
+                                  (2, [*good, "--modes", "eager-bf16"], "eager-bf16 is no mode; there are eager-tf32"),
                                   (2, [*good, "--model", "nix.json"], "nix.json"),
                                   (74, ["--json", "nowhere/f.json", "--seconds", "9"], "cannot be written")]:
             with self.subTest(words=words):
@@ -128,6 +132,41 @@ class Script(ProgramTest):
         self.expect(0, "export", "--model", "dogcat", "--model-file", "m.json")
         with open(os.path.join(PEERS, "dogcat.json")) as f:
             self.assertEqual(json.load(f), self.json("m.json"))
+
+    def test_modes_that_are_asked_for_go_in_their_order(self):
+        words = ["pytorch_gpu.py", "--json", "f", "--seconds", "9", "--batches", "32,256", "--modes",
+                 "layers-tf32,compiled-bf16-channels-last"]
+        with mock.patch.object(sys, "argv", words):
+            order = pytorch_gpu.order_of(pytorch_gpu.arguments())
+        self.assertEqual([(mode.name(), batch) for mode, batch in order],
+                         [("layers-tf32", 256), ("compiled-bf16-channels-last", 256), ("layers-tf32", 32),
+                          ("compiled-bf16-channels-last", 32)])
+
+    def test_as_many_units_as_classes(self):
+        self.expect(0, "export", "--model", "resnet50v2", "--model-file", "resnet.json")
+        with open(self.path("resnet.json")) as f:
+            model = json.load(f)
+        units = [layer["units"] for layer in layers.with_units(model) if layer["type"] == "dense"]
+        self.assertEqual(units, [1000])
+
+    def test_the_modes_of_a_day_are_known(self):
+        known = {mode.name() for mode, _ in gpu_modes.order([32, 256], quick=False)}
+        with mock.patch.object(sys, "path", [DAY, *sys.path]):
+            import pytorch_steps
+        for twin in pytorch_steps.TWINS:
+            self.assertLessEqual({*twin.modes, *twin.quick}, known)
+            self.assertIn("compiled-bf16-channels-last", twin.modes)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+    def test_a_resnet_has_the_parameters_of_the_program(self):
+        self.expect(0, "export", "--model", "resnet50v2", "--model-file", "resnet.json")
+        done = self.script("--json", "f.json", "--seconds", "120", "--device", "cpu", "--quick", "--batches", "2",
+                           "--modes", "eager-bf16-channels-last", "--image-size", "64", "--threads", "1", "--model",
+                           "resnet.json")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        result, = self.json("f.json")["results"]
+        info = json.loads(self.expect(0, "info", "--model", "resnet50v2", "--json", "-").stdout)
+        self.assertEqual(result["parameters"], info["model"]["parameters"])
 
     @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
     def test_it_trains_in_pytorch(self):

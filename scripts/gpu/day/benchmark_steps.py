@@ -6,12 +6,15 @@ import shlex
 import cells
 import predictions
 from context import expect, listed
+from predictions import DOGCAT
 from results import Skipped
 
 PRECISIONS = {"exact": "exact", "float": "tf32", "bf16": "bf16"}  # of --precision, as tables call them
-BATCHES = (256, 128, 32)
-QUICK_BATCHES = (256, 32)
-CPU_BATCHES = {False: (128, 1024), True: (32, 256)}  # by `quick`
+STEPS = ((256, "on"), (128, "on"), (512, "on"), (1024, "on"), (32, "on"), (256, "off"))  # batch, --data-on-device
+QUICK_STEPS = ((256, "on"), (256, "off"))
+RESNET, RESNET_SIZES, RESNET_BATCH = "resnet50v2", (224, 128), 128
+MOST_LAYERS = 12  # of a ResNet that become figures
+CPU_BATCHES = {False: (128, 1024), True: (32, 64)}  # by `quick`
 LONG_STEP = 5  # seconds: one of them says enough
 
 
@@ -43,39 +46,56 @@ def bench(day, name, *words, ranks=0, seconds=None):
 
 
 def bench_step(precision):
+    """Images stay on the device, but for the last measurement."""
     def run(day):
         rates = []
-        for batch in QUICK_BATCHES if day.quick else BATCHES:
-            name = f"step_{PRECISIONS[precision]}_{batch}"
-            result = bench(day, name, "step", "--backend", "cuda", "--precision", precision, "--batch", str(batch))
-            rate = result["images_per_second"]["median"]
-            day.results.figure(f"dogcat {PRECISIONS[precision]}, batch {batch}", "images/s", rate,
-                               predictions.images_per_second(day.predictions, day.device, PRECISIONS[precision], batch))
-            rates.append(f"{rate:,.0f} at batch {batch}")
+        for batch, where in QUICK_STEPS if day.quick else STEPS:
+            rate = bench_of(day, DOGCAT, precision, batch, where)
+            rates.append(f"{rate:,.0f} at batch {batch}" + (" from the host" if where == "off" else ""))
         return "images/s: " + ", ".join(rates)
     return run
 
 
-def bench_kernels(precision):
+def bench_resnet(precision):
     def run(day):
-        micro_batch = "128"
-        result = bench(day, f"kernels_{PRECISIONS[precision]}", "kernels", "--backend", "cuda", "--precision",
-                       precision, "--micro-batch", micro_batch, "--batch", micro_batch, "--repeat",
-                       "2" if day.quick else "5")
-        noted = predictions.launches(day.predictions, day.device, PRECISIONS[precision], int(micro_batch))
-        day.results.facts.setdefault("launches", {})[PRECISIONS[precision]] = noted
-        found = []
-        for layer in result["micro_batches"][0]["given"]["layers"]:
-            for direction in layer["directions"]:
-                us = direction["seconds_per_image"]["median"] * 1e6
-                what = f"{layer['name']} {direction['direction']}"
-                found.append((us, what))
-                if layer["macs_per_image"]:
-                    day.results.figure(f"{PRECISIONS[precision]} {what}", "us/image", us, predictions.microseconds(
-                        day.predictions, day.device, PRECISIONS[precision], int(micro_batch), layer["name"],
-                        direction["direction"]))
-        found.sort(reverse=True)
-        return "us an image: " + listed([f"{what} {us:.2f}" for us, what in found], 3)
+        sizes = RESNET_SIZES[-1:] if day.quick else RESNET_SIZES
+        rates = [(size, bench_of(day, (RESNET, size), precision, RESNET_BATCH, "on")) for size in sizes]
+        return "images/s: " + ", ".join(f"{rate:,.0f} at {size} x {size}" for size, rate in rates)
+    return run
+
+
+def bench_of(day, network, precision, batch, where):
+    """Images/s. `where`: as of --data-on-device."""
+    model, size = network
+    name, host = PRECISIONS[precision], where == "off"
+    key = f"step_{name}_{batch}" if network == DOGCAT else f"step_{model}_{size}_{name}_{batch}"
+    result = bench(day, key + ("_host" if host else ""), "step", "--backend", "cuda", *predictions.words_of(network),
+                   "--precision", precision, "--batch", str(batch), "--data-on-device", where)
+    rate = result["images_per_second"]["median"]
+    what = f"{model} {name}, batch {batch}" if network == DOGCAT else f"{model} {size}x{size} {name}, batch {batch}"
+    foreseen = predictions.images_per_second(day.predictions, day.device, name, batch, network)
+    day.results.figure(what + (", images from the host" if host else ""), "images/s", rate, None if host else foreseen)
+    return rate
+
+
+def bench_kernels(precision, network=DOGCAT):
+    """All layers of `dogcat` become figures, and those of a ResNet that take longest."""
+    def run(day):
+        model, size = network
+        name, batch = PRECISIONS[precision], str(RESNET_BATCH)
+        key = f"kernels_{name}" if network == DOGCAT else f"kernels_{model}_{size}_{name}"
+        result = bench(day, key, "kernels", "--backend", "cuda", *predictions.words_of(network), "--precision", precision,
+                       "--micro-batch", batch, "--batch", batch, "--repeat", "2" if day.quick else "5")
+        noted = predictions.launches(day.predictions, day.device, name, int(batch), network)
+        day.results.facts.setdefault("launches", {})[key] = noted
+        found = [(direction["seconds_per_image"]["median"] * 1e6, layer, direction["direction"])
+                 for layer in result["micro_batches"][0]["given"]["layers"] for direction in layer["directions"]]
+        found.sort(key=lambda row: row[0], reverse=True)
+        shown = [row for row in found if row[1]["macs_per_image"]] if network == DOGCAT else found[:MOST_LAYERS]
+        for us, layer, direction in shown:
+            day.results.figure(f"{name} {layer['name']} {direction}", "us/image", us, predictions.microseconds(
+                day.predictions, day.device, name, int(batch), layer["name"], direction, network))
+        return "us an image: " + listed([f"{layer['name']} {direction} {us:.2f}" for us, layer, direction in found], 3)
     return run
 
 

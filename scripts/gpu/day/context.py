@@ -23,7 +23,7 @@ class Day:
         # Tools for a GPU are used on the emulated device where they are given: tests do.
         self.given_tools = os.environ.get("CPUTRAIN_DAY_TOOLS")
         self.predictions = bundle.read_json("expected", "predictions.json")
-        self.compiling = None  # PyTorch beside other steps
+        self.compiling = []  # PyTorch beside other steps
         self.device = "the emulated device" if emulated else "a GPU"
 
     def left(self):
@@ -73,6 +73,11 @@ class Day:
         """A program of the pack as words for a tool, which itself shall not load the pack's libraries."""
         names = ("LD_LIBRARY_PATH", "CPUTRAIN_PLUGINS", "XDG_CACHE_HOME")
         return ["/usr/bin/env", *(f"{name}={self.environment[name]}" for name in names), *words]
+
+    def tool_environment(self):
+        """The tool itself has the libraries of the system; its program is given those of the pack."""
+        kept = {name: value for name, value in self.environment.items() if name != "LD_LIBRARY_PATH"}
+        return {**kept, **{name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}}
 
 
 def given_python():

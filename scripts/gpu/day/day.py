@@ -72,6 +72,8 @@ def say(text):
 
 def make_step(day, step):
     limit = step.seconds[day.quick] * (EMULATED_TIMES if day.emulated else 1)
+    if day.quick and not step.expected[True]:
+        return Result(step.name, SKIPPED, 0, "a rehearsal leaves it out")
     if day.left() - AT_THE_END < LEAST_SECONDS:
         return Result(step.name, NOT_RUN, 0, "out of time")
     began = time.monotonic()
@@ -130,6 +132,7 @@ def claim(out):
 def unpack_and_make_steps(place, commands, results, pack, seconds, quick, only, began):
     place.start_guard(commands.token)
     day = Day(bundle.unpack(pack, place.folder), commands, results, seconds, quick, results.head["emulated"], began)
+    results.facts["expected_seconds"] = {step.name: step.expected[quick] for step in order.steps()}
     results.facts["spare_libraries"] = day.bundle.take_missing_libraries(day.environment)
     results.facts["unpacked_seconds"] = round(time.monotonic() - began, 1)
     make_steps(day, results, only)

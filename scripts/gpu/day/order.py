@@ -1,52 +1,106 @@
-"""The steps of a day in their order: what is worth most comes first."""
+"""The steps of a day in their order, what is worth most first, and the seconds that each should take."""
 import benchmark_steps as benchmarks
 import kernel_steps as kernels
 import machine_steps as machine
+import profile_steps as profiles
 import pytorch_steps as pytorch
-import tool_steps as tools
+import sanitizer_steps as sanitizers
 import training_steps as training
+
+MEASURED, ESTIMATED = "measured", "estimated"  # on days with an H100 and an H200, or from steps like it
+UNPACKING = 3  # seconds
 
 
 class Step:
-    """`seconds`: at most so long, in a whole day and in a rehearsal."""
+    """`expected`: seconds on a GPU, in a whole day and in a rehearsal. `most`: after these it is ended."""
 
-    def __init__(self, name, seconds, run):
-        self.name, self.seconds, self.run = name, seconds, run
+    def __init__(self, name, run, expected, most, known):
+        self.name, self.run, self.expected, self.seconds, self.known = name, run, expected, most, known
+
+
+def measured(name, run, expected, most):
+    return Step(name, run, expected, most, MEASURED)
+
+
+def estimated(name, run, expected, most):
+    return Step(name, run, expected, most, ESTIMATED)
 
 
 def steps():
-    yield Step("machine", (20, 15), machine.look_at_machine)
-    yield Step("libraries", (20, 10), machine.find_libraries)
-    yield Step("info", (30, 20), machine.describe_device)
-    yield Step("probes", (40, 40), machine.ask_probes)
-    yield Step("PyTorch begins to compile", (10, 10), pytorch.begin_compiling)
-    yield Step("device tests", (70, 40), kernels.run_device_tests)
-    yield Step("selftest", (40, 30), kernels.run_selftest)
-    yield Step("selftest again", (40, 30), kernels.repeat_selftest)
-    yield Step("selftest beside emulated", (5, 5), kernels.compare_with_emulated)
-    yield Step("curve beside the CPU's", (25, 25), training.compare_curve)
-    yield Step("same hash again", (20, 20), training.repeat_curve)
-    yield Step("2 ranks on one device", (25, 25), training.share_device)
-    yield Step("NCCL of one rank", (20, 20), training.sum_alone)
-    yield Step("NCCL of 2 ranks on one device", (20, 20), training.sum_on_one_device)
-    yield Step("a rank is killed", (45, 40), training.kill_rank)
-    yield Step("photographs", (15, 15), training.train_on_photographs)
-    yield Step("learns", (15, 15), training.learn)
+    yield from steps_of_the_machine()
+    yield from steps_of_results()
+    yield from steps_of_speed()
+    yield from steps_of_cpus()
+
+
+def steps_of_the_machine():
+    yield measured("machine", machine.look_at_machine, (1, 1), (15, 15))
+    yield measured("libraries", machine.find_libraries, (1, 1), (10, 10))
+    yield measured("info", machine.describe_device, (1, 1), (20, 20))
+    yield estimated("probes", machine.ask_probes, (9, 9), (40, 40))
+    yield measured("PyTorch begins to compile", pytorch.begin_compiling, (2, 2), (10, 10))
+
+
+def steps_of_results():
+    yield estimated("device tests", kernels.run_device_tests, (15, 15), (60, 40))
+    yield estimated("selftest", kernels.run_selftest, (5, 5), (25, 25))
+    yield estimated("selftest again", kernels.repeat_selftest, (5, 5), (25, 25))
+    yield measured("selftest beside emulated", kernels.compare_with_emulated, (1, 1), (5, 5))
+    yield measured("curve beside the CPU's", training.compare_curve, (1, 1), (20, 20))
+    yield measured("same hash again", training.repeat_curve, (1, 1), (20, 20))
+    yield measured("2 ranks on one device", training.share_device, (2, 2), (20, 20))
+    yield estimated("2 ranks with and without graphs", training.compare_graphs, (3, 3), (25, 25))
+    yield estimated("NCCL of one rank", training.sum_alone, (2, 2), (15, 15))
+    yield estimated("NCCL of 2 ranks on one device", training.sum_on_one_device, (2, 2), (20, 20))
+    yield measured("a rank is killed", training.kill_rank, (3, 3), (35, 35))
+    yield measured("photographs", training.train_on_photographs, (1, 1), (15, 15))
+    yield measured("learns", training.learn, (1, 1), (15, 15))
     for precision, name in benchmarks.PRECISIONS.items():
         if precision != "exact":
-            yield Step(f"curve in {name}", (12, 12), training.compare_rounded(precision))
-    for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
-        yield Step(f"compute-sanitizer {tool}", (20, 20), tools.sanitizer(tool))
-    yield Step("PyTorch has compiled", (60, 15), pytorch.end_compiling)
+            yield estimated(f"curve in {name}", training.compare_rounded(precision), (2, 2), (12, 12))
+    for tool, seconds, most in (("memcheck", 6, 40), ("racecheck", 15, 60), ("initcheck", 3, 15), ("synccheck", 3, 15)):
+        yield estimated(f"compute-sanitizer {tool}", sanitizers.sanitizer(tool), (seconds, seconds), (most, 30))
+
+
+def steps_of_speed():
+    yield estimated("PyTorch has compiled", pytorch.end_compiling, (60, 15), (70, 20))
     for precision, name in benchmarks.PRECISIONS.items():
-        yield Step(f"bench step {name}", (45, 20), benchmarks.bench_step(precision))
+        yield estimated(f"bench step {name}", benchmarks.bench_step(precision), (13, 3), (45, 20))
+    for precision in ("bf16", "float"):
+        yield estimated(f"bench step resnet50v2 {benchmarks.PRECISIONS[precision]}", benchmarks.bench_resnet(precision),
+                        (6, 2), (30, 20))
     for precision, name in benchmarks.PRECISIONS.items():
-        yield Step(f"bench kernels {name}", (25, 12), benchmarks.bench_kernels(precision))
-    yield Step("PyTorch", (260, 35), pytorch.measure)
-    yield Step("ncu", (60, 25), tools.profile)
+        yield measured(f"bench kernels {name}", benchmarks.bench_kernels(precision), (2, 2), (20, 10))
+    yield estimated("bench kernels resnet50v2 bf16", benchmarks.bench_kernels("bf16", (benchmarks.RESNET, 224)), (4, 4),
+                    (20, 10))
+    for name in ("dogcat bf16", "dogcat tf32", "resnet50v2 bf16"):
+        seconds = (24, 9) if name.startswith("resnet") else (14, 8)
+        yield estimated(f"ncu {name}", profiles.profile(name), seconds, (60, 20))
+    for twin, expected, most in zip(pytorch.TWINS, ((45, 12), (30, 0), (25, 15)), (70, 45, 45)):
+        yield estimated(f"PyTorch {twin.network[0]} {twin.network[1]}", pytorch.measure(twin), expected, (most, 20))
+    yield estimated("CIFAR-10", training.learn_cifar, (12, 0), (60, 5))
+
+
+def steps_of_cpus():
     for count in (1, 8, 16):
-        yield Step(f"{count} CPU" + ("s" if count > 1 else ""), (30, 15), benchmarks.cpu_columns(count))
-    yield Step("CPU ranks", (25, 15), benchmarks.cpu_ranks)
+        yield measured(f"{count} CPU" + ("s" if count > 1 else ""), benchmarks.cpu_columns(count),
+                       {1: (16, 3), 8: (5, 3), 16: (3, 2)}[count], (30, 15))
+    yield measured("CPU ranks", benchmarks.cpu_ranks, (9, 4), (25, 15))
     for count in (16, 8, 1):  # the longest last: two steps of one CPU take 36 s
-        yield Step(f"{count} CPU" + ("s" if count > 1 else "") + ", a large batch", (70, 30),
-                   benchmarks.cpu_columns(count, large=True))
+        yield estimated(f"{count} CPU" + ("s" if count > 1 else "") + ", a large batch",
+                        benchmarks.cpu_columns(count, large=True), {1: (40, 3), 8: (8, 1), 16: (6, 1)}[count], (70, 30))
+
+
+def expected_seconds(quick):
+    return UNPACKING + sum(step.expected[quick] for step in steps())
+
+
+def table():
+    """Steps with the seconds that they should take, and the sum so far, as lines."""
+    widest = max(len(step.name) for step in steps())
+    yield f"{'step':<{widest}}  expected   so far  at most  in a rehearsal"
+    total = UNPACKING
+    for step in steps():
+        total += step.expected[False]
+        yield (f"{step.name:<{widest}}  {step.expected[False]:>6} s  {total:>5} s  {step.seconds[False]:>5} s  "
+               f"{step.expected[True]:>5} s  {step.known}")

@@ -108,6 +108,21 @@ def share_device(day):
     return near(losses, of_one_rank or expected["losses"], "one rank's" if of_one_rank else "the CPU's")
 
 
+def compare_graphs(day):
+    """Two ranks that sum by way of the host: an event in a graph tells them when gradients are final. One that came too
+    early would change bits, and might change losses by less than they may differ."""
+    hashes = {}
+    for name, words in (("with graphs", []), ("without", ["--no-graph"])):
+        folder = day.file("graphs-" + name.replace(" ", "-"))
+        words = [*command(curve(day), folder, precision="bf16"), "--allreduce", "staged", *words]
+        expect(day.cputrain(*words, ranks=2), f"the training {name}")
+        hashes[name] = lines_of(folder)[-1]["weights_hash"]
+    facts(day)["graphs"] = hashes
+    if len(set(hashes.values())) > 1:
+        raise Failed("two ranks have other weights " + ", ".join(f"{name} ({text})" for name, text in hashes.items()))
+    return f"two ranks have weights of the hash {hashes['without']} with graphs and without"
+
+
 def train_with_nccl(day, folder, ranks=0):
     """Done of the curve's training. Python's packages for GPUs bring a library where the system has none."""
     names = [os.path.join(path, "nvidia", "nccl", "lib") for path in sys.path]
@@ -162,6 +177,28 @@ def train_on_photographs(day):
     expected = curve(day, "photographs")
     losses, _ = train(day, "photographs", expected)
     return near(losses, expected["losses"], "the CPU's")
+
+
+def learn_cifar(day):
+    """A ResNet as users train it, on as many images of CIFAR-10 as the pack has room for."""
+    if day.emulated:
+        raise Skipped("the emulated device takes hours for it")
+    about = day.bundle.read_json("expected", "cifar10.json")
+    if not about:
+        raise Skipped("the pack has no images of CIFAR-10")
+    folder = day.file("cifar")
+    expect(day.cputrain("train", "--data", "cifar10:" + day.bundle.path("cifar10"), *about["words"], "--backend",
+                        "cuda", "--precision", "bf16", "--verbose", "0", "--out", folder), "the training")
+    epochs = [line for line in lines_of(folder) if line["type"] == "epoch"]
+    facts(day)["cifar10"] = {**about, "epochs": epochs}
+    first, last = epochs[0]["loss"], epochs[-1]["loss"]
+    if not last < min(first, math.log(about["classes"])):
+        raise Failed(f"the mean loss of epoch {len(epochs)} is {last:.3f}; it was {first:.3f}, and guessing has "
+                     f"{math.log(about['classes']):.3f}")
+    rate, size = epochs[-1]["images_per_second"], about["image_size"]
+    day.results.figure(f"{about['model']} {size}x{size} bf16, CIFAR-10, epoch {len(epochs)}", "images/s", rate)
+    return (f"the mean loss fell from {first:.3f} to {last:.3f} in {len(epochs)} epochs of {about['train']:,} images; "
+            f"{100 * epochs[-1]['val_accuracy']:.1f} % of {about['val']:,} others are right; {rate:,.0f} images/s")
 
 
 def kill_rank(day):

@@ -1,0 +1,50 @@
+"""A day in a folder of its own, for tests of its steps."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
+import bundle
+import context
+import processes
+import results
+
+
+def why_no_pack(program):
+    """Sanitizers' libraries are no part of a release, and some builds have no emulated device."""
+    build = os.path.dirname(program)
+    if not os.path.exists(os.path.join(build, "libcputrain_cuda_emulated.so")):
+        return "this build has no emulated device"
+    if not os.path.exists(os.path.join(build, "libcputrain_cuda.so")):
+        return "this build has no backend cuda, as nvcc was not found"
+    needed = subprocess.run(["ldd", program], text=True, capture_output=True).stdout
+    return "the program is built with a sanitizer" if re.search(r"lib[atu]\w*san\.so", needed) else None
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        self.commands = processes.Commands(self.path("log"), self.path("pack"))
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def log(self):
+        with open(self.path("log")) as file:
+            return file.read()
+
+    def day(self, seconds=100, quick=False, emulated=True):
+        os.makedirs(self.path("pack"), exist_ok=True)
+        found = results.Results(self.folder)
+        found.head = {"device": "a device", "quick": quick, "pack": "abc", "date": "today", "seconds": 1.0, "budget": 2,
+                      "emulated": emulated}
+        return context.Day(bundle.Bundle(self.path("pack")), self.commands, found, seconds, quick, emulated,
+                           time.monotonic())

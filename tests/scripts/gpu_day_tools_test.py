@@ -1,0 +1,244 @@
+"""What a day makes of compute-sanitizer, ncu and PyTorch: commands, what they say, and versions that refuse."""
+import os
+import sys
+import time
+import unittest
+from unittest import mock
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+STAND_INS = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
+sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
+import collect
+import kernel_waits
+import processes
+import profile_steps
+import profiles
+import pytorch_steps
+import results
+import sanitizer_steps
+import summary
+from gpu_day_folder import Folder
+
+
+class Sanitizers(Folder):
+    def test_summaries_of_compute_sanitizer(self):
+        for text, wrong in (("ERROR SUMMARY: 0 errors", False), ("ERROR SUMMARY: 12 errors", True),
+                            ("RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", False),
+                            ("RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)", True),
+                            ("RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)", True)):
+            self.assertEqual(sanitizer_steps.errors_of(text), wrong, text)
+
+    def tool_day(self, emulated, **environment):
+        day = self.day(emulated=emulated)
+        day.given_tools = STAND_INS
+        day.environment.update(environment)
+        return day
+
+    def look(self, day, tool, training=lambda day, *_: ["true"]):
+        with mock.patch.object(sanitizer_steps, "training", training):
+            return sanitizer_steps.sanitizer(tool)(day)
+
+    def test_what_a_sanitizer_finds_fails_its_step(self):
+        day = self.tool_day(True, STAND_IN_FINDS="memcheck")
+        self.assertIn("small in bf16: 0 errors", self.look(day, "initcheck"))
+        with self.assertRaisesRegex(results.Failed, "large in bf16: .*1 error: Invalid __global__ read of size 4"):
+            self.look(day, "memcheck")
+
+    def test_each_network_is_looked_at(self):
+        for tool in ("memcheck", "racecheck"):
+            seen = []
+            self.look(self.tool_day(True), tool, lambda day, network, precision, name: seen.append(
+                (network, precision)) or ["true"])
+            self.assertEqual(seen, [("large", "bf16"), ("small", "bf16"), ("small", "exact")])
+
+    def test_a_training_has_a_graph_and_the_whole_batch(self):
+        day = self.day(emulated=False)
+        os.makedirs(self.path("pack", "expected"))
+        with open(self.path("pack", "expected", "large.json"), "w") as file:
+            file.write('{"recipe": {"batch": 184}}')
+        words = sanitizer_steps.training(day, "large", "bf16", "out")
+        options = dict(zip(words[2::2], words[3::2]))
+        self.assertEqual((options["--batch"], options["--precision"]), ("184", "bf16"))
+        self.assertGreaterEqual(int(options["--steps"]), 3, "the first step of a kind is no graph")
+        self.assertNotIn("--no-graph", words)
+        with self.assertRaises(results.Skipped):
+            sanitizer_steps.training(day, "other", "bf16", "out")
+
+    def sanitizer(self, tool, **environment):
+        """Its step on a GPU, with a control in the pack."""
+        day = self.tool_day(False, **environment)
+        os.mkdir(self.path("pack", "device"))
+        control = self.path("pack", "device", "sanitizer_control")
+        with open(control, "w") as file:
+            file.write("#!/bin/sh\nexit 0\n")
+        os.chmod(control, 0o755)
+        return self.look(day, tool)
+
+    def test_a_sanitizer_has_to_find_its_control(self):
+        for tool, mistake in sanitizer_steps.MISTAKES.items():
+            with self.subTest(tool=tool):
+                self.setUp()
+                self.assertIn(f"it reports the control's {mistake}", self.sanitizer(tool))
+
+    def test_a_sanitizer_that_finds_nothing_anywhere_fails(self):
+        with self.assertRaisesRegex(results.Failed, "racecheck does not report control_race.* 0 hazards"):
+            self.sanitizer("racecheck", STAND_IN_BLIND="racecheck")
+
+    def test_a_sanitizer_has_to_name_the_controls_kernel(self):
+        with self.assertRaisesRegex(results.Failed, "does not report control_uninitialised"):
+            self.sanitizer("initcheck", STAND_IN_BLIND="initcheck", STAND_IN_FINDS="initcheck")
+
+
+class Profiles(Folder):
+    FORESEEN = {"words": ["--model", "dogcat"], "kernels": "gemm|pool", "count": 12, "tiles": profiles.TILES,
+                "skip": {"H100": 19, "A100": 17},
+                "families": {"H100": ["gemm Forward 128x128", "gemm Forward 256x64"], "A100": []}}
+
+    def profile(self, script, **of_day):
+        with open(self.path("ncu"), "w") as file:
+            file.write(script)
+        os.chmod(self.path("ncu"), 0o755)
+        day = self.day(**of_day)
+        day.given_tools = self.folder
+        with mock.patch.object(day.bundle, "read_json", lambda *_: {"a network": self.FORESEEN}), \
+                mock.patch.object(profile_steps, "program", lambda *_: ["true"]):
+            return day, profile_steps.profile("a network")(day)
+
+    @staticmethod
+    def stand_in():
+        with open(os.path.join(STAND_INS, "ncu")) as file:
+            return file.read()
+
+    def test_why_warps_wait(self):
+        day, said = self.profile(self.stand_in())
+        self.assertIn("3 launches of 2 families: gemm Forward 128x128 waits for mio_throttle 20 %, wait 14 %; ", said)
+        self.assertTrue(said.endswith("; not seen: gemm Forward 256x64"), said)
+        rows = day.results.facts["ncu"]["a network"]["families"]
+        self.assertEqual([(row["kernel"], row["launches"], row["microseconds"]) for row in rows],
+                         [("gemm Forward 128x128", 2, 2000), ("max_pool_backward", 1, 500)])
+        # 18 reasons have a number, 17 of them 1 and one 7. By time the first launch counts 1,234.5 of 2,000.
+        self.assertAlmostEqual(rows[0]["cycles"], 24)
+        self.assertAlmostEqual(rows[0]["waits"]["mio_throttle"], (7 * 1234.5 + 765.5) / 2000 / 24)
+        self.assertAlmostEqual(rows[1]["waits"]["long_scoreboard"], 7 / 24)
+        self.assertNotIn("gmma", rows[0]["waits"], "n/a is no number")
+        self.assertEqual((rows[0]["rates"]["shared"], rows[0]["rates"]["l2"]), (62.25, 41.5))
+
+    def test_a_kernel_that_issued_nothing_waits_for_nothing(self):
+        metrics = dict.fromkeys(kernel_waits.WAITS.values(), 0.0)
+        row = kernel_waits.family("idle", [{"metrics": metrics, "microseconds": 1.0}])
+        self.assertEqual((row["cycles"], row["waits"], kernel_waits.reasons(row)), (None, {}, "not told"))
+
+    def test_the_summary_and_the_readme_say_so(self):
+        day, _ = self.profile(self.stand_in())
+        page = summary.text(day.results)
+        self.assertRegex(page, r"\n  a network: +us +shared +L2 +DRAM +tensor  warps wait for\n")
+        self.assertRegex(page, r"\n    max_pool_backward +500 +62% +42% +12% +62%  long_scoreboard 29 %, wait 4 %")
+        self.assertIn("| a network | max_pool_backward | 1 | 500 | 24 | long_scoreboard 29 %",
+                      collect.waits_of(day.results.json()))
+
+    def test_a_metric_that_ncu_does_not_know_costs_itself_alone(self):
+        day, _ = self.profile(self.stand_in())
+        self.assertEqual(day.results.facts["unknown_to_ncu"], ["sm__inst_executed_pipe_tensor.sum"])
+        metrics = day.results.facts["ncu"]["a network"]["launches"][0]["metrics"]
+        self.assertEqual(metrics["lts__t_bytes.sum"], 4194700)
+        self.assertEqual(set(kernel_waits.METRICS) - set(metrics), {"sm__inst_executed_pipe_tensor.sum"})
+
+    def test_where_ncu_knows_no_metric_it_still_profiles(self):
+        for says in ("Failed to find metric regex:^smsp__odd\\\\.(sum|avg)\\$", "Failed to find metric"):
+            with self.subTest(says=says):
+                self.setUp()
+                script = self.stand_in().replace("if [[ ,$metrics,", f'[[ $metrics ]] && {{ echo "==ERROR== {says}"; '
+                                                 "exit 1; }\nif [[ ,$metrics,")
+                day, said = self.profile(script)
+                self.assertIn("gemm Forward 128x128 waits for not told", said)
+                self.assertEqual(len(day.results.facts["unknown_to_ncu"]), len(kernel_waits.METRICS))
+
+    def test_names_of_metrics_in_the_form_of_an_expression(self):
+        text = "==ERROR== Failed to find metric regex:^lts__t_bytes\\.(sum|min|max|avg)$\n"
+        done = processes.Done(1, text, 1.0, False)
+        self.assertEqual(profile_steps.refused_metrics(done, list(kernel_waits.METRICS), 0), ["lts__t_bytes.sum"])
+
+    def test_a_profile_that_ends_badly_fails(self):
+        with self.assertRaisesRegex(results.Failed, "ncu, after 3 launches, ended with 9"):
+            self.profile(self.stand_in() + "exit 9\n")
+        self.setUp()
+        with self.assertRaisesRegex(results.Failed, "ncu profiled no kernel"):
+            self.profile("#!/bin/sh\necho '==PROF== nothing'\n")
+
+    def test_counters_that_nobody_may_read_skip_it(self):
+        with self.assertRaisesRegex(results.Skipped, "ERR_NVGPUCTRPERM"):
+            self.profile("#!/bin/sh\necho '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission'\nexit 1\n")
+
+    def test_its_words(self):
+        day = self.day(emulated=False)
+        day.device = "NVIDIA A100-SXM4-80GB"
+        self.assertEqual(profile_steps.of_gpu(day, self.FORESEEN["skip"]), 17)
+        day.device = "NVIDIA B200"
+        self.assertEqual(profile_steps.of_gpu(day, self.FORESEEN["skip"]), 19, "a GPU that nobody foresaw")
+        words = profile_steps.program(day, "a network", self.FORESEEN)
+        self.assertIn("--no-graph", words)
+        self.assertEqual(words[words.index("--steps") + 1], "2", "backward of the first, forward of the second")
+
+
+class PyTorch(Folder):
+    TWIN = pytorch_steps.TWINS[1]
+
+    def compiled_by(self, script):
+        """What both steps say, with a script in the place of PyTorch."""
+        os.makedirs(self.path("pack", "peers"))
+        with open(self.path("python"), "w") as file:
+            file.write("#!/bin/bash\n" + script)
+        os.chmod(self.path("python"), 0o755)
+        day = self.day(emulated=False)
+        day.python = self.path("python")
+        day.step_end = time.monotonic() + pytorch_steps.SPARE + 3
+        return day, pytorch_steps.begin_compiling(day), pytorch_steps.end_compiling(day)
+
+    WRITES = """while [[ $1 != --json ]]; do shift; done
+echo '{"seconds": 12.5, "results": [{"status": "compiled"}]}' >"$2"
+"""
+
+    def test_networks_are_compiled_beside_each_other(self):
+        day, begun, ended = self.compiled_by(self.WRITES + "sleep 2.5\n")
+        self.assertEqual(begun, "3 networks, beside the tests")
+        self.assertEqual(ended.split("; ")[1], "resnet50v2 224: 1 modes in 12 s")
+        self.assertEqual(set(day.results.facts["compiled"]), {twin.name for twin in pytorch_steps.TWINS})
+
+    def test_what_compiles_too_long_is_ended_and_keeps_what_it_has(self):
+        day, _, ended = self.compiled_by(self.WRITES + "sleep 600\n")
+        self.assertIn("dogcat 256: 1 modes in 12 s, then ended", ended)
+        self.assertEqual(list(processes.marked(self.commands.token)), [])
+
+    def test_without_pytorch_nothing_goes_on(self):
+        with self.assertRaisesRegex(results.Skipped, "no PyTorch"):
+            self.compiled_by('[[ " $* " == *" 256 "* ]] && { echo "no PyTorch"; exit 77; }\nsleep 600\n')
+        self.assertEqual(list(processes.marked(self.commands.token)), [])
+
+    def told(self, parameters):
+        day = self.day(emulated=False)
+        modes = [{"mode": pytorch_steps.BEST, "batch": 128, "status": "measured", "parameters": parameters,
+                  "images_per_second": {"median": 3000.0}}]
+        with mock.patch.object(day.bundle, "read_json", lambda *_: {"resnet50v2": 25613800}):
+            return day, pytorch_steps.told(day, self.TWIN, modes, processes.Done(0, "", 1.0, False))
+
+    def test_figures_name_the_network(self):
+        day, said = self.told(25613800)
+        self.assertEqual(day.results.figures[0]["what"],
+                         "PyTorch resnet50v2 224x224 compiled-bf16, batch 128")
+        self.assertIn("with 3,000 images/s", said)
+
+    def test_a_network_of_other_parameters_is_no_twin(self):
+        with self.assertRaisesRegex(results.Failed, "has 25,583,592 parameters, and ours 25,613,800"):
+            self.told(25583592)
+
+    def test_all_networks_are_kept_in_one_file(self):
+        day = self.day(emulated=False)
+        for twin in pytorch_steps.TWINS:
+            pytorch_steps.keep(day, twin, {"status": "done"})
+        with open(self.path("pytorch.json")) as file:
+            self.assertEqual(file.read().count('"done"'), len(pytorch_steps.TWINS))
+
+
+if __name__ == "__main__":
+    unittest.main()
