@@ -102,9 +102,10 @@ class Overseer {
 class NcclSum final : public compute::DeviceSum {
  public:
   NcclSum(int device, ComputeStream& compute, std::unique_ptr<nccl::Group> group,
-          std::shared_ptr<comm::Pulse> pulse, std::size_t narrowed)
+          const comm::Communicator& ranks, std::size_t narrowed)
       : compute_(compute),
-        pulse_(std::move(pulse)),
+        ranks_(ranks.size()),
+        pulse_(ranks.share_pulse()),
         narrowed_(narrowed * sizeof(Bf16), "gradients on their way"),
         group_(std::move(group)),
         overseer_(device, compute, *group_, pulse_) {}
@@ -125,6 +126,7 @@ class NcclSum final : public compute::DeviceSum {
   void started() override { overseer_.expect(); }
 
   std::size_t memory() const override { return narrowed_.size(); }
+  std::size_t library_memory() const override { return nccl::estimated_memory(ranks_); }
 
  private:
   nccl::Stream* stream() const { return reinterpret_cast<nccl::Stream*>(stream_.get()); }
@@ -153,6 +155,7 @@ class NcclSum final : public compute::DeviceSum {
   }
 
   ComputeStream& compute_;
+  int ranks_;
   OwnedStream stream_;
   Event begun_, done_;
   std::shared_ptr<comm::Pulse> pulse_;
@@ -171,6 +174,7 @@ compute::DeviceSumsFacts facts_of(const nccl::Library& library, const std::strin
   constexpr int kShares = 23000;
   return {.library = "NCCL " + nccl::version_text(library.version),
           .device = device,
+          .varies = nccl::varying_bits(),
           .share_devices = library.version >= kShares && shares && std::string_view(shares) == "1"};
 }
 
@@ -193,7 +197,7 @@ std::unique_ptr<compute::DeviceSum> NcclSums::make(comm::Communicator& communica
   const comm::Pulse::Meeting meeting(communicator.pulse());
   auto group = std::make_unique<nccl::Group>(library_, id, communicator.rank(), communicator.size(),
                                              limits_);
-  return std::make_unique<NcclSum>(device_, compute_, std::move(group), communicator.share_pulse(),
+  return std::make_unique<NcclSum>(device_, compute_, std::move(group), communicator,
                                    travel == compute::Travel::bf16 ? most : 0);
 }
 

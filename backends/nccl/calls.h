@@ -3,7 +3,7 @@
 #include <climits>
 #include <cstddef>
 
-/// What the program uses of NCCL, as the C interface of versions 2.10 to 2.31 has it. Names and
+/// What the program uses of NCCL, as the C interface of versions 2.19 to 2.31 has it. Names and
 /// numbers are NCCL's, from its documentation; its header is not needed, so that one build serves
 /// every version.
 namespace cputrain::nccl {
@@ -25,7 +25,7 @@ struct UniqueId {
   char bytes[128];
 };
 
-/// ncclConfig_t as 2.14 had it; later versions take it by its size and version.
+/// ncclConfig_t as 2.14 had it, the first; later versions take it by its size and version.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
@@ -34,22 +34,19 @@ struct Config {
   int unused = INT_MIN;  ///< 2.17 has a field here, which it fills in itself for this version
 };
 
-/// Functions of the library, ncclGetVersion and so on. Those in the second part may be null.
+/// Functions of the library, ncclGetVersion and so on.
 struct Calls {
   Result (*get_version)(int*) = nullptr;
   const char* (*get_error_string)(Result) = nullptr;
   Result (*get_unique_id)(UniqueId*) = nullptr;
-  Result (*comm_init_rank)(Communicator**, int ranks, UniqueId, int rank) = nullptr;
+  const char* (*get_last_error)(Communicator*) = nullptr;
+  Result (*comm_init_rank_config)(Communicator**, int ranks, UniqueId, int rank, Config*) = nullptr;
   Result (*comm_get_async_error)(Communicator*, Result*) = nullptr;
+  Result (*comm_finalize)(Communicator*) = nullptr;
   Result (*comm_destroy)(Communicator*) = nullptr;
   Result (*comm_abort)(Communicator*) = nullptr;
   Result (*all_reduce)(const void* src, void* dst, std::size_t count, DataType, Operation,
                        Communicator*, Stream*) = nullptr;
-
-  const char* (*get_last_error)(Communicator*) = nullptr;  ///< since 2.13
-  Result (*comm_init_rank_config)(Communicator**, int ranks, UniqueId, int rank,
-                                  Config*) = nullptr;  ///< since 2.14
-  Result (*comm_finalize)(Communicator*) = nullptr;    ///< since 2.14
 };
 
 }  // namespace cputrain::nccl

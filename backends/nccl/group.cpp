@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 std::string words_of(const Calls& calls, Result result, Communicator* communicator) {
   const char* const what = calls.get_error_string(result);
-  const char* const more = calls.get_last_error ? calls.get_last_error(communicator) : nullptr;
+  const char* const more = calls.get_last_error(communicator);
   std::string text = what ? what : fmt::format("error {}", static_cast<int>(result));
   if (more && *more) text += fmt::format(" ({})", more);
   return printable(text);
@@ -39,14 +39,9 @@ Group::Group(const Library& library, const UniqueId& id, int rank, int ranks,
              const TimeLimits& limits)
     : calls_(*library.calls), limits_(limits) {
   Config config;
-  const auto join = [&] {  // before 2.14 in one call, which waits
-    if (!calls_.comm_init_rank_config) {
-      return calls_.comm_init_rank(&communicator_, ranks, id, rank);
-    }
-    return calls_.comm_init_rank_config(&communicator_, ranks, id, rank, &config);
-  };
   try {
-    settle(join(), "joining the other ranks", limits_.start);
+    settle(calls_.comm_init_rank_config(&communicator_, ranks, id, rank, &config),
+           "joining the other ranks", limits_.start);
   } catch (...) {
     if (communicator_) static_cast<void>(calls_.comm_abort(communicator_));
     throw;
@@ -62,7 +57,7 @@ Group::~Group() {
     return;
   }
   try {
-    if (calls_.comm_finalize) settle(calls_.comm_finalize(communicator_), "its end", limits_.call);
+    settle(calls_.comm_finalize(communicator_), "its end", limits_.call);
     static_cast<void>(calls_.comm_destroy(communicator_));
   } catch (const Error&) {  // calls that needed the sums have thrown
     static_cast<void>(calls_.comm_abort(communicator_));
@@ -95,6 +90,8 @@ void Group::abort() {
   static_cast<void>(calls_.comm_abort(communicator_));
 }
 
+/// Since 2.23 a thread of NCCL's own puts each sum into its stream, also while this thread captures
+/// that. It is there once NCCL is no longer in progress, and not before.
 void Group::settle(Result result, const char* what, double limit) {
   const auto end = Clock::now() + std::chrono::duration<double>(limit);
   while (result == Result::in_progress && communicator_) {

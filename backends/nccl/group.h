@@ -9,7 +9,7 @@
 namespace cputrain::nccl {
 
 /// How long calls may take that other ranks take part in, in seconds. They do not wait in NCCL but
-/// here, where they can be left (2.14 and newer).
+/// here, where they can be left.
 struct TimeLimits {
   double start = 120;
   double call = 60;
@@ -39,7 +39,7 @@ class Group {
   void abort();
 
  private:
-  /// Until a call that may be in progress is done.
+  /// Until a call that may be in progress is done: then what it puts into a stream is there.
   void settle(Result, const char* what, double limit);
   std::string words(Result) const;
 

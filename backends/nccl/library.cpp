@@ -3,18 +3,31 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <climits>
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <memory>
+#include <utility>
 
 #include "core/text.h"
 
 namespace cputrain::nccl {
 namespace {
 
-constexpr int kOldest = 21000, kPast = 30000;  ///< 2.10.0 and 3.0.0
+/// 2.19.0 and 3.0.0. Calls that return at once came with 2.14. Up to 2.18 their thread belongs to
+/// the thread that called: NCCL does not find it when another one gives the communicator up, and
+/// frees what it works on.
+constexpr int kOldest = 21900, kPast = 30000;
 
 constexpr const char* kRemedy =
-    "install libnccl2 of 2.10 or newer, or name its folder in LD_LIBRARY_PATH";
+    "install libnccl2 of 2.19 or newer, or name its folder in LD_LIBRARY_PATH";
+
+constexpr const char* kSumsInSwitches = "NCCL_NVLS_ENABLE";
+
+/// What changes bits, and NCCL does by itself. Registered arrays can change which algorithm a
+/// captured sum takes, and which passes are captured depends on checkpoints. NVLink SHARP adds in
+/// the switch, in another order from call to call (github.com/NVIDIA/nccl/issues/1497).
+constexpr std::array kTurnedOff{"NCCL_GRAPH_REGISTER", kSumsInSwitches};
 
 template <class Function>
 bool find(void* library, const char* name, Function& function) {
@@ -23,22 +36,22 @@ bool find(void* library, const char* name, Function& function) {
   return found != nullptr;
 }
 
-/// "" or the first function that is missing.
+/// "" or the first function that is missing beside the version.
 std::string find_all(void* library, Calls& calls) {
   const auto missing = [&](const char* name, auto& function) {
     return !find(library, name, function);
   };
-  if (missing("ncclGetVersion", calls.get_version)) return "ncclGetVersion";
   if (missing("ncclGetErrorString", calls.get_error_string)) return "ncclGetErrorString";
   if (missing("ncclGetUniqueId", calls.get_unique_id)) return "ncclGetUniqueId";
-  if (missing("ncclCommInitRank", calls.comm_init_rank)) return "ncclCommInitRank";
+  if (missing("ncclGetLastError", calls.get_last_error)) return "ncclGetLastError";
+  if (missing("ncclCommInitRankConfig", calls.comm_init_rank_config)) {
+    return "ncclCommInitRankConfig";
+  }
   if (missing("ncclCommGetAsyncError", calls.comm_get_async_error)) return "ncclCommGetAsyncError";
+  if (missing("ncclCommFinalize", calls.comm_finalize)) return "ncclCommFinalize";
   if (missing("ncclCommDestroy", calls.comm_destroy)) return "ncclCommDestroy";
   if (missing("ncclCommAbort", calls.comm_abort)) return "ncclCommAbort";
   if (missing("ncclAllReduce", calls.all_reduce)) return "ncclAllReduce";
-  find(library, "ncclGetLastError", calls.get_last_error);
-  find(library, "ncclCommInitRankConfig", calls.comm_init_rank_config);
-  find(library, "ncclCommFinalize", calls.comm_finalize);
   return "";
 }
 
@@ -56,7 +69,8 @@ std::string file_of(const Calls& calls, const std::string& asked) {
 }  // namespace
 
 std::string version_text(int version) {
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  const int major = version < 10000 ? 1000 : 10000;  // until 2.8, and since
+  return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
 }
 
 Library checked(const Calls& calls, std::string file) {
@@ -64,9 +78,11 @@ Library checked(const Calls& calls, std::string file) {
   if (calls.get_version(&version) != Result::success) {
     return none(file, "NCCL does not say its version");
   }
-  if (version < kOldest) return none(file, "NCCL is older than 2.10");
+  if (version < kOldest) {
+    return none(file, fmt::format("NCCL {} is older than 2.19", version_text(version)));
+  }
   if (version >= kPast) {
-    return none(file, fmt::format("NCCL {} is not known to this program, which knows 2.10 and "
+    return none(file, fmt::format("NCCL {} is not known to this program, which knows 2.19 and "
                                   "newer of 2",
                                   version_text(version)));
   }
@@ -80,22 +96,47 @@ Library load(const std::string& file) {
     const char* const error = ::dlerror();
     return none(file, fmt::format("NCCL is not there ({})", printable(error ? error : file)));
   }
-  auto* const calls = new Calls;  // as long as the library
+  auto calls = std::make_unique<Calls>();
+  const auto lacks = [&](const std::string& function) {
+    return none(file, fmt::format("{} has no function {}", printable(file), function));
+  };
+  if (!find(library, "ncclGetVersion", calls->get_version)) return lacks("ncclGetVersion");
+  const Library found = checked(*calls, printable(file_of(*calls, file)));
+  if (!found.calls) return found;
   const std::string missing = find_all(library, *calls);
-  if (!missing.empty()) {
-    return none(file, fmt::format("{} has no function {}", printable(file), missing));
-  }
-  return checked(*calls, printable(file_of(*calls, file)));
+  if (!missing.empty()) return lacks(missing);
+  static_cast<void>(calls.release());  // as long as the library
+  return found;
 }
 
-/// Registered arrays can change which algorithm a captured sum takes. The first pass of a kind is
-/// not captured, and after a checkpoint there is a first one again: bits must not depend on that.
+/// NCCL reads variables when the first communicator is made, and those of its configuration files
+/// only where the environment has none.
 const Library& library() {
   static const Library loaded = [] {
-    ::setenv("NCCL_GRAPH_REGISTER", "0", 0);
+    for (const char* name : kTurnedOff) ::setenv(name, "0", 0);
     return load("libnccl.so.2");
   }();
   return loaded;
+}
+
+/// As NCCL reads it: what is no number counts as 0, and an empty value as if there were none.
+std::string varying_bits() {
+  const char* const value = std::getenv(kSumsInSwitches);
+  if (!value || (*value && std::strtoll(value, nullptr, 0) == 0)) return "";
+  return fmt::format("{}={}", kSumsInSwitches, printable(value));
+}
+
+/// By the sources of 2.28 (transport/p2p.cc, graph/connect.cc, init.cc): a ring or a tree of a node
+/// has two neighbours on each channel. From each a rank receives through 4 MiB, 4.7 MiB and
+/// 0.5 MiB, one for each protocol, and a page sends to it, both in whole units of 2 MiB. There are
+/// 32 channels at most. Buffers of networks are as large, on fewer channels. What code and graphs
+/// take is a guess.
+std::size_t estimated_memory(int ranks) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  constexpr std::size_t kChannels = 32, kNeighbour = (10 + 2) * kMiB, kCodeAndGraphs = 192 * kMiB;
+  if (ranks < 2) return 0;  // its sums start no kernel
+  const auto neighbours = static_cast<std::size_t>(std::min(ranks - 1, 2));
+  return kChannels * neighbours * kNeighbour + kCodeAndGraphs;
 }
 
 }  // namespace cputrain::nccl

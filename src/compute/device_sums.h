@@ -17,6 +17,7 @@ struct DeviceSumsFacts {
   std::string library{};         ///< "NCCL 2.28.9"; empty: they can do nothing
   std::string lack{}, remedy{};  ///< then why
   std::string device{};          ///< this rank's Device::identity
+  std::string varies{};          ///< what makes bits differ from run to run; empty: nothing
   bool share_devices = false;    ///< two ranks of one device can sum
 };
 
@@ -42,6 +43,8 @@ class DeviceSum {
   virtual void started() = 0;
   /// Bytes on the device.
   virtual std::size_t memory() const = 0;
+  /// What the library will take there for itself: an estimate.
+  virtual std::size_t library_memory() const = 0;
 };
 
 /// What makes them. The backend has it, as long as it lives.

@@ -9,11 +9,12 @@ namespace cputrain::compute {
 
 /// A device beside the CPUs that a backend can compute on.
 struct Device {
-  int index = 0;          ///< among those that this process may use
-  std::string name;       ///< "NVIDIA H100 80GB HBM3"
-  std::string identity;   ///< the same for two processes of a host that share it, no others
-  std::string facts;      ///< for people: "compute capability 9.0, 132 multiprocessors, ..."
-  bool emulated = false;  ///< computes on the CPU, for tests: no time of it means anything
+  int index = 0;           ///< among those that this process may use
+  std::string name;        ///< "NVIDIA H100 80GB HBM3"
+  std::string identity;    ///< the same for two processes of a host that share it, no others
+  std::string facts;       ///< for people: "compute capability 9.0, 132 multiprocessors, ..."
+  std::string at_first{};  ///< for people: what may make a first start slow; empty: nothing
+  bool emulated = false;   ///< computes on the CPU, for tests: no time of it means anything
 };
 
 /// What a device is at, by its driver; empty where that is not known.

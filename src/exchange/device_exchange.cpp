@@ -44,7 +44,9 @@ class DeviceExchange final : public BasicExchange {
   void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
   std::uint64_t weights_version() const override { return 0; }  // only this rank changes them
   ExchangeMemory memory() const override {
-    return {weights_.bytes() + gradients_.bytes() + sum_->memory(), 0, weights_.bytes(), 0};
+    return {.own = weights_.bytes() + gradients_.bytes() + sum_->memory(),
+            .own_weights = weights_.bytes(),
+            .library = sum_->library_memory()};
   }
   std::string describe() const override {
     const bool narrow = travel_ == compute::Travel::bf16;

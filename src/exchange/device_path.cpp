@@ -61,9 +61,15 @@ std::optional<Obstacle> obstacle(std::span<const DeviceReport> reports) {
 }
 
 DevicePathChoice by_nccl(std::span<const DeviceReport> reports) {
-  return {DevicePath::nccl, fmt::format("{}, {}", reports.front().library,
-                                        sharers(reports) ? "whose ranks may share a GPU"
-                                                         : "a GPU of its own for every rank")};
+  std::string reason = fmt::format(
+      "{}, {}", reports.front().library,
+      sharers(reports) ? "whose ranks may share a GPU" : "a GPU of its own for every rank");
+  const auto varying =
+      std::ranges::find_if_not(reports, &std::string::empty, &DeviceReport::varies);
+  if (varying != reports.end()) {
+    reason += fmt::format("; bits may differ from run to run: {}", varying->varies);
+  }
+  return {DevicePath::nccl, std::move(reason)};
 }
 
 }  // namespace
@@ -110,6 +116,7 @@ std::vector<DeviceReport> gather_reports(comm::Communicator& communicator,
                             {"library", facts.library},
                             {"lack", facts.lack},
                             {"remedy", facts.remedy},
+                            {"varies", facts.varies},
                             {"share_devices", facts.share_devices},
                             {"mpi_reads", communicator.reads_devices()}};
   std::vector<DeviceReport> reports;
@@ -120,6 +127,7 @@ std::vector<DeviceReport> gather_reports(comm::Communicator& communicator,
                        .library = report.at("library"),
                        .lack = report.at("lack"),
                        .remedy = report.at("remedy"),
+                       .varies = report.at("varies"),
                        .share_devices = report.at("share_devices"),
                        .mpi_reads = report.at("mpi_reads")});
   }

@@ -18,6 +18,7 @@ struct DeviceReport {
   std::string device{};   ///< the same for two ranks of a node that share it
   std::string library{};  ///< "NCCL 2.28.9"; empty: none
   std::string lack{}, remedy{};
+  std::string varies{};        ///< what makes bits differ from run to run
   bool share_devices = false;  ///< its library sums over two ranks of one device
   bool mpi_reads = false;      ///< MPI takes addresses of devices
 };

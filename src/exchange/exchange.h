@@ -26,12 +26,14 @@ struct ExchangeTimes {
   double waits = 0;
 };
 
-/// What an exchange has allocated, in bytes.
+/// What an exchange has allocated, in bytes, and what a library will.
 struct ExchangeMemory {
   std::size_t own = 0;          ///< this rank's
   std::size_t node = 0;         ///< once per node, whatever the number of its ranks
   std::size_t own_weights = 0;  ///< the part of `own` that is weights
   std::size_t own_buffers = 0;  ///< the part of it that sums keep, always in the host's memory
+  /// Beside `own`, of this rank's device: what a library that sums there takes, by estimate.
+  std::size_t library = 0;
 };
 
 /// Looks at the reduced gradients of all owned ranges, changes them if need be, and returns numbers

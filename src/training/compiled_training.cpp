@@ -194,8 +194,9 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   if (session.leads()) mine.written = largest_array(layout);
   if (!session.backend->memory().is_host()) {
     mine.copy = taken.own_weights;
-    mine.elsewhere =
-        taken.own - taken.own_buffers + mine.state + mine.workspace + mine.copy + mine.snapshot;
+    mine.library = taken.library;
+    mine.elsewhere = taken.own - taken.own_buffers + mine.state + mine.workspace + mine.copy +
+                     mine.snapshot + mine.library;
     compiled.images_on_device = keep_images_on_device(session, plan, before, mine.elsewhere);
     const data::BatchMemory& images = compiled.images_on_device ? before.kept : before.batches;
     mine.batches = images.host;

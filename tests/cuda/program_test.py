@@ -25,6 +25,25 @@ class Emulated(CudaCases, CudaTest):
                 found.append(json.load(file).get("emulated"))
         self.assertEqual(found, [True, None])
 
+    def test_a_gpu_without_machine_code_may_begin_slowly(self):
+        """Said once, before a kernel is used; never of GPUs that the build has machine code for."""
+        steps = ["--steps", "1", "--limit-val", "0", "--overwrite", *CUDA]
+        slow = "no machine code for compute capability 10.0, so the driver compiles kernels where they are first used"
+        for gpu, times in (("a100", 0), ("h100", 0), ("b200", 1)):
+            _, said = self.losses("gpu", *steps, CPUTRAIN_EMULATED_GPU=gpu)
+            self.assertEqual(said.count(slow), times, said)
+            self.assertEqual(said.count("machine code"), times, said)
+        lines = said.splitlines()
+        self.assertEqual([line for line in lines if slow in line], [lines[2]], said)
+        self.assertTrue(lines[1].startswith("Devices: "), said)
+        _, said = self.losses("gpu", *steps, "--verbose", "0", CPUTRAIN_EMULATED_GPU="b200")
+        self.assertNotIn(slow, said)
+
+    @needs_mpi
+    def test_ranks_say_once_that_they_may_begin_slowly(self):
+        _, said = self.losses("gpu", "--steps", "1", "--limit-val", "0", *CUDA, ranks=2, CPUTRAIN_EMULATED_GPU="b200")
+        self.assertEqual(said.count("no machine code"), 1, said)
+
     def test_the_checked_kernels_give_the_same_bits(self):
         steps = ["--steps", "2", "--limit-val", "0"]
         for kind in ("plain", "checked"):

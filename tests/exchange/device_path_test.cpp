@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "backends/threads/threads_communicator.h"
 #include "core/error.h"
 
 namespace cputrain::exchange {
@@ -48,6 +49,42 @@ TEST(DevicePath, IsNoneForOneRank) {
 TEST(DevicePath, IsNcclWhereEveryRankHasADevice) {
   EXPECT_EQ(text_of(two_nodes(4)),
             "Gradients of GPUs are summed by NCCL (NCCL 2.28.9, a GPU of its own for every rank)");
+}
+
+/// Whoever turned it on; where NCCL does not sum, it changes nothing.
+TEST(DevicePath, SaysThatBitsMayDiffer) {
+  auto reports = two_nodes(1);
+  reports[1].varies = "NCCL_NVLS_ENABLE=1";
+  EXPECT_EQ(text_of(reports),
+            "Gradients of GPUs are summed by NCCL (NCCL 2.28.9, a GPU of its own for every rank; "
+            "bits may differ from run to run: NCCL_NVLS_ENABLE=1)");
+  EXPECT_EQ(text_of(reports, kStaged).find("bits"), std::string::npos);
+}
+
+TEST(DevicePath, DependsOnWhatAllRanksReport) {
+  threads::run_ranks(3, [](comm::Communicator& communicator) {
+    const std::string own = std::to_string(communicator.rank());
+    const auto reports = gather_reports(communicator,
+                                        {.library = "library " + own,
+                                         .lack = "lack " + own,
+                                         .remedy = "remedy " + own,
+                                         .device = "device " + own,
+                                         .varies = "varies " + own,
+                                         .share_devices = communicator.rank() == 1},
+                                        10 + communicator.rank());
+    ASSERT_EQ(reports.size(), 3u);
+    for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+      const std::string of_rank = std::to_string(rank);
+      EXPECT_EQ(reports[rank].node, 10 + static_cast<int>(rank));
+      EXPECT_EQ(reports[rank].library, "library " + of_rank);
+      EXPECT_EQ(reports[rank].lack, "lack " + of_rank);
+      EXPECT_EQ(reports[rank].remedy, "remedy " + of_rank);
+      EXPECT_EQ(reports[rank].device, "device " + of_rank);
+      EXPECT_EQ(reports[rank].varies, "varies " + of_rank);
+      EXPECT_EQ(reports[rank].share_devices, rank == 1);
+      EXPECT_FALSE(reports[rank].mpi_reads);
+    }
+  });
 }
 
 TEST(DevicePath, IsStagedWhereRanksShareADevice) {

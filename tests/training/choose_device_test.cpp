@@ -141,6 +141,16 @@ TEST(ChooseDevice, AllRanksKnowHowManyThereAreOfWhichKind) {
   }
 }
 
+TEST(ChooseDevice, ARankKnowsWhatItsOwnDeviceSays) {
+  const auto choices = chosen(2, [](int) {
+    compute::DeviceList list{{device(0, "a"), device(1, "b")}, "", ""};
+    list.devices[1].at_first = "slow";
+    return list;
+  });
+  EXPECT_EQ(choices[0].at_first, "");
+  EXPECT_EQ(choices[1].at_first, "slow");
+}
+
 TEST(ChooseDevice, NothingToChooseOnTheCpu) {
   threads::run_ranks(2, [](comm::Communicator& communicator) {
     Services services;

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/backend.h"
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/plugin/machine_code.h"
 #include "backends/cuda/selftest/kernel_cases.h"
 #include "contracts.h"  // which the build writes
 
@@ -17,6 +18,17 @@ constexpr int kLeastMajor = 8;
 // load_plugin.cpp finds it in the file. Not `inline`: the program's own would take its place.
 [[gnu::used]] constexpr char kMark[] = CPUTRAIN_PLUGIN_MARK CPUTRAIN_CONTRACTS ">";
 
+/// ptxas of CUDA 13.0 takes 5 s for all kernels on one core of an EPYC (Zen 5). Whether the driver
+/// has kept them from an earlier start, it does not tell.
+std::string at_first(const DeviceProperties& p) {
+  if (!driver_compiles(CPUTRAIN_CUDA_ARCHITECTURES, p.major, p.minor)) return "";
+  return fmt::format(
+      "{}: this build has no machine code for compute capability {}.{}, so the driver compiles "
+      "kernels where they are first used; that may take half a minute in all, and later starts "
+      "find them in ~/.nv/ComputeCache",
+      p.name, p.major, p.minor);
+}
+
 compute::Device device_of(int index, const DeviceProperties& p) {
   return {.index = index,
           .name = p.name,
@@ -24,6 +36,7 @@ compute::Device device_of(int index, const DeviceProperties& p) {
           .facts = fmt::format("compute capability {}.{}, {} multiprocessors, {:.1f} GB; {}",
                                p.major, p.minor, p.multiprocessors,
                                static_cast<double>(p.memory) / 1e9, p.runtime),
+          .at_first = at_first(p),
           .emulated = p.emulated};
 }
 

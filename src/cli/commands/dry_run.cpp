@@ -61,6 +61,7 @@ Json memory_json(const training::Session& session, const training::TrainingMemor
     if (rank.elsewhere > 0) {
       ranks.back()["weights_copy"] = rank.copy;
       ranks.back()["images_on_device"] = rank.images;
+      ranks.back()["nccl_estimate"] = rank.library;
       ranks.back()["backend_memory"] = rank.elsewhere;
     }
   }
@@ -111,6 +112,7 @@ std::string parts_text(const training::RankMemory& rank) {
   add("array being written", rank.written);
   add("batches in flight", rank.batches);
   add("images on the device", rank.images);
+  add("NCCL, by estimate,", rank.library);
   add("the process itself", rank.process);
   const std::string text = "(" + join(parts, ", ") + ")";
   if (rank.elsewhere == 0) return text;

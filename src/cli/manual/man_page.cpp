@@ -93,6 +93,9 @@ The GPUs that the program may use.
 .B LD_LIBRARY_PATH
 Where libnccl.so.2 is looked for, too: NCCL, with which several GPUs sum.
 .TP
+.B NCCL_NVLS_ENABLE
+Where it is not set, NCCL does without NVLink SHARP, whose sums differ from call to call.
+.TP
 .B TMPDIR
 Where images lie that the ranks of a node share, if shared memory is too small.
 .SH FILES

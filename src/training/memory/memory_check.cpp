@@ -201,12 +201,16 @@ std::string refusal(const TrainingMemory& memory, const NodeCapacity& capacity, 
 
 std::string refusal_elsewhere(const TrainingMemory& memory, const NodeCapacity& capacity,
                               int images) {
+  const std::size_t library = memory.ranks.front().library;
   return fmt::format(
       "training needs up to {} of the backend's memory per rank on host {}, {} are available "
       "(weights, gradients, optimizer state, their copy for checkpoints on rank 0, images, and "
-      "activations of {} of them at once lie there); ",
+      "activations of {} of them at once lie there{}); ",
       bytes_text_of(memory.elsewhere(capacity)), capacity.host,
-      bytes_text_of(*capacity.backend_available), images);
+      bytes_text_of(*capacity.backend_available), images,
+      library > 0 ? fmt::format(", and NCCL takes about {}, which --allreduce staged does without",
+                                bytes_text_of(library))
+                  : "");
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ struct RankMemory {
   std::size_t process = 0;    ///< held already: libraries, compiled kernels
   std::size_t elsewhere = 0;  ///< the part of these in a backend's memory that is not the host's
   std::size_t images = 0;     ///< there: those in flight, or the whole training set
+  std::size_t library = 0;    ///< there: what sums over devices, by estimate
   /// Weights once more, where they lie elsewhere: of a step that a signal ends, they are copied
   /// there before they are saved.
   std::size_t copy = 0;
@@ -53,7 +54,7 @@ struct RankMemory {
 
   /// Host memory.
   std::size_t to_come() const {
-    return weights + gradients + state + workspace + batches + images + copy + snapshot +
+    return weights + gradients + state + workspace + batches + images + library + copy + snapshot +
            snapshot_host + written - elsewhere;
   }
   /// The same with --checkpoint-every 0.

@@ -85,7 +85,8 @@ DeviceChoice choose_device(comm::Communicator& communicator, const comm::NodeMap
           .emulated = mine.emulated,
           .line = line_of(communicator, mine.name, places),
           .all = static_cast<int>(std::set(places.begin(), places.end()).size()),
-          .name = kinds_text(communicator, mine.name)};
+          .name = kinds_text(communicator, mine.name),
+          .at_first = mine.at_first};
 }
 
 }  // namespace cputrain::training

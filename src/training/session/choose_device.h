@@ -9,12 +9,13 @@ namespace cputrain::training {
 
 /// Where a rank computes.
 struct DeviceChoice {
-  int device = 0;         ///< compute::Device::index
-  int ranks = 1;          ///< on this rank's node that compute on it
-  bool emulated = false;  ///< no time of this job means anything
-  std::string line{};     ///< all ranks' devices, for the log; empty where they are CPUs
-  int all = 0;            ///< devices of all ranks together
-  std::string name{};     ///< all devices'; with " and " between where there are several kinds
+  int device = 0;          ///< compute::Device::index
+  int ranks = 1;           ///< on this rank's node that compute on it
+  bool emulated = false;   ///< no time of this job means anything
+  std::string line{};      ///< all ranks' devices, for the log; empty where they are CPUs
+  int all = 0;             ///< devices of all ranks together
+  std::string name{};      ///< all devices'; with " and " between where there are several kinds
+  std::string at_first{};  ///< compute::Device::at_first of this rank's
 
   bool chosen() const { return !line.empty(); }
 };

@@ -72,6 +72,13 @@ void check_emulated(const Session& session, const TrainingFlags& flags) {
                    flags.task.name));
 }
 
+/// All ranks' devices, and what the first of them that may begin slowly says of it.
+void say_device(const Session& session) {
+  say(session, session.device.line);
+  const std::string at_first = first_text(session, session.device.at_first);
+  if (!at_first.empty()) say(session, at_first);
+}
+
 /// What computes; for commands that compute nothing, where it has no device, what needs none.
 std::string backend_for(const TrainingFlags& flags, const Services& services) {
   const std::string usual = services.backends.front();
@@ -124,7 +131,7 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
   check_backend(session, backend, flags.precision);
   session.device = choose_device(*session.communicator, session.nodes, services, backend);
   check_emulated(session, flags);
-  if (session.device.chosen()) say(session, session.device.line);
+  if (session.device.chosen()) say_device(session);
   session.machine = services.machine();
   session.plan = place_ranks(*session.communicator, session.machine, flags, services);
   for (const placement::RankPlan& plan : session.plan.ranks) {

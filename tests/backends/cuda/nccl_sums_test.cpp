@@ -54,6 +54,7 @@ TEST_F(NcclOfOneRank, ChangesNothing) {
     compute_.finish_call();
     EXPECT_EQ(compute::read_numbers(memory_, array.array()), before);
     EXPECT_EQ(sum->memory(), travel == compute::Travel::bf16 ? 402u : 0u);
+    EXPECT_EQ(sum->library_memory(), 0u);  // it moves nothing
   }
 }
 

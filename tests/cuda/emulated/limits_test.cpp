@@ -30,6 +30,12 @@ TEST_F(Limits, PropertiesAreTheGpus) {
   EXPECT_EQ(a100.multiprocessors, 108);
   EXPECT_EQ(a100.shared_memory, 166912u);
   EXPECT_NE(a100.identity, cuda::device_properties(0).identity);
+  restart({.gpu = Gpu::b200});
+  const cuda::DeviceProperties b200 = cuda::device_properties(0);
+  EXPECT_EQ(b200.major, 10);
+  EXPECT_EQ(b200.minor, 0);
+  EXPECT_EQ(b200.multiprocessors, 148);
+  restart({.gpu = Gpu::a100, .devices = 2});
   EXPECT_EQ(cuda::device_count(), 2);
   EXPECT_EQ(cuda::why_no_device(), "");
 }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr GpuLimits kA100{"A100", 8, 0, 108, std::size_t{163} << 10, std::size_t{80} << 30};
 constexpr GpuLimits kH100{"H100", 9, 0, 132, std::size_t{227} << 10, std::size_t{80} << 30};
+constexpr GpuLimits kB200{"B200", 10, 0, 148, std::size_t{227} << 10, std::size_t{180} << 30};
 
 std::string_view variable(const char* name) {
   const char* value = std::getenv(name);
@@ -36,8 +37,10 @@ std::optional<unsigned> number(std::string_view text) {
 void choose_gpu(Settings& s) {
   const std::string_view value = variable("CPUTRAIN_EMULATED_GPU");
   if (value.empty() || value == "h100") return;
-  if (value != "a100") refuse("CPUTRAIN_EMULATED_GPU", value, "a100 or h100");
-  s.gpu = Gpu::a100;
+  if (value != "a100" && value != "b200") {
+    refuse("CPUTRAIN_EMULATED_GPU", value, "a100, h100 or b200");
+  }
+  s.gpu = value == "a100" ? Gpu::a100 : Gpu::b200;
 }
 
 void choose_order(Settings& s) {
@@ -108,6 +111,16 @@ void restart(const Settings& s) {
   d.failed.clear();
 }
 
-const GpuLimits& limits() { return settings().gpu == Gpu::a100 ? kA100 : kH100; }
+const GpuLimits& limits() {
+  switch (settings().gpu) {
+    case Gpu::a100:
+      return kA100;
+    case Gpu::b200:
+      return kB200;
+    case Gpu::h100:
+      break;
+  }
+  return kH100;
+}
 
 }  // namespace cputrain::emulated

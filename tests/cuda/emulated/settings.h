@@ -8,7 +8,7 @@
 /// backends/cuda/device/device.h. Nothing here is part of the product.
 namespace cputrain::emulated {
 
-enum class Gpu { a100, h100 };
+enum class Gpu { a100, h100, b200 };
 
 /// Which of the threads, blocks and pieces of queued work that could go on goes on.
 enum class Order {
@@ -30,7 +30,7 @@ struct Settings {
   bool counts_bytes = false;  ///< of kernels: needs checked ones, which report their accesses
 };
 
-/// What CPUTRAIN_EMULATED_GPU (a100 or h100), CPUTRAIN_EMULATED_ORDER (forward, reverse or
+/// What CPUTRAIN_EMULATED_GPU (a100, h100 or b200), CPUTRAIN_EMULATED_ORDER (forward, reverse or
 /// random:SEED), CPUTRAIN_EMULATED_DEVICES (1 to 64) and CPUTRAIN_EMULATED_KERNELS (run, count
 /// or skip) say. Throws Error(usage).
 Settings settings_of_environment();

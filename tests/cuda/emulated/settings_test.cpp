@@ -31,6 +31,8 @@ TEST_F(Environment, ChoosesGpuOrderDevicesAndKernels) {
   setenv("CPUTRAIN_EMULATED_KERNELS", "skip", 1);
   const Settings s = settings_of_environment();
   EXPECT_EQ(s.gpu, Gpu::a100);
+  setenv("CPUTRAIN_EMULATED_GPU", "b200", 1);
+  EXPECT_EQ(settings_of_environment().gpu, Gpu::b200);
   EXPECT_EQ(s.order, Order::random);
   EXPECT_EQ(s.seed, 77u);
   EXPECT_EQ(s.devices, 4);

@@ -3,10 +3,13 @@
 #include <chrono>
 #include <climits>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "emulated/fault.h"
 #include "emulated/memory.h"
@@ -24,6 +27,9 @@ struct Communicator {
   bool aborted = false, stuck = false;
   int calls = 0;  ///< that asked for a sum
   int sums = 0;   ///< that were launched, by calls and by graphs
+  /// A sum that was asked for and is in no stream yet. A thread of its own puts it there, as
+  /// NCCL's does since 2.23: here with the next question whether it is in progress.
+  std::function<void()> to_launch{};
   /// Held by each captured sum, as NCCL counts them.
   std::shared_ptr<int> captured = std::make_shared<int>(0);
 };
@@ -165,6 +171,8 @@ Result get_version(int* version) {
   return Result::success;
 }
 
+const char* get_last_error(Communicator*) { return ""; }
+
 const char* get_error_string(Result result) {
   return result == kRemoteError ? "remote process exited or there was a network error"
                                 : "invalid usage";
@@ -197,6 +205,11 @@ Result init_rank_config(Communicator** communicator, int ranks, UniqueId id, int
 
 /// Every other question is answered with "in progress".
 Result get_async_error(Communicator* communicator, Result* result) {
+  if (const auto launch = std::exchange(communicator->to_launch, nullptr)) {
+    std::async(std::launch::async, launch).get();
+    *result = Result::in_progress;
+    return Result::success;
+  }
   State& s = state();
   const std::lock_guard lock(s.mutex);
   if (static_cast<int>(s.team.joined.size()) < s.team.ranks) {
@@ -213,20 +226,13 @@ Result get_async_error(Communicator* communicator, Result* result) {
   return Result::success;
 }
 
-Result init_rank(Communicator** communicator, int ranks, UniqueId id, int rank) {
-  Result result = join(communicator, ranks, id, rank);
-  while (result == Result::in_progress) get_async_error(*communicator, &result);
-  return result;
-}
-
 Result all_reduce(const void* src, void* dst, std::size_t count, DataType type, Operation,
                   Communicator* communicator, Stream* stream) {
   if (communicator->aborted) return kInvalidArgument;
   auto* const queue = reinterpret_cast<cuda::Stream>(stream);
   const int call = communicator->calls++;
-  emulated::Devices& devices = emulated::devices();
-  const std::lock_guard lock(devices.mutex);
   {
+    const std::lock_guard of_devices(emulated::devices().mutex);
     State& s = state();
     const std::lock_guard of_state(s.mutex);
     if (call >= s.refused_from) return kRemoteError;
@@ -235,9 +241,13 @@ Result all_reduce(const void* src, void* dst, std::size_t count, DataType type, 
   }
   const Part part{src, dst, count, type, call, queue->capture != nullptr};
   auto held = queue->capture ? communicator->captured : nullptr;
-  devices.put_together(queue, [communicator, part, held](const std::vector<WorkPointer>& after) {
-    return launch(*communicator, part, after);
-  });
+  communicator->to_launch = [communicator, queue, part, held] {
+    emulated::Devices& devices = emulated::devices();
+    const std::lock_guard lock(devices.mutex);
+    devices.put_together(queue, [communicator, part, held](const std::vector<WorkPointer>& after) {
+      return launch(*communicator, part, after);
+    });
+  };
   return Result::in_progress;
 }
 
@@ -287,13 +297,13 @@ const Calls& calls() {
   static const Calls table{.get_version = get_version,
                            .get_error_string = get_error_string,
                            .get_unique_id = get_unique_id,
-                           .comm_init_rank = init_rank,
+                           .get_last_error = get_last_error,
+                           .comm_init_rank_config = init_rank_config,
                            .comm_get_async_error = get_async_error,
+                           .comm_finalize = finalize,
                            .comm_destroy = destroy,
                            .comm_abort = abort,
-                           .all_reduce = all_reduce,
-                           .comm_init_rank_config = init_rank_config,
-                           .comm_finalize = finalize};
+                           .all_reduce = all_reduce};
   return table;
 }
 

@@ -7,8 +7,9 @@
 
 /// A table of NCCL's functions for ranks that are threads of one process, on emulated devices: sums
 /// are work in their streams, which begins when the streams of all ranks have come to it. Like NCCL
-/// it answers "in progress", refuses two ranks of one device, and waits at its end for graphs that
-/// still hold sums. One use at a time; nothing here is thread-safe but the calls of the table.
+/// it answers "in progress", puts sums into streams behind the call, in another thread, refuses two
+/// ranks of one device, and waits at its end for graphs that still hold sums. One use at a time;
+/// nothing here is thread-safe but the calls of the table.
 namespace cputrain::nccl::fake {
 
 struct Settings {
