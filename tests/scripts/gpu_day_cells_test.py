@@ -182,7 +182,7 @@ class CpuSteps(unittest.TestCase):
 
     def test_a_rehearsal_has_batches_that_a_gpu_has_there(self):
         large = self.words_of(benchmark_steps.cpu_columns(1, large=True), quick=True, emulated=True)
-        self.assertEqual((large[0], large[1]["--batch"], large[1]["--image-size"]), ("cpu_1_CPU_256", "256", "64"))
+        self.assertEqual((large[0], large[1]["--batch"], large[1]["--image-size"]), ("cpu_1_CPU_128", "128", "64"))
         for quick, batches in benchmark_steps.CPU_BATCHES.items():
             self.assertTrue(set(batches) <= {32, 128, 256, 512, 1024}, quick)
 

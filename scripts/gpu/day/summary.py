@@ -2,7 +2,7 @@
 import kernel_waits
 
 MOST_CHARACTERS = 13_500
-COLUMNS = 100  # of a step
+COLUMNS = 92  # of a step
 
 
 def shortened(text, most):
