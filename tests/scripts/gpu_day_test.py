@@ -122,7 +122,7 @@ class Day(unittest.TestCase):
             import order
         self.assertEqual(list(steps), [step.name for step in order.steps()])
         page = said[said.index("cputrain's day with a GPU"):]
-        self.assertLess(len(page), 15_000)
+        self.assertLess(len(page), 14_000)
         self.assertIn("Why warps wait, by ncu", page)
         self.assertIn("predicted", page)
         for name, step in steps.items():

@@ -1,8 +1,8 @@
 """The day on one page, which is the last that it prints."""
 import kernel_waits
 
-MOST_CHARACTERS = 14_500
-COLUMNS = 118  # of a step
+MOST_CHARACTERS = 13_500
+COLUMNS = 100  # of a step
 
 
 def shortened(text, most):
