@@ -45,6 +45,6 @@ class Folder(unittest.TestCase):
         os.makedirs(self.path("pack"), exist_ok=True)
         found = results.Results(self.folder)
         found.head = {"device": "a device", "quick": quick, "pack": "abc", "date": "today", "seconds": 1.0, "budget": 2,
-                      "emulated": emulated}
+                      "emulated": emulated, "packed": {"program": "cputrain"}}
         return context.Day(bundle.Bundle(self.path("pack")), self.commands, found, seconds, quick, emulated,
                            time.monotonic())

@@ -58,9 +58,9 @@ class All(launches.Network):
         first = self.made[layer["from"][0]][0]
         self.map = launches.Map(first.height, first.width, launches.stored(layer["output"]).channels)
 
-    def product(self, layer, src, dst, size, stride):
+    def product(self, layer, src, dst, *rest):
         if layer.get("groups", 1) == 1:
-            super().product(layer, src, dst, size, stride)
+            super().product(layer, src, dst, *rest)
         else:
             self.map = dst
 

@@ -138,11 +138,14 @@ class Profiles(Folder):
                       collect.waits_of(day.results.json()))
 
     def test_a_metric_that_ncu_does_not_know_costs_itself_alone(self):
-        day, _ = self.profile(self.stand_in())
-        self.assertEqual(day.results.facts["unknown_to_ncu"], ["sm__inst_executed_pipe_tensor.sum"])
-        metrics = day.results.facts["ncu"]["a network"]["launches"][0]["metrics"]
-        self.assertEqual(metrics["lts__t_bytes.sum"], 4194700)
-        self.assertEqual(set(kernel_waits.METRICS) - set(metrics), {"sm__inst_executed_pipe_tensor.sum"})
+        for code in ("1", "0"):  # whichever it ends with
+            with self.subTest(code=code):
+                self.setUp()
+                day, _ = self.profile(self.stand_in().replace("exit 1", "exit " + code))
+                self.assertEqual(day.results.facts["unknown_to_ncu"], ["sm__inst_executed_pipe_tensor.sum"])
+                metrics = day.results.facts["ncu"]["a network"]["launches"][0]["metrics"]
+                self.assertEqual(metrics["lts__t_bytes.sum"], 4194700)
+                self.assertEqual(set(kernel_waits.METRICS) - set(metrics), {"sm__inst_executed_pipe_tensor.sum"})
 
     def test_where_ncu_knows_no_metric_it_still_profiles(self):
         for says in ("Failed to find metric regex:^smsp__odd\\\\.(sum|avg)\\$", "Failed to find metric"):

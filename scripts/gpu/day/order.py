@@ -43,8 +43,8 @@ def steps_of_the_machine():
 
 def steps_of_results():
     yield estimated("device tests", kernels.run_device_tests, (15, 15), (60, 40))
-    yield estimated("selftest", kernels.run_selftest, (5, 5), (25, 25))
-    yield estimated("selftest again", kernels.repeat_selftest, (5, 5), (25, 25))
+    yield estimated("selftest", kernels.run_selftest, (5, 5), (30, 30))
+    yield estimated("selftest again", kernels.repeat_selftest, (5, 5), (30, 30))
     yield measured("selftest beside emulated", kernels.compare_with_emulated, (1, 1), (5, 5))
     yield measured("curve beside the CPU's", training.compare_curve, (1, 1), (20, 20))
     yield measured("same hash again", training.repeat_curve, (1, 1), (20, 20))

@@ -78,7 +78,7 @@ def look(day, name, foreseen):
 
 def refused_metrics(done, metrics, before):
     """Those that this version or GPU does not know: it then profiles nothing, and names one of them."""
-    if done.code == 0 or done.cut or "Failed to find metric" not in done.text:
+    if done.cut or "Failed to find metric" not in done.text:
         return []
     named = [text.replace("\\", "")
              for text in re.findall(r"Failed to find metric (?:regex:\^?)?([\w.\\]+)", done.text)]

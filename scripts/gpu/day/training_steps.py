@@ -197,8 +197,10 @@ def learn_cifar(day):
                      f"{math.log(about['classes']):.3f}")
     rate, size = epochs[-1]["images_per_second"], about["image_size"]
     day.results.figure(f"{about['model']} {size}x{size} bf16, CIFAR-10, epoch {len(epochs)}", "images/s", rate)
-    return (f"the mean loss fell from {first:.3f} to {last:.3f} in {len(epochs)} epochs of {about['train']:,} images; "
-            f"{100 * epochs[-1]['val_accuracy']:.1f} % of {about['val']:,} others are right; {rate:,.0f} images/s")
+    at_first, at_last = about["cpu"]
+    return (f"the mean loss fell from {first:.3f} to {last:.3f} in {len(epochs)} epochs of {about['train']:,} images, "
+            f"a CPU's from {at_first:.3f} to {at_last:.3f}; {100 * epochs[-1]['val_accuracy']:.1f} % of {about['val']:,} "
+            f"others are right; {rate:,.0f} images/s")
 
 
 def kill_rank(day):
