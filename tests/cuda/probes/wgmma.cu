@@ -182,6 +182,8 @@ void ask_windows(LoopBench& bench) {
   warps(HugeTile{}, "128x128");
   groups(GroupTile<128, 128, 1, 1>{}, "128x128");
   groups(GroupTile<128, 256, 2, 2>{}, "128x256");
+  // The fence may wait for copies that are on their way: none is, one step ahead.
+  groups(GroupTile<128, 256, 2, 1>{}, "128x256-one-ahead");
   say_gain(words("wgmma-%s-gain", N::kWord), best_group, best_warp, right);
 }
 
