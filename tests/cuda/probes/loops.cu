@@ -59,11 +59,12 @@ void say_tile(const std::string& name, const Measured& m, const LoopBounds& boun
   answer.text = words(
       "with 2 blocks of a multiprocessor (and with 1) an mma.sync takes %.2f (%.2f) cycles of a "
       "quarter alone, %.2f (%.2f) beside ldmatrix, %.2f (%.2f) in the whole loop, %.2f where each "
-      "block has rows of its own; shared memory moves %.0f (%.0f) bytes a clock by ldmatrix alone, "
-      "%.0f (%.0f) with cp.async, %.0f (%.0f) in the whole loop; assumed of the whole: %.2f cycles "
-      "of issue and %.2f of shared memory, in part at the same time%s",
+      "block has rows of its own; of %.0f bytes a clock shared memory moves %.0f (%.0f) by "
+      "ldmatrix "
+      "alone, %.0f (%.0f) with cp.async, %.0f (%.0f) in the whole loop; assumed of the whole are "
+      "%.2f cycles of issue and %.2f of shared memory, in part at the same time%s",
       each(m.products[0]), each(m.products[1]), each(m.loads_and_products[0]),
-      each(m.loads_and_products[1]), whole, each(m.all[1]), each(m.own_rows),
+      each(m.loads_and_products[1]), whole, each(m.all[1]), each(m.own_rows), kSharedBytes,
       kCost.bytes_loaded / m.loads[0], kCost.bytes_loaded / m.loads[1],
       kMoved / m.loads_and_copies[0], kMoved / m.loads_and_copies[1], kMoved / m.all[0],
       kMoved / m.all[1], bounds.issue, bounds.shared,

@@ -115,29 +115,34 @@ struct Best {
   }
 };
 
-/// `mma`: of the tile of the same size, or of the next smaller one.
-void say_groups(const std::string& name, const Found& wgmma, const Found& mma) {
-  const auto times = [](const Speed& a, const Speed& b) {
-    return a.multiply_adds / b.multiply_adds;
-  };
-  const bool comparable = wgmma.fractions.size() == mma.fractions.size();
+void say_speed(const std::string& name, const Speed& speed, const Found& wgmma, const Found& mma,
+               const std::string& compared) {
   const std::string bits =
-      comparable ? words("; %zu of %zu sums of fractions have other bits",
-                         other_bits(wgmma.fractions, mma.fractions), mma.fractions.size())
-                 : "";
+      wgmma.fractions.size() == mma.fractions.size()
+          ? words(", %zu of %zu of fractions have other bits than mma.sync's",
+                  other_bits(wgmma.fractions, mma.fractions), mma.fractions.size())
+          : "";
   say({.name = name,
        .question = "E19",
-       .value = wgmma.own_rows.teraflops,
+       .value = speed.teraflops,
        .unit = "TFLOP/s",
        .verdict = verdict_of(wgmma.wrong == 0 && mma.wrong == 0),
-       .text = words(
-           "%zu of %zu sums are wrong (of mma.sync %zu); %.0f TFLOP/s at %.0f MHz, %.2f times "
-           "the %.0f of mma.sync on a %stile of this size; %.2f times where all blocks copy "
-           "the same lines, %.2f times without copies (%.0f TFLOP/s)%s",
-           wgmma.wrong, wgmma.sums, mma.wrong, wgmma.own_rows.teraflops, wgmma.own_rows.megahertz,
-           times(wgmma.own_rows, mma.own_rows), mma.own_rows.teraflops, comparable ? "" : "half ",
-           times(wgmma.same_rows, mma.same_rows), times(wgmma.without_copies, mma.without_copies),
-           wgmma.without_copies.teraflops, bits.c_str())});
+       .text = words("%zu of %zu sums are wrong (of mma.sync %zu)%s; %.0f TFLOP/s at %.0f MHz, %s",
+                     wgmma.wrong, wgmma.sums, mma.wrong, bits.c_str(), speed.teraflops,
+                     speed.megahertz, compared.c_str())});
+}
+
+double times(const Speed& a, const Speed& b) { return a.multiply_adds / b.multiply_adds; }
+
+/// `mma`: of the tile of the same size, or of half the size.
+void say_groups(const std::string& name, const Found& wgmma, const Found& mma) {
+  say_speed(name, wgmma.own_rows, wgmma, mma,
+            words("%.2f times the %.0f of mma.sync on a %stile of this size; %.2f times where all "
+                  "blocks copy the same lines, %.2f times without copies (%.0f TFLOP/s)",
+                  times(wgmma.own_rows, mma.own_rows), mma.own_rows.teraflops,
+                  wgmma.fractions.size() == mma.fractions.size() ? "" : "half ",
+                  times(wgmma.same_rows, mma.same_rows),
+                  times(wgmma.without_copies, mma.without_copies), wgmma.without_copies.teraflops));
 }
 
 void say_gain(const std::string& name, const Best& wgmma, const Best& mma, bool right) {
@@ -177,6 +182,8 @@ void ask_windows(LoopBench& bench) {
   warps(HugeTile{}, "128x128");
   groups(GroupTile<128, 128, 1, 1>{}, "128x128");
   groups(GroupTile<128, 256, 2, 2>{}, "128x256");
+  // The fence may wait for copies that are on their way: none is, one step ahead.
+  groups(GroupTile<128, 256, 2, 1>{}, "128x256-one-ahead");
   say_gain(words("wgmma-%s-gain", N::kWord), best_group, best_warp, right);
 }
 
@@ -215,31 +222,19 @@ class TurnedProbe {
   bool turned_a_;
 };
 
-void say_turned(const std::string& name, const char* what, const Found& wgmma, const Found& mma) {
-  say({.name = name,
-       .question = "E19",
-       .value = wgmma.same_rows.teraflops,
-       .unit = "TFLOP/s",
-       .verdict = verdict_of(wgmma.wrong == 0 && mma.wrong == 0),
-       .text = words(
-           "%s: %zu of %zu sums are wrong (of mma.sync %zu); %.0f TFLOP/s, %.2f times the "
-           "%.0f of mma.sync with ldmatrix.trans; %zu of %zu sums of fractions have other "
-           "bits",
-           what, wgmma.wrong, wgmma.sums, mma.wrong, wgmma.same_rows.teraflops,
-           wgmma.same_rows.multiply_adds / mma.same_rows.multiply_adds, mma.same_rows.teraflops,
-           other_bits(wgmma.fractions, mma.fractions), mma.fractions.size())});
-}
-
 template <class GroupA, class WarpA, class FormOfA>
-void ask_turned(LoopBench& bench, bool turned_a, const char* name, const char* what) {
+void ask_turned(LoopBench& bench, bool turned_a, const char* name) {
   using Tile = GroupTile<128, 128, 1, 1>;
   using OfGroups = MatrixOperands<Tile, GroupA, Panels<128>>;
   using OfWarps = MatrixOperands<HugeTile, WarpA, RowsInside<Bf16Numbers, 128>>;
   TurnedProbe probe(bench, turned_a);
-  using Groups = GroupLoop<Bf16Numbers, Tile, OfGroups, FormOfA, DepthByDepth>;
-  const Found wgmma = probe.ask<Tile, OfGroups, Groups>();
-  say_turned(name, what, wgmma,
-             probe.ask<HugeTile, OfWarps, WarpLoop<Bf16Numbers, HugeTile, OfWarps>>());
+  const Found wgmma =
+      probe.ask<Tile, OfGroups, GroupLoop<Bf16Numbers, Tile, OfGroups, FormOfA, DepthByDepth>>();
+  const Found mma = probe.ask<HugeTile, OfWarps, WarpLoop<Bf16Numbers, HugeTile, OfWarps>>();
+  say_speed(name, wgmma.same_rows, wgmma, mma,
+            words("%.2f times the %.0f of mma.sync with ldmatrix.trans, where all blocks copy the "
+                  "same lines",
+                  times(wgmma.same_rows, mma.same_rows), mma.same_rows.teraflops));
 }
 
 }  // namespace
@@ -252,10 +247,10 @@ void ask_wgmma() {
   LoopBench bench;
   ask_windows<Bf16Numbers>(bench);
   ask_windows<Tf32Numbers>(bench);
-  ask_turned<DepthInside<128>, DepthInside<128>, RowByRow>(
-      bench, false, "wgmma-bf16-columns-turned", "columns depth by depth");
-  ask_turned<Panels<128>, RowsInside<Bf16Numbers, 128>, DepthByDepth>(
-      bench, true, "wgmma-bf16-both-turned", "rows and columns depth by depth");
+  ask_turned<DepthInside<128>, DepthInside<128>, RowByRow>(bench, false,
+                                                           "wgmma-bf16-columns-turned");
+  ask_turned<Panels<128>, RowsInside<Bf16Numbers, 128>, DepthByDepth>(bench, true,
+                                                                      "wgmma-bf16-both-turned");
 }
 
 }  // namespace cputrain::cuda::probes

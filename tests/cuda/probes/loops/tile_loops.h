@@ -44,6 +44,14 @@ constexpr StepCost cost_of_step() {
           (Tile::kRows + Tile::kColumns) * kStepBytes};
 }
 
+template <class Tile, class Operands>
+struct LoopMemory {
+  struct {
+    typename Tile::Stage stages[Tile::kStages];
+    typename Operands::Table table;
+  } loop;
+};
+
 /// The first steps' operands, for this thread; others' are there behind a barrier.
 template <int kStages, class Memory, class Operands>
 CPUTRAIN_DEVICE void fill_stages(Memory& memory, Operands& operands) {
@@ -111,12 +119,7 @@ class WarpReader {
 template <class N, class Tile, class Operands>
 class WarpLoop {
  public:
-  struct Memory {
-    struct {
-      typename Tile::Stage stages[Tile::kStages];
-      typename Operands::Table table;
-    } loop;
-  };
+  using Memory = LoopMemory<Tile, Operands>;
   static constexpr std::size_t kMemoryBytes = sizeof(Memory);
   CPUTRAIN_DEVICE static Memory& memory() { return dynamic_shared<Memory>(); }
 

@@ -98,12 +98,7 @@ class GroupProduct {
 template <class N, class Tile, class Operands, class FormOfA, class FormOfB>
 class GroupLoop {
  public:
-  struct Memory {
-    struct {
-      typename Tile::Stage stages[Tile::kStages];
-      typename Operands::Table table;
-    } loop;
-  };
+  using Memory = LoopMemory<Tile, Operands>;
   static constexpr std::size_t kMemoryBytes = sizeof(Memory) + kPieceBytes;
   /// On a boundary that the launch does not promise.
   CPUTRAIN_DEVICE static Memory& memory() {
