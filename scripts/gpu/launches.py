@@ -372,14 +372,15 @@ class Network:
         pass
 
     def sigmoid(self, layer):
-        self.loss(layer, "sigmoid_forward", pieces(self.images, 128))
+        self.loss(layer, "sigmoid_forward", pieces(self.images, 128), 1)
 
     def softmax(self, layer):
-        self.loss(layer, "softmax_forward", pieces(self.images, 4))
+        self.loss(layer, "softmax_forward", pieces(self.images, 4), 2)  # exponentials lie there before slopes
 
-    def loss(self, layer, name, blocks):
+    def loss(self, layer, name, blocks, times):
+        """`times` slopes are read or written forward."""
         classes, loss, slope = layer["output"][2], 16, 8
-        made = classes * (self.element + FLOAT + slope) + loss  # of logits, with probabilities
+        made = classes * (self.element + FLOAT + times * slope) + loss  # of logits, with probabilities
         gradient = classes * slope + self.map.channels * self.element
         self.add(layer, forward=[Launch(name, f"{name}_kernel<{self.stored()}>", blocks, self.images * made,
                                         warps=4 * blocks),

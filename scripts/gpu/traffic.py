@@ -70,8 +70,8 @@ def counted_step(traffic, places):
         # The update goes over gaps between parameters, too.
         if counted != known and not (counted and counted[0] == known[0] == "update"):
             raise ValueError(f"the emulated device launched {text(counted)} where scripts/gpu/launches.py says "
-                             f"{text(known)} ({place.layer} {place.direction}), so bytes cannot be told apart by layer; "
-                             "build its program from the files that are here")
+                             f"{text(known)} ({place.layer} {place.direction}), so bytes of layers cannot be told "
+                             "apart; build its program from the files that are here")
     return [(place, Moved(*(SECTOR * counted[way]["sectors"] for way in ("read", "written"))))
             for place, counted in zip(places, step)]
 

@@ -98,7 +98,8 @@ class Traffic(ProgramTest):
                         self.assertAlmostEqual(getattr(foretold[key], way), getattr(moved, way),
                                                delta=128 * len(more) + MORE_OF_ALL * getattr(moved, way))
             for places in ([place for place, _ in steps[2]], traffic.in_order(networks, update)):
-                slices.add((model, sum(place.launch.plan.slices for place in places if place.launch.plan) / len(places)))
+                plans = [place.launch.plan for place in places if place.launch.plan]
+                slices.add((model, sum(plan.slices for plan in plans) / len(plans)))
         self.assertEqual(len(slices), 4, "plans are alike, so nothing is shown of them")
 
     def test_formulas_are_near_what_gpus_moved(self):
