@@ -109,13 +109,18 @@ class TilesAmongOthers : public WithEmulatedTiles<::testing::Test> {
 };
 
 TEST_F(TilesAmongOthers, AreTried) {
+  const auto exact = reference::make_reference_backend(DType::f64);
+  const auto expected = testing::Trial(*exact, graph_, {8}).train(images_, {8});
   testing::Trial trial(*backend_, graph_, {8});
   ASSERT_TRUE(trial.program().tuner().trying());
   bool tiles_tried = false;
   for (int step = 0; trial.program().tuner().trying(); ++step) {
     ASSERT_LT(step, 100) << "trials do not end";
     const auto outcome = trial.train(images_, {8});
-    EXPECT_TRUE(std::isfinite(outcome.tally.loss));
+    EXPECT_NEAR(outcome.tally.loss, expected.tally.loss, 2e-3 * expected.tally.loss);
+    for (std::size_t p = 0; p < outcome.gradients.size(); ++p) {
+      EXPECT_LE(testing::relative_distance(outcome.gradients[p], expected.gradients[p]), 0.3) << p;
+    }
     const auto methods = methods_of(trial.program());
     tiles_tried |= std::ranges::any_of(
         methods, [](const std::string& m) { return m.find("own AMX") != std::string::npos; });
