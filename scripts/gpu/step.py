@@ -70,8 +70,8 @@ def host_of(gpu, networks, parts, image_bytes):
 
 
 def networks_of(gpu, model, precision, batch, micro_batch=None):
-    return [Network(model["layers"], images, precision, gpu.of["multiprocessors"])
-            for images in micro_batches(batch, micro_batch)]
+    return [Network(model["layers"], images, precision, gpu.of["multiprocessors"], accumulates=number > 0)
+            for number, images in enumerate(micro_batches(batch, micro_batch))]
 
 
 def seconds_of(gpu, parts, host, images, rule):

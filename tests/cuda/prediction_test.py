@@ -224,7 +224,8 @@ class Days(unittest.TestCase):
         for of_rule in median:
             self.assertLessEqual(float(of_rule), 0.08)
         self.assertLessEqual(float(largest[0]), 0.2)
-        measured = json.load(open(os.path.join(self.folders()[0], "benchmarks.json")))["kernels_exact"]
+        with open(os.path.join(self.folders()[0], "benchmarks.json")) as file:
+            measured = json.load(file)["kernels_exact"]
         forward = next(layer for layer in measured["micro_batches"][0]["given"]["layers"] if layer["name"] == "conv2d_2")
         microseconds = forward["directions"][0]["seconds_per_image"]["median"] * 1e6
         self.assertRegex(done.stdout, rf"H100 exact conv2d_2 forward +{microseconds:.2f} ")
