@@ -6,7 +6,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MAY_SKIP = re.compile(r"\s*(TEST(_F|_P)?|TYPED_TEST(_P)?)\(|\s*void SetUp\(\) (override|final)\b")
-NO_FUNCTION = re.compile(r"\s*((\} )?else|if|for|while|do|switch|case|default|(\} )?catch|try|\{|//)")
+NO_FUNCTION = re.compile(r"\s*(((\} )?else|if|for|while|do|switch|case|default|(\} )?catch|try)\b|\{|//)")
 
 
 def indent(line):
@@ -51,7 +51,7 @@ class Skips(unittest.TestCase):
     def test_are_found_where_they_end_a_helper(self):
         for helper in ("void helper() {\n  if (!here) GTEST_SKIP();\n}",
                        "void helper(const Long& a,\n            const Long& b) {\n  GTEST_SKIP();\n}",
-                       "void helper() { GTEST_SKIP(); }",
+                       "void helper() { GTEST_SKIP(); }", "format::Done helper() {\n  GTEST_SKIP();\n}",
                        "class A : public Test {\n protected:\n  void check() {\n    GTEST_SKIP();\n  }\n};",
                        "TEST(A, B) {\n  each([&] {\n    if (!here) {\n      GTEST_SKIP();\n    }\n  });\n}",
                        "TEST(A, B) {\n  each([&] { GTEST_SKIP(); });\n}",
