@@ -29,8 +29,11 @@ struct Planned {
 class NcclMemory : public ::testing::Test {
  protected:
   NcclMemory() : services_(composition::make_services(launcher_, signals_)) {
-    flags_.model = "lenet5";
+    services_.make_backend = [](const BackendRequest& request) {  // asked what else would fit
+      return cuda::make_device_backend({.device = request.device, .numbers = cuda::Numbers::bf16});
+    };
     flags_.data = "synthetic:40";
+    flags_.image_size = 48;
     flags_.batch = 8;
     flags_.threads = 1;
     flags_.decode = Decoding::first;
