@@ -147,6 +147,7 @@ class LockedMemory(TinyTest):
         self.assertEqual(rank["weights_copy"], rank["weights"])
         self.assertEqual(rank["checkpoint_copy"], rank["weights"] + rank["optimizer_state"])
         self.assertEqual(rank["backend_memory"], sum(parts))
+        self.assertEqual(rank["nccl_estimate"], 0)
         self.assertNotIn("backend_memory", on_host)
         of_host = rank["batches_in_flight"] + rank["checkpoint_parts_of_ranks"] + rank["array_being_written"]
         self.assertEqual(rank["checkpoint_parts_of_ranks"], 2 * 4 * 8)  # batch normalization's statistics

@@ -2,11 +2,12 @@
 // an emulated device of its own.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <vector>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "backends/cuda/backend.h"
 #include "backends/threads/threads_communicator.h"
+#include "cli/commands/dry_run.h"
 #include "composition/services.h"
 #include "core/error.h"
 #include "emulated/settings.h"
@@ -22,6 +23,7 @@ struct Planned {
   RankMemory memory{};
   bool images_on_device = false;
   std::string refusal{};
+  std::string dry_run{};  ///< JSON
   /// Bytes of the device beside the images.
   std::size_t program() const { return memory.elsewhere - memory.images; }
 };
@@ -29,8 +31,11 @@ struct Planned {
 class NcclMemory : public ::testing::Test {
  protected:
   NcclMemory() : services_(composition::make_services(launcher_, signals_)) {
-    flags_.model = "lenet5";
+    services_.make_backend = [](const BackendRequest& request) {  // asked what else would fit
+      return cuda::make_device_backend({.device = request.device, .numbers = cuda::Numbers::bf16});
+    };
     flags_.data = "synthetic:40";
+    flags_.image_size = 48;
     flags_.batch = 8;
     flags_.threads = 1;
     flags_.decode = Decoding::first;
@@ -46,6 +51,7 @@ class NcclMemory : public ::testing::Test {
     emulated::restart(all);
     nccl::fake::restart();
     Planned planned;
+    ::testing::internal::CaptureStdout();
     threads::run_ranks(kRanks, [&](comm::Communicator& communicator) {
       Session session{.services = services_, .communicator = nullptr, .quiet = true};
       session.communicator.reset(&communicator);
@@ -58,6 +64,7 @@ class NcclMemory : public ::testing::Test {
       }
       (void)session.communicator.release();
     });
+    planned.dry_run = ::testing::internal::GetCapturedStdout();
     return planned;
   }
 
@@ -79,6 +86,7 @@ class NcclMemory : public ::testing::Test {
       EXPECT_EQ(error.code(), ExitCode::usage);
       return {.refusal = error.what()};
     }
+    commands::print_dry_run(training, "-");
     const CompiledTraining& compiled = training.compiled();
     return {.memory = compiled.memory.ranks.at(static_cast<std::size_t>(rank)),
             .images_on_device = compiled.images_on_device};
@@ -95,6 +103,8 @@ constexpr std::size_t kPlenty = std::size_t{8} << 30;
 TEST_F(NcclMemory, IsInTheAccountWhereNcclSums) {
   const Planned with = plan(kPlenty);
   EXPECT_EQ(with.memory.library, nccl::estimated_memory(kRanks));
+  const auto told = nlohmann::json::parse(with.dry_run).at("memory").at("ranks").at(1);
+  EXPECT_EQ(told.at("nccl_estimate"), nccl::estimated_memory(kRanks));
   flags_.allreduce = comm::parse_allreduce("staged");
   const Planned without = plan(kPlenty);
   EXPECT_EQ(without.memory.library, 0u);

@@ -112,7 +112,7 @@ std::string parts_text(const training::RankMemory& rank) {
   add("array being written", rank.written);
   add("batches in flight", rank.batches);
   add("images on the device", rank.images);
-  add("NCCL, by estimate,", rank.library);
+  add("NCCL (estimated)", rank.library);
   add("the process itself", rank.process);
   const std::string text = "(" + join(parts, ", ") + ")";
   if (rank.elsewhere == 0) return text;

@@ -32,7 +32,7 @@ std::string compiled_there(const std::string& architectures) {
 TEST(MachineCode, RunsOnLaterGpusOfOneMajorNumber) {
   EXPECT_EQ(compiled_there("80-real 90a-real 90-virtual"), "B200, B300, RTX 50, Spark");
   EXPECT_EQ(compiled_there("80"), "H100, B200, B300, RTX 50, Spark");
-  EXPECT_EQ(compiled_there("86 90-virtual"), "H100, B200, B300, RTX 50, Spark");
+  EXPECT_EQ(compiled_there("80-virtual 86-real"), "A100, H100, B200, B300, RTX 50, Spark");
   EXPECT_EQ(compiled_there("80-real 90a-real 100-real 120-real 90-virtual"), "");
 }
 

@@ -1,6 +1,7 @@
 // Sums of one rank: NCCL's own where there is a GPU with it, else the table for emulated devices.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -97,6 +98,15 @@ TEST_F(NcclOfOneRank, IsGivenUp) {
 TEST_F(NcclOfOneRank, IsNamedWithItsVersion) {
   EXPECT_EQ(sums_->facts().library.substr(0, 7), "NCCL 2.");
   EXPECT_EQ(sums_->facts().device, "device");
+}
+
+TEST_F(NcclOfOneRank, SaysWhatSomebodyTurnedOn) {
+  const auto varies = [this](const char* value) {
+    ::setenv("NCCL_NVLS_ENABLE", value, 1);
+    return NcclSums(0, "device", compute_, nccl_under_test()).facts().varies;
+  };
+  EXPECT_EQ(varies("1"), "NCCL_NVLS_ENABLE=1");
+  EXPECT_EQ(varies("0"), "");
 }
 
 /// What a stream computes behind a sum that was given up reaches nobody.
