@@ -45,8 +45,8 @@ def steps():
     yield Step("PyTorch", (260, 35), pytorch.measure)
     yield Step("ncu", (60, 25), tools.profile)
     for count in (1, 8, 16):
-        yield Step(f"{count} CPU" + ("s" if count > 1 else ""), (30, 15), benchmarks.cpu_columns(count))
+        yield Step(f"{count} CPU" + ("s" if count > 1 else ""), (60, 20), benchmarks.cpu_columns(count))
     yield Step("CPU ranks", (25, 15), benchmarks.cpu_ranks)
-    for count in (16, 8, 1):  # the longest last: two steps of one CPU take 36 s
-        yield Step(f"{count} CPU" + ("s" if count > 1 else "") + ", a large batch", (70, 30),
+    for count in (16, 8, 1):  # the longest last: three steps of one CPU take 50 s
+        yield Step(f"{count} CPU" + ("s" if count > 1 else "") + ", a large batch", (90, 45),
                    benchmarks.cpu_columns(count, large=True))
