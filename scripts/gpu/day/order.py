@@ -84,11 +84,11 @@ def steps_of_speed():
 def steps_of_cpus():
     for count in (1, 8, 16):
         yield measured(f"{count} CPU" + ("s" if count > 1 else ""), benchmarks.cpu_columns(count),
-                       {1: (16, 3), 8: (5, 3), 16: (3, 2)}[count], (30, 15))
-    yield measured("CPU ranks", benchmarks.cpu_ranks, (9, 4), (25, 15))
-    for count in (16, 8, 1):  # the longest last: two steps of one CPU take 36 s
+                       {1: (16, 2), 8: (5, 3), 16: (3, 2)}[count], (60, 20))
+    yield measured("CPU ranks", benchmarks.cpu_ranks, (9, 3), (25, 15))
+    for count in (16, 8, 1):  # the longest last: three steps of one CPU take 50 s
         yield estimated(f"{count} CPU" + ("s" if count > 1 else "") + ", a large batch",
-                        benchmarks.cpu_columns(count, large=True), {1: (40, 3), 8: (8, 1), 16: (6, 1)}[count], (70, 30))
+                        benchmarks.cpu_columns(count, large=True), {1: (54, 5), 8: (8, 1), 16: (6, 1)}[count], (90, 45))
 
 
 def expected_seconds(quick):

@@ -82,13 +82,18 @@ bool StepTrial::is_long(double seconds) const {
   return seconds > kLong && !training_.session().device.chosen();
 }
 
+bool StepTrial::still_trying() const {
+  const double own = training_.compiled().program->tuner().trying() ? 1 : 0;
+  return *comm::largest_of_ranks(*training_.session().communicator, own) > 0;
+}
+
 double StepTrial::warm_up() {
   constexpr int kMostTrials = 16;
-  comm::Communicator& ranks = *training_.session().communicator;
-  const double first = *comm::largest_of_ranks(ranks, step());
-  const double trying = training_.compiled().program->tuner().trying() ? 1 : 0;
-  if (is_long(first) && *comm::largest_of_ranks(ranks, trying) == 0) return first;
-  for (int i = 1; i < kMostTrials && last_.trying; ++i) step();
+  for (int i = 0; i < kMostTrials; ++i) {
+    const double seconds = *comm::largest_of_ranks(*training_.session().communicator, step());
+    if (is_long(seconds) && !still_trying()) return seconds;
+    if (!last_.trying) break;
+  }
   return step();
 }
 

@@ -26,8 +26,8 @@ class StepTrial {
             std::shared_ptr<const data::DataSource>, std::shared_ptr<const data::DecodedData>);
 
   /// Steps that do not count: until the program has found its algorithms, and one more, whose
-  /// seconds it returns. Where the first is a long one of CPUs, in whose later passes nothing was
-  /// tried, it is the only one. Collective.
+  /// seconds it returns. Of long ones the last that tried some is warm by its end, and stands for
+  /// that. Collective.
   double warm_up();
   /// Whether a step that takes so long is a long one of CPUs: its many passes are a warm-up and a
   /// measurement of their own.
@@ -51,6 +51,8 @@ class StepTrial {
  private:
   /// How long it took.
   double step();
+  /// Whether a rank's program has algorithms left to try. Collective.
+  bool still_trying() const;
 
   training::Training training_;
   int done_ = 0;           ///< steps
