@@ -199,7 +199,8 @@ bool as_wished(const Operation& operation, const Wish& wish) {
   return !operation.bf16 || !wish.channels_last || named(operation, "amx");
 }
 
-/// The library's operation for a wish. It refuses by an error, or by choosing another kernel.
+/// The library's operation for a wish. It refuses by an error, or by choosing another kernel. Where
+/// a kernel's code cannot reach from one row of a very large map to the next, it fails to make it.
 template <class Make>
 std::optional<Operation> granted(const Wish& wish, const Make& make) {
   try {
@@ -207,7 +208,7 @@ std::optional<Operation> granted(const Wish& wish, const Make& make) {
     operation.bf16 = wish.algorithm == ConvolutionAlgorithm::bf16;
     if (as_wished(operation, wish)) return operation;
   } catch (const dnnl::error& error) {
-    if (error.status != dnnl_unimplemented) throw;
+    if (error.status != dnnl_unimplemented && error.status != dnnl_runtime_error) throw;
   }
   return std::nullopt;
 }
