@@ -128,9 +128,9 @@ std::string varying_bits() {
 
 /// By the sources of 2.28 (transport/p2p.cc, graph/connect.cc, init.cc): a ring or a tree of a node
 /// has two neighbours on each channel. From each a rank receives through 4 MiB, 4.7 MiB and
-/// 0.5 MiB, one for each protocol, and a page sends to it, both in whole units of 2 MiB. There are
-/// 32 channels at most. Buffers of networks are as large, on fewer channels. What code and graphs
-/// take is a guess.
+/// 0.5 MiB, one for each protocol, and a page sends to it, both in whole units of 2 MiB. An
+/// H100 gets 24 channels and a B200 32 by the search for rings; since 2.25 there may be 64. Buffers
+/// of networks are as large, on fewer channels. What code and graphs take is a guess.
 std::size_t estimated_memory(int ranks) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   constexpr std::size_t kChannels = 32, kNeighbour = (10 + 2) * kMiB, kCodeAndGraphs = 192 * kMiB;

@@ -24,9 +24,10 @@ namespace {
 
 std::string machine_text(const placement::Machine& m) {
   return system::formatted(
-      "Host {}: {} ({})\n  {}, {}, {} cores, {} hardware threads; this process may use {} cores "
-      "({} "
-      "hardware threads)\n  {}; {}; {:.1f} GB of memory\n",
+      "Host {}: {} ({})\n"
+      "  {}, {}, {} cores, {} hardware threads; "
+      "this process may use {} cores ({} hardware threads)\n"
+      "  {}; {}; {:.1f} GB of memory\n",
       m.host, m.cpu_model, text_of(m.cpu_id), counted(m.sockets, "socket"),
       counted(m.numa_nodes, "NUMA node"), m.cores, m.hardware_threads, m.allowed_cores,
       m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);

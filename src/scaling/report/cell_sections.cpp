@@ -159,11 +159,10 @@ Section spread_section(const ScalingFacts& facts) {
       .title = "Spread of the repeats",
       .tables = {std::move(spread)},
       .remarks = {"The interval is made of two of the repeats and holds the true median with the "
-                  "confidence "
-                  "beside it, whatever the distribution (order statistics): 95 % needs six "
-                  "repeats."}};
+                  "confidence beside it, whatever the distribution (order statistics): 95 % needs "
+                  "six repeats."}};
   if (of_steps) {
-    section.remarks.push_back("Of a benchmark, which is one repeat, least and most are of steps.");
+    section.remarks.push_back("A benchmark is one repeat: least and most are those of its steps.");
   }
   return with_tables(std::move(section));
 }

@@ -52,7 +52,7 @@ class Sectors {
 };
 
 /// What is read, or what is written.
-struct Way {
+struct Counter {
   Traffic::Way counted;
   Sectors sectors;
 
@@ -67,7 +67,7 @@ struct Way {
   }
 };
 
-Way read_, written_;
+Counter read_, written_;
 bool counts_ = false;
 
 }  // namespace

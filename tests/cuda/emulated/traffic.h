@@ -3,11 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Bytes that kernels read and write in the device's memory. Shared memory, a thread's own stack
-/// and what copies move are no part of it.
 namespace cputrain::emulated {
 
-/// That of one launch.
+/// Bytes that a launch reads and writes in the device's memory. Shared memory, a thread's own stack
+/// and what copies move are no part of it.
 struct Traffic {
   static constexpr std::size_t kSectorBytes = 32;  ///< of which a GPU's memory hands out whole ones
   struct Way {

@@ -24,7 +24,7 @@ class TrafficTest : public OnDevice {
   TrafficArguments arguments() const {
     return {x_.data(), y_.data(), words_.data(), bytes_.data()};
   }
-  /// Of the launches that were done since then.
+  /// What was counted of each launch that was done since then.
   static std::vector<Counts::CountedLaunch> since(const Counts& before) {
     return difference(counts(), before).traffic;
   }

@@ -181,7 +181,7 @@ TEST(ScalingDocument, TheSpreadOfABenchmarkIsThatOfItsSteps) {
     const ScalingTable table = make_scaling_table(sources, {});
     return remarks_of(scaling_document({table, sources, {}, {}, {}}), "spread").back();
   };
-  const char* const kOfSteps = "Of a benchmark, which is one repeat, least and most are of steps.";
+  const char* const kOfSteps = "A benchmark is one repeat: least and most are those of its steps.";
   EXPECT_EQ(says({100}), kOfSteps);
   EXPECT_NE(says({90, 100, 110}), kOfSteps);
 }

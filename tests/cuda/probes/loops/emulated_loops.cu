@@ -18,7 +18,7 @@ void launch_loop(Stream stream, const Problem& problem, const LoopArguments& of)
          dim3(Tile::kThreads), Loop::kMemoryBytes, problem, of.own_rows, of.steps, of.tiles);
 }
 
-/// Of rows and columns that lie one behind the other.
+/// A loop on rows and columns that lie one behind the other.
 template <class N, class Tile, class Loop, Parts kParts = Parts::all>
 EmulatedLoop window_loop(const std::string& name, int instructions = 0) {
   const auto launch = [](Stream stream, const LoopArguments& of) {
@@ -40,7 +40,7 @@ EmulatedLoop group_loop(const std::string& name) {
   return window_loop<N, Tile, GroupLoop<N, Tile, Operands, FormOfA, FormOfB>>(name);
 }
 
-/// Of columns, and perhaps rows, that lie side by side.
+/// A loop on columns, and perhaps rows, that lie side by side.
 template <class Tile, class Operands, class Loop>
 EmulatedLoop turned_loop(const std::string& name, bool turned_a) {
   const auto launch = [](Stream stream, const LoopArguments& of) {

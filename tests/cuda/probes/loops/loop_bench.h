@@ -40,7 +40,7 @@ class LoopBench {
     return Loop::kMemoryBytes <= memory_for(blocks_each);
   }
 
-  /// Of a loop that fits.
+  /// The loop must fit.
   template <class Loop, class Tile, Parts kParts, class Operands, class Problem>
   LoopPace pace(const Problem& problem, const LoopRun& run) {
     const auto kernel = loop_kernel<Loop, Tile, kParts, Operands, Problem>;
@@ -66,7 +66,7 @@ class LoopBench {
     return {pace.cycles / (double(run.steps) * run.blocks_each), pace.megahertz};
   }
 
-  /// Of the last loop: a block's tile.
+  /// A block's tile, from the last loop.
   std::vector<float> tile(std::size_t block, std::size_t size) const {
     std::vector<float> values(size);
     check(cudaMemcpy(values.data(), tiles_.data() + block * size, size * sizeof(float),

@@ -6,7 +6,7 @@
 /// A main loop of wgmma on tiles that cp.async fills as it does those of mma.sync.
 namespace cputrain::cuda::probes {
 
-/// Of 8 lines of 128 bytes; patterns of turned chunks begin with them.
+/// 8 lines of 128 bytes, after which the pattern of turned chunks begins again.
 inline constexpr int kPieceBytes = 8 * kStepBytes;
 /// 64 rows of a step, or 64 depths of 64 rows.
 inline constexpr int kPanelBytes = 64 * kStepBytes;
