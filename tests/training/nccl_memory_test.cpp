@@ -23,6 +23,7 @@ struct Planned {
   RankMemory memory{};
   bool images_on_device = false;
   std::string refusal{};
+  std::string warning{};  ///< of what is an estimate
   std::string dry_run{};  ///< JSON
   /// Bytes of the device beside the images.
   std::size_t program() const { return memory.elsewhere - memory.images; }
@@ -88,8 +89,12 @@ class NcclMemory : public ::testing::Test {
     }
     commands::print_dry_run(training, "-");
     const CompiledTraining& compiled = training.compiled();
-    return {.memory = compiled.memory.ranks.at(static_cast<std::size_t>(rank)),
-            .images_on_device = compiled.images_on_device};
+    Planned planned{.memory = compiled.memory.ranks.at(static_cast<std::size_t>(rank)),
+                    .images_on_device = compiled.images_on_device};
+    for (const std::string& line : session.told) {
+      if (line.find("by estimate") != std::string::npos) planned.warning = line;
+    }
+    return planned;
   }
 
   system::SignalWatch signals_;
@@ -123,15 +128,23 @@ TEST_F(NcclMemory, IsLeftWhereImagesMayStayOnTheDevice) {
   EXPECT_FALSE(plan(least - 1).images_on_device);
 }
 
+// An estimate refuses nothing by itself: what is sure does, and the message then has both.
 TEST_F(NcclMemory, IsToldWhereItIsTooMuch) {
   flags_.data_on_device = DataOnDevice::off;
-  const std::size_t needs = plan(kPlenty).memory.elsewhere;
-  EXPECT_EQ(plan(needs).refusal, "");
-  const std::string text = plan(needs - 1).refusal;
+  const RankMemory memory = plan(kPlenty).memory;
+  const std::size_t sure = memory.elsewhere - memory.library;
+  EXPECT_EQ(plan(memory.elsewhere).warning, "");
+  for (const std::size_t bytes : {memory.elsewhere - 1, sure}) {
+    const Planned planned = plan(bytes);
+    EXPECT_EQ(planned.refusal, "");
+    EXPECT_NE(planned.warning.find("NCCL takes about"), std::string::npos) << planned.warning;
+    EXPECT_NE(planned.warning.find("--allreduce staged"), std::string::npos) << planned.warning;
+  }
+  const std::string text = plan(sure - 1).refusal;
   EXPECT_NE(text.find("NCCL takes about"), std::string::npos) << text;
   EXPECT_NE(text.find("--allreduce staged"), std::string::npos) << text;
   flags_.allreduce = comm::parse_allreduce("staged");
-  EXPECT_EQ(plan(needs - 1).refusal, "");
+  EXPECT_EQ(plan(memory.elsewhere - 1).warning, "");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "system/limits/available_memory.h"
 #include "training/memory/image_memory.h"
+#include "training/session/session.h"
 
 namespace cputrain::training {
 namespace {
@@ -213,6 +214,19 @@ std::string refusal_elsewhere(const TrainingMemory& memory, const NodeCapacity& 
                   : "");
 }
 
+/// It is an estimate from above, so a training may fit all the same.
+void warn_of_library(const Session& session, const TrainingMemory& memory) {
+  const NodeCapacity* capacity = memory.too_small_elsewhere();
+  if (!capacity) return;
+  warn_once(session, fmt::format("training needs up to {} of the backend's memory per rank on host "
+                                 "{}, of which NCCL takes about {} by estimate, and {} are "
+                                 "available (it may run out of memory); --allreduce staged does "
+                                 "without NCCL",
+                                 bytes_text_of(memory.elsewhere(*capacity)), capacity->host,
+                                 bytes_text_of(memory.ranks.front().library),
+                                 bytes_text_of(*capacity->backend_available)));
+}
+
 }  // namespace
 
 void check_arenas(const Session& session, const TrainingPlan& plan,
@@ -228,9 +242,10 @@ void check_arenas(const Session& session, const TrainingPlan& plan,
 // Rank 0 looks for what would fit, and all ranks end with its words.
 void check_fits(const Session& session, const TrainingPlan& plan,
                 const CompiledTraining& compiled) {
-  const NodeCapacity* here = compiled.memory.too_small();
-  const NodeCapacity* capacity = here ? here : compiled.memory.too_small_elsewhere();
-  if (!capacity) return;
+  const TrainingMemory sure = compiled.memory.without_library();
+  const NodeCapacity* here = sure.too_small();
+  const NodeCapacity* capacity = here ? here : sure.too_small_elsewhere();
+  if (!capacity) return warn_of_library(session, compiled.memory);
   const int images = std::ranges::max(compiled.sizes);
   std::string text;
   if (session.leads()) {

@@ -68,9 +68,22 @@ RankMemory RankMemory::without_snapshot() const {
   return less;
 }
 
+RankMemory RankMemory::without_library() const {
+  RankMemory less = *this;
+  less.elsewhere -= library;
+  less.library = 0;
+  return less;
+}
+
 TrainingMemory TrainingMemory::without_snapshot() const {
   TrainingMemory less = *this;
   for (RankMemory& rank : less.ranks) rank = rank.without_snapshot();
+  return less;
+}
+
+TrainingMemory TrainingMemory::without_library() const {
+  TrainingMemory less = *this;
+  for (RankMemory& rank : less.ranks) rank = rank.without_library();
   return less;
 }
 

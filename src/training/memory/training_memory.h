@@ -59,6 +59,8 @@ struct RankMemory {
   }
   /// The same with --checkpoint-every 0.
   RankMemory without_snapshot() const;
+  /// The same without what is known by estimate alone.
+  RankMemory without_library() const;
   std::size_t host_workspace() const { return elsewhere > 0 ? 0 : workspace; }
   /// Wherever it lies.
   std::size_t total() const { return to_come() + elsewhere + process; }
@@ -81,6 +83,8 @@ struct TrainingMemory {
 
   /// The same with --checkpoint-every 0.
   TrainingMemory without_snapshot() const;
+  /// The same without what is known by estimate alone, which refuses no training.
+  TrainingMemory without_library() const;
   /// Bytes that a node needs beyond what its ranks hold already.
   std::size_t needed(const NodeCapacity&) const;
   /// Bytes that all of it takes.
