@@ -129,7 +129,6 @@ class Day(unittest.TestCase):
             self.assertIn(f"  {name} ", page)
             self.assertIn(step["outcome"], ("ok", "skipped"), step)
         able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "1 CPU",
-                "1 CPU, a large batch",
                 "ncu dogcat bf16", "ncu dogcat tf32", "ncu resnet50v2 bf16", "PyTorch begins to compile",
                 "PyTorch has compiled", "PyTorch dogcat 256", "PyTorch resnet50v2 128",
                 "selftest", "selftest again", "selftest beside emulated", "curve in tf32", "curve in bf16"]
