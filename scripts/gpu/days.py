@@ -1,5 +1,5 @@
-"""The model of speed held against days with a GPU: layers that `bench kernels` measured there, beside what speed.py makes
-of the launches that the day noted. Instructions of products are those that ncu counted, where it did."""
+"""The model of speed held against days with a GPU: layers that `bench kernels` measured there, beside what speed.py
+makes of the launches that the day noted. Instructions of products are those that ncu counted, where it did."""
 import json
 import os
 import re
@@ -15,7 +15,11 @@ REMEDY = "name a folder that scripts/gpu_day collect made"
 
 
 def read(folder, name):
-    return json.loads(speed.text_of(os.path.join(folder, name), REMEDY))
+    path = os.path.join(folder, name)
+    try:
+        return json.loads(speed.text_of(path, REMEDY))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is no JSON ({error}); {REMEDY}") from None
 
 
 def executed(row, multiprocessors):
@@ -92,18 +96,30 @@ def rows_of(folder, figures):
     return found
 
 
+def compared(folder, figures):
+    """rows_of(), where the folder has any."""
+    try:
+        rows = rows_of(folder, figures)
+    except KeyError as error:
+        raise ValueError(f"{folder} lacks {error.args[0]} (the model is held against what a day noted); "
+                         f"{REMEDY}") from None
+    except (AttributeError, IndexError, TypeError, ZeroDivisionError) as error:
+        raise ValueError(f"{folder} is damaged ({type(error).__name__}: {error}); {REMEDY}") from None
+    if not rows:
+        raise ValueError(f"{folder} has no layer of {LEAST} us an image with its launches (there is nothing to "
+                         f"compare); {REMEDY}")
+    return rows
+
+
 def table(folders, hardware):
     figures = speed.read_hardware(hardware)
-    try:
-        rows = [row for folder in folders for row in rows_of(folder, figures)]
-    except KeyError as error:
-        raise ValueError(f"{', '.join(folders)}: there is no {error.args[0]} ({REMEDY}, which noted its launches)") from None
+    rows = [row for folder in folders for row in compared(folder, figures)]
     lines = ["microseconds per image, and measured by predicted: as expected, at the fastest, at the slowest", "",
              f"{'':<42}{'measured':>9}{'predicted':>11}{'ratio':>8}{'fastest':>9}{'slowest':>9}"]
     ratios = [[time / one for one in expected] for *_, time, expected in rows]
     for (gpu, precision, name, time, (_, expected, _)), (fastest, ratio, slowest) in zip(rows, ratios):
-        lines.append(f"{gpu + ' ' + precision + ' ' + name:<42}{time:>9.2f}{expected:>11.2f}{ratio:>8.2f}{fastest:>9.2f}"
-                     f"{slowest:>9.2f}")
+        lines.append(f"{gpu + ' ' + precision + ' ' + name:<42}{time:>9.2f}{expected:>11.2f}{ratio:>8.2f}"
+                     f"{fastest:>9.2f}{slowest:>9.2f}")
     for text, of_rows in (("median distance from 1", statistics.median), ("largest", max)):
         errors = [of_rows([abs(ratio[i] - 1) for ratio in ratios]) for i in (1, 0, 2)]
         lines.append(f"{text:<62}{errors[0]:>8.3f}{errors[1]:>9.3f}{errors[2]:>9.3f}")

@@ -249,6 +249,23 @@ class Days(unittest.TestCase):
             self.assertIn(says, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
 
+    def test_a_damaged_day_is_named(self):
+        h100 = '{"device": "NVIDIA H100", "facts": {"launches": %s}}'
+        for day, says in (("{", "day.json is no JSON"), ("[]", "is damaged"), ("{}", "lacks device"),
+                          ('{"device": 5}', "is damaged"), ('{"device": "NVIDIA H100"}', "lacks facts"),
+                          ('{"device": "a GPU", "facts": {}}', "--hardware"), (h100 % "[]", "is damaged"),
+                          (h100 % "{}", "nothing to compare"), (h100 % '{"kernels_exact": {}}', "nothing to compare"),
+                          (h100 % '{"kernels_exact": {"images": 1}}', "lacks kernels_exact")):
+            with self.subTest(day=day), tempfile.TemporaryDirectory() as folder:
+                for name, text in (("day.json", day), ("benchmarks.json", "{}")):
+                    with open(os.path.join(folder, name), "w") as file:
+                        file.write(text)
+                done = predict("--days", folder)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(says, done.stderr)
+                self.assertIn(folder, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
 
 class Script(unittest.TestCase):
     def predictions(self, *words):
@@ -309,11 +326,13 @@ class Script(unittest.TestCase):
 
     def test_what_it_cannot_predict_ends_with_2(self):
         for words, says in ((["--gpu", "H900"], "A100, H100, H200"), (["--precision", "fp8"], "bf16, exact, tf32"),
-                            (["--batch", "0"], "--batch"),
+                            (["--batch", "0"], "--batch"), (["--batch", "65537"], "at most 65536"),
                             (["--model", "no"], "no"), (["--program", "/nowhere"], "scripts/build"),
                             (["--program", "/bin/true"], "/bin/true"), (["--image-size", "0"], "--image-size"),
                             (["--classes", "0"], "--classes"), (["--micro-batch", "0"], "--micro-batch"),
                             (["--explain", "dense", "--json", "-"], "give one of them"),
+                            (["--days", "x", "--json", "-"], "give one of them"),
+                            (["--days", "x", "--explain", "dense"], "give one of them"),
                             (["--instructions", "/nowhere"], "scripts/kernel_instructions"),
                             (["--instructions", os.devnull], "scripts/kernel_instructions")):
             with self.subTest(words=words):

@@ -224,6 +224,11 @@ class Script(Folder):
         done = self.gpu_day("steps")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(done.stdout, "\n".join(order.table()) + "\n")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([sys.executable, "-B", SCRIPT, "steps"], text=True, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=SECONDS)
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertRegex(done.stderr, "^gpu_day: standard output cannot be written .*\n$")
 
     def test_a_day_that_cannot_be_collected(self):
         os.mkdir(self.path("out"))
