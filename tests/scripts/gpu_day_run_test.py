@@ -219,6 +219,9 @@ class Script(Folder):
         done = self.gpu_day("pack", self.path("pack"), "--no-build", "--build", "/nonexist")
         self.assert_says_once(done, 1, "/nonexist/cputrain is not there")
         self.assertFalse(os.path.exists(self.path("pack")))
+        done = self.gpu_day("pack", self.path("pack"), "--cifar", "/nonexist")  # at once: nothing is built
+        self.assert_says_once(done, 1, "--cifar /nonexist: data_batch_1.bin is not there")
+        self.assertFalse(os.path.exists(self.path("pack")))
 
     def test_the_steps_are_listed(self):
         done = self.gpu_day("steps")
