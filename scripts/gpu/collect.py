@@ -139,7 +139,7 @@ def waits_of(day):
     if not rows:
         return ""
     text = ("Cycles pass between two instructions of a warp, and it spends most of them as told. Rates are percents of "
-            "what the GPU could, and instructions a cycle.")
+            "what the GPU could, and instructions per cycle.")
     head = ["profile", "kernel", "launches", "us", "cycles", "waits for", "shared memory", "tensor", "L2", "DRAM",
             "issue"]
     return "## Why warps wait\n\n" + prose(text) + "\n" + table(head, rows)

@@ -7,7 +7,7 @@ import statistics
 
 import speed
 
-LEAST = 0.3  # microseconds an image: below, launches and events are most of what was measured
+LEAST = 0.3  # microseconds per image: below, launches and events are most of what was measured
 PROBLEM = re.compile(r"gemm<(\w+?)(?:Numbers)?,.*?\b(?:Backward)?(Forward|Data|Weights)(?:Problem<\w+>)?>")
 LAUNCHES = {"Forward": "convolution_forward", "Data": "convolution_backward_data",
             "Weights": "convolution_backward_weights"}
@@ -54,7 +54,7 @@ def counted(day, model, multiprocessors):
 
 
 def predicted(gpu, noted, precision, instructions):
-    """{(layer, direction): [microseconds an image, one for each of speed.RULES]}"""
+    """{(layer, direction): [microseconds per image, one for each of speed.RULES]}"""
     found = {}
     for launch in noted["launches"]:
         layer, direction = launch["layer"], launch["direction"]
@@ -68,7 +68,7 @@ def predicted(gpu, noted, precision, instructions):
 
 
 def measured(benchmark):
-    """{(layer, direction): microseconds an image}"""
+    """{(layer, direction): microseconds per image}"""
     layers = benchmark["micro_batches"][0]["given"]["layers"]
     return {(layer["name"], row["direction"].removeprefix("backward_")): row["seconds_per_image"]["median"] * 1e6
             for layer in layers for row in layer["directions"]}
@@ -106,7 +106,7 @@ def compared(folder, figures):
     except (AttributeError, IndexError, TypeError, ZeroDivisionError) as error:
         raise ValueError(f"{folder} is damaged ({type(error).__name__}: {error}); {REMEDY}") from None
     if not rows:
-        raise ValueError(f"{folder} has no layer of {LEAST} us an image with its launches (there is nothing to "
+        raise ValueError(f"{folder} has no layer of {LEAST} us per image with its launches (there is nothing to "
                          f"compare); {REMEDY}")
     return rows
 
