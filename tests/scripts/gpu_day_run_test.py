@@ -223,6 +223,14 @@ class Script(Folder):
         self.assert_says_once(done, 1, "--cifar /nonexist: data_batch_1.bin is not there")
         self.assertFalse(os.path.exists(self.path("pack")))
 
+    def test_an_empty_name_is_refused(self):
+        for words in (("pack", ""), ("pack", "x", "--cifar", ""), ("pack", "x", "--photographs", ""),
+                      ("pack", "x", "--build", ""), ("collect", "", "x"), ("collect", "x", "")):
+            with self.subTest(words):
+                done = self.gpu_day(*words)
+                self.assertEqual(done.returncode, 2, done.stdout)
+                self.assertIn("its name is empty", done.stdout)
+
     def test_the_steps_are_listed(self):
         done = self.gpu_day("steps")
         self.assertEqual(done.returncode, 0, done.stdout)
