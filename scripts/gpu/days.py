@@ -1,5 +1,5 @@
 """The model of speed held against days with a GPU: layers that `bench kernels` measured there, beside what speed.py
-makes of the launches that the day noted. Instructions of products are those that ncu counted, where it did."""
+makes of the launches that the day noted. Instructions of products are those that ncu counted, where it is sure of which."""
 import json
 import os
 import re
@@ -53,13 +53,24 @@ def counted(day, model, multiprocessors):
     return found
 
 
+def told_apart(noted):
+    """{(launch, blocks)} of products that have all as much to do, so that what ncu counted of one holds for each. In a
+    ResNet most products share their blocks with others."""
+    found = {}
+    for launch in noted["launches"]:
+        if launch["hmma"]:
+            found.setdefault((launch["name"], launch["blocks"]), set()).add(launch["instructions"])
+    return {key for key, instructions in found.items() if len(instructions) == 1}
+
+
 def predicted(gpu, noted, precision, instructions):
     """{(layer, direction): [microseconds per image, one for each of speed.RULES]}"""
-    found = {}
+    found, apart = {}, told_apart(noted)
     for launch in noted["launches"]:
         layer, direction = launch["layer"], launch["direction"]
         work = {key: value for key, value in launch.items() if key not in ("layer", "direction")}
-        seen = instructions.get((precision, work["name"], work["blocks"])) if work["hmma"] else None
+        key = work["name"], work["blocks"]
+        seen = instructions.get((precision, *key)) if key in apart else None
         work = speed.Work(**{**work, "instructions": seen or work["instructions"]})
         row = found.setdefault((layer, direction), [0.0] * len(speed.RULES))
         for i, rule in enumerate(speed.RULES):
