@@ -1,5 +1,6 @@
 """The model of speed held against days with a GPU: layers that `bench kernels` measured there, beside what speed.py
-makes of the launches that the day noted. Instructions of products are those that ncu counted, where it is sure of which."""
+makes of the launches that the day noted. Instructions of products are those that ncu counted, where no other
+has as many blocks."""
 import json
 import os
 import re
