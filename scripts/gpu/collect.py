@@ -129,14 +129,17 @@ def probes_of(day):
 
 
 def waits_of(day):
-    """Why warps wait, by families of kernels that ncu saw."""
+    """Why warps wait, by families of kernels that ncu saw. The first days noted single launches alone, in a list."""
+    profiles = day["facts"].get("ncu", {})
+    if isinstance(profiles, list):
+        return ""
     rows = [[name, row["kernel"], row["launches"], number(row["microseconds"]), number(row["cycles"]),
              kernel_waits.reasons(row, 4), *(number(row["rates"].get(rate)) for rate in kernel_waits.RATES)]
-            for name, of_profile in day["facts"].get("ncu", {}).items() for row in of_profile["families"]]
+            for name, of_profile in profiles.items() for row in of_profile["families"]]
     if not rows:
         return ""
     text = ("Cycles pass between two instructions of a warp, and it spends most of them as told. Rates are percents of "
-            "what the GPU could, and instructions a cycle.")
+            "what the GPU could, and instructions per cycle.")
     head = ["profile", "kernel", "launches", "us", "cycles", "waits for", "shared memory", "tensor", "L2", "DRAM",
             "issue"]
     return "## Why warps wait\n\n" + prose(text) + "\n" + table(head, rows)
@@ -176,7 +179,7 @@ def collect(out, folder):
         path = os.path.join(out, "benchmarks.json")
         grid = cells.read(path, day)
         parts.insert(2, seconds_of(grid, folder))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ZeroDivisionError) as error:
         return fail(f"{path} is damaged or of a day that never began ({type(error).__name__}: {error}); "
                     "copy the folder here again, or make the day again", 65)
     os.makedirs(folder, exist_ok=True)

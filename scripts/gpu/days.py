@@ -1,5 +1,6 @@
-"""The model of speed held against days with a GPU: layers that `bench kernels` measured there, beside what speed.py makes
-of the launches that the day noted. Instructions of products are those that ncu counted, where it did."""
+"""The model of speed held against days with a GPU: layers that `bench kernels` measured there, beside what speed.py
+makes of the launches that the day noted. Instructions of products are those that ncu counted, where no other
+has as many blocks."""
 import json
 import os
 import re
@@ -7,7 +8,7 @@ import statistics
 
 import speed
 
-LEAST = 0.3  # microseconds an image: below, launches and events are most of what was measured
+LEAST = 0.3  # microseconds per image: below, launches and events are most of what was measured
 PROBLEM = re.compile(r"gemm<(\w+?)(?:Numbers)?,.*?\b(?:Backward)?(Forward|Data|Weights)(?:Problem<\w+>)?>")
 LAUNCHES = {"Forward": "convolution_forward", "Data": "convolution_backward_data",
             "Weights": "convolution_backward_weights"}
@@ -15,7 +16,11 @@ REMEDY = "name a folder that scripts/gpu_day collect made"
 
 
 def read(folder, name):
-    return json.loads(speed.text_of(os.path.join(folder, name), REMEDY))
+    path = os.path.join(folder, name)
+    try:
+        return json.loads(speed.text_of(path, REMEDY))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is no JSON ({error}); {REMEDY}") from None
 
 
 def executed(row, multiprocessors):
@@ -49,13 +54,24 @@ def counted(day, model, multiprocessors):
     return found
 
 
-def predicted(gpu, noted, precision, instructions):
-    """{(layer, direction): [microseconds an image, one for each of speed.RULES]}"""
+def told_apart(noted):
+    """{(launch, blocks)} of products that have all as much to do, so that what ncu counted of one holds for each. In a
+    ResNet most products share their blocks with others."""
     found = {}
+    for launch in noted["launches"]:
+        if launch["hmma"]:
+            found.setdefault((launch["name"], launch["blocks"]), set()).add(launch["instructions"])
+    return {key for key, instructions in found.items() if len(instructions) == 1}
+
+
+def predicted(gpu, noted, precision, instructions):
+    """{(layer, direction): [microseconds per image, one for each of speed.RULES]}"""
+    found, apart = {}, told_apart(noted)
     for launch in noted["launches"]:
         layer, direction = launch["layer"], launch["direction"]
         work = {key: value for key, value in launch.items() if key not in ("layer", "direction")}
-        seen = instructions.get((precision, work["name"], work["blocks"])) if work["hmma"] else None
+        key = work["name"], work["blocks"]
+        seen = instructions.get((precision, *key)) if key in apart else None
         work = speed.Work(**{**work, "instructions": seen or work["instructions"]})
         row = found.setdefault((layer, direction), [0.0] * len(speed.RULES))
         for i, rule in enumerate(speed.RULES):
@@ -64,7 +80,7 @@ def predicted(gpu, noted, precision, instructions):
 
 
 def measured(benchmark):
-    """{(layer, direction): microseconds an image}"""
+    """{(layer, direction): microseconds per image}"""
     layers = benchmark["micro_batches"][0]["given"]["layers"]
     return {(layer["name"], row["direction"].removeprefix("backward_")): row["seconds_per_image"]["median"] * 1e6
             for layer in layers for row in layer["directions"]}
@@ -92,18 +108,30 @@ def rows_of(folder, figures):
     return found
 
 
+def compared(folder, figures):
+    """rows_of(), where the folder has any."""
+    try:
+        rows = rows_of(folder, figures)
+    except KeyError as error:
+        raise ValueError(f"{folder} lacks {error.args[0]} (the model is held against what a day noted); "
+                         f"{REMEDY}") from None
+    except (AttributeError, IndexError, TypeError, ZeroDivisionError) as error:
+        raise ValueError(f"{folder} is damaged ({type(error).__name__}: {error}); {REMEDY}") from None
+    if not rows:
+        raise ValueError(f"{folder} has no layer of {LEAST} us per image with its launches (there is nothing to "
+                         f"compare); {REMEDY}")
+    return rows
+
+
 def table(folders, hardware):
     figures = speed.read_hardware(hardware)
-    try:
-        rows = [row for folder in folders for row in rows_of(folder, figures)]
-    except KeyError as error:
-        raise ValueError(f"{', '.join(folders)}: there is no {error.args[0]} ({REMEDY}, which noted its launches)") from None
+    rows = [row for folder in folders for row in compared(folder, figures)]
     lines = ["microseconds per image, and measured by predicted: as expected, at the fastest, at the slowest", "",
              f"{'':<42}{'measured':>9}{'predicted':>11}{'ratio':>8}{'fastest':>9}{'slowest':>9}"]
     ratios = [[time / one for one in expected] for *_, time, expected in rows]
     for (gpu, precision, name, time, (_, expected, _)), (fastest, ratio, slowest) in zip(rows, ratios):
-        lines.append(f"{gpu + ' ' + precision + ' ' + name:<42}{time:>9.2f}{expected:>11.2f}{ratio:>8.2f}{fastest:>9.2f}"
-                     f"{slowest:>9.2f}")
+        lines.append(f"{gpu + ' ' + precision + ' ' + name:<42}{time:>9.2f}{expected:>11.2f}{ratio:>8.2f}"
+                     f"{fastest:>9.2f}{slowest:>9.2f}")
     for text, of_rows in (("median distance from 1", statistics.median), ("largest", max)):
         errors = [of_rows([abs(ratio[i] - 1) for ratio in ratios]) for i in (1, 0, 2)]
         lines.append(f"{text:<62}{errors[0]:>8.3f}{errors[1]:>9.3f}{errors[2]:>9.3f}")

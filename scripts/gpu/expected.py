@@ -28,10 +28,13 @@ PHOTOGRAPHS = {"file": "photographs.ctpack", "size": 64, "images": 200}
 CIFAR = {"model": "resnet50v2", "image_size": 128, "classes": 10, "train": 2000, "val": 500, "epochs": 5,
          "cpu": [2.281, 1.274]}
 CIFAR_RECORD = 1 + 3 * 32 * 32  # bytes of an image in CIFAR-10's binary files
+CIFAR_FILES = (("data_batch_1.bin", "train"), ("test_batch.bin", "val"))
 # Images and results together have at most so many bytes before they are compressed. A test puts as many in their place
 # that no program can compress, and so knows without any result that a pack may travel.
 MOST_BYTES = ((CIFAR["train"] + CIFAR["val"]) * CIFAR_RECORD + PHOTOGRAPHS["images"] * 3 * PHOTOGRAPHS["size"] ** 2 +
               1_500_000)
+
+
 def environment(**more):
     """Flags that the caller's environment has for cputrain do not count."""
     return {**{name: value for name, value in os.environ.items() if not name.startswith("CPUTRAIN_")}, **more}
@@ -117,18 +120,23 @@ def networks_of_pytorch(program, folder):
             "parameters": {model: described(program, model)["parameters"] for model in models}}
 
 
+def check_cifar(data):
+    """Before all else is made, which takes minutes."""
+    for name, part in CIFAR_FILES if data is not None else ():
+        path, images = os.path.join(data, name), CIFAR[part]
+        if not os.path.isfile(path) or os.path.getsize(path) < images * CIFAR_RECORD:
+            raise libraries.Missing(f"--cifar {data}: {name} is not there or has fewer than {images} images (the day "
+                                    "trains on so many); name the folder of CIFAR-10's binary version")
+
+
 def pack_cifar(data, folder):
     """The first images of the binary files in a folder, as that form has them; returns what the day needs to know."""
     if not data:
         return None
     os.makedirs(os.path.join(folder, "cifar10"))
-    for name, images in (("data_batch_1.bin", CIFAR["train"]), ("test_batch.bin", CIFAR["val"])):
+    for name, part in CIFAR_FILES:
         with open(os.path.join(data, name), "rb") as file, open(os.path.join(folder, "cifar10", name), "wb") as to:
-            content = file.read(images * CIFAR_RECORD)
-            if len(content) < images * CIFAR_RECORD:
-                raise libraries.Missing(f"--cifar {data}: {name} has fewer than {images} images (the day trains on so "
-                                        "many); name the folder of CIFAR-10's binary version")
-            to.write(content)
+            to.write(file.read(CIFAR[part] * CIFAR_RECORD))
     words = ["--model", CIFAR["model"], "--image-size", str(CIFAR["image_size"]), "--epochs", str(CIFAR["epochs"]),
              "--batch", "64", "--momentum", "0.9"]
     return {**CIFAR, "words": words}

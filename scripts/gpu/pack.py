@@ -132,6 +132,7 @@ def pack(out, build, builds, photographs=None, cifar=None):
     if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
         say(f"{out} is not an empty folder (a pack is a folder of its own); name another one")
         return 2
+    expected.check_cifar(cifar)
     os.makedirs(out, exist_ok=True)
     try:
         if builds:

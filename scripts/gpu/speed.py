@@ -206,8 +206,9 @@ class Gpu:
         if not work.hmma:
             return f"{work.name}, {work.instructions:,.0f} instructions of warps, {work.dram:,} bytes"
         return (f"{work.name}, {work.blocks:,} blocks ({self.by_last_wave(work.blocks):.3f} for the last wave), "
-                f"{work.hmma:,.0f} HMMA and {work.instructions / work.hmma - 1:.2f} other instructions for each; bytes: "
-                f"{work.dram:,} of memory, {work.tiles:,} and {work.together:,} of tiles, {work.shared:,} of shared memory")
+                f"{work.hmma:,.0f} HMMA and {work.instructions / work.hmma - 1:.2f} other instructions for each; "
+                f"bytes: {work.dram:,} of memory, {work.tiles:,} and {work.together:,} of tiles, {work.shared:,} of "
+                "shared memory")
 
 
 def names_of(figures, name):
@@ -246,7 +247,8 @@ def check_hardware(path, figures):
                 raise KeyError(f"{sorted(missing)[0]} of {name}")
             found = figures_of(name, figures)
             values = [*check_table(found.pop("hmma_cycles")), *found.values()]
-            if len(found) < len(wanted) - 2 or not all(0 < value < 1e30 for value in values):  # all but `architecture`
+            # All but `architecture` and the table.
+            if len(found) < len(wanted) - 2 or not all(0 < value < 1e30 for value in values):
                 raise ValueError
     except KeyError as error:
         raise ValueError(f"{path} lacks {error.args[0]}; {HARDWARE_REMEDY}") from None

@@ -1,5 +1,5 @@
 """scripts/predict_gpu: its plans are the backend's, its launches those that the emulated device counts, its times what
-one computes by hand and near those of days with GPUs, and its table the one in the document."""
+one computes by hand, and its table the one in the document."""
 import collections
 import json
 import math
@@ -210,46 +210,6 @@ class Times(unittest.TestCase):
         self.assertAlmostEqual(seconds[2], 2 * seconds[0])
 
 
-class Days(unittest.TestCase):
-    """What was measured on GPUs."""
-
-    def folders(self):
-        return [os.path.join(ROOT, "results", name) for name in ("gpu-h100", "gpu-h200")]
-
-    def test_the_model_explains_the_days(self):
-        done = predict("--days", ",".join(self.folders()))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        median, largest = (re.search(rf"^{what} +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.M).groups()
-                           for what in ("median distance from 1", "largest"))
-        for of_rule in median:
-            self.assertLessEqual(float(of_rule), 0.08)
-        self.assertLessEqual(float(largest[0]), 0.2)
-        with open(os.path.join(self.folders()[0], "benchmarks.json")) as file:
-            measured = json.load(file)["kernels_exact"]
-        forward = next(layer for layer in measured["micro_batches"][0]["given"]["layers"] if layer["name"] == "conv2d_2")
-        microseconds = forward["directions"][0]["seconds_per_image"]["median"] * 1e6
-        self.assertRegex(done.stdout, rf"H100 exact conv2d_2 forward +{microseconds:.2f} ")
-
-    def test_instructions_that_were_counted_replace_those_of_the_table(self):
-        row = {"name": "void gemm<Bf16Numbers, GemmTile<4, 64, 64>, BackwardData>(T3)", "grid": "(8, 3, 1)",
-               "metrics": {"smsp__inst_executed.sum": 1234.0}}
-        old = {**row, "name": "void gemm<Exact, GemmTile<0, 32, 32>, ForwardProblem<float>>(T3)", "metrics": {
-            "Achieved Active Warps Per SM": 12, "Warp Cycles Per Issued Instruction": 6, "SM Active Cycles": 100}}
-        other = {**row, "name": "max_pool_forward_kernel<2>(int)"}
-        by_training = {"dogcat bf16": {"launches": [row]}, "dogcat exact": {"launches": [old, other]},
-                       "resnet50v2 bf16": {"launches": [{**row, "metrics": {"smsp__inst_executed.sum": 5.0}}]}}
-        for ncu in ([row, old, other], by_training):
-            self.assertEqual(days.counted({"facts": {"ncu": ncu}}, "dogcat", 10), {
-                ("bf16", "convolution_backward_data", 24): 1234.0, ("exact", "convolution_forward", 24): 2000.0})
-
-    def test_what_is_no_day_is_refused(self):
-        for folder, says in ((ROOT, "day.json cannot be read"), (os.path.join(ROOT, "results", "simulated"), "day.json")):
-            done = predict("--days", folder)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(says, done.stderr)
-            self.assertNotIn("Traceback", done.stderr)
-
-
 class Script(unittest.TestCase):
     def predictions(self, *words):
         done = predict("--json", "-", *words)
@@ -309,11 +269,13 @@ class Script(unittest.TestCase):
 
     def test_what_it_cannot_predict_ends_with_2(self):
         for words, says in ((["--gpu", "H900"], "A100, H100, H200"), (["--precision", "fp8"], "bf16, exact, tf32"),
-                            (["--batch", "0"], "--batch"),
+                            (["--batch", "0"], "--batch"), (["--batch", "65537"], "at most 65536"),
                             (["--model", "no"], "no"), (["--program", "/nowhere"], "scripts/build"),
                             (["--program", "/bin/true"], "/bin/true"), (["--image-size", "0"], "--image-size"),
                             (["--classes", "0"], "--classes"), (["--micro-batch", "0"], "--micro-batch"),
                             (["--explain", "dense", "--json", "-"], "give one of them"),
+                            (["--days", "x", "--json", "-"], "give one of them"),
+                            (["--days", "x", "--explain", "dense"], "give one of them"),
                             (["--instructions", "/nowhere"], "scripts/kernel_instructions"),
                             (["--instructions", os.devnull], "scripts/kernel_instructions")):
             with self.subTest(words=words):

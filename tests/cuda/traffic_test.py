@@ -160,6 +160,7 @@ class Traffic(ProgramTest):
     def test_mistakes_are_named(self):
         for code, words, says in ((2, ["--images", "4"], "two numbers of images"),
                                   (2, ["--images", "4,200"], "up to 128"), (2, ["--batch", "0"], "whole number"),
+                                  (2, ["--batch", "65537"], "at most 65536"),
                                   (2, ["--precision", "fp8"], "bf16"), (2, ["--model", "none"], "none"),
                                   (2, ["--program", "/nowhere"], "scripts/build emulated"),
                                   (2, ["--program", "/bin/true"], "does not list layers"),
@@ -170,6 +171,18 @@ class Traffic(ProgramTest):
                 self.assertIn(says, done.stderr)
                 self.assertNotIn("Traceback", done.stderr)
                 self.assertEqual(done.stdout, "")
+
+    def test_a_program_that_counts_nothing_is_named(self):
+        program = self.path("program")
+        for counts in ("true", "echo '{}' >$CPUTRAIN_EMULATED_COUNTS", "echo '{' >$CPUTRAIN_EMULATED_COUNTS"):
+            with open(program, "w") as file:
+                file.write(f'#!/bin/sh\n[ "$1" != info ] || exec {PROGRAM} "$@"\n{counts}\n')
+            os.chmod(program, 0o755)
+            with self.subTest(counts=counts):
+                done = self.script("--program", program)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("counted no bytes", done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_plain_kernels_are_not_counted(self):
         self.expect(2, "train", "--backend", "cuda", "--data", "synthetic:8", "--out", "run", CPUTRAIN_EMULATED="plain",

@@ -140,13 +140,13 @@ class Tables(unittest.TestCase):
         self.assertIn("\n| 128 | 375 | 62.5 | 36 | 3.75 |  | |\n", text)
         self.assertEqual(collect.seconds_of(None, "results/gpu-x"), "")
 
-
     def test_damaged_benchmarks_are_named(self):
         os.mkdir(self.path("out"))
         with open(self.path("out", "day.json"), "w") as file:
             json.dump({**DAY, "emulated": False, "quick": False, "seconds": 1, "steps": [], "figures": [],
                        "packed": {**DAY["packed"], "commit": "abc"}}, file)
-        for damaged in ("{", "[]", '{"cpu_1_CPU": {"model": "dogcat"}}'):
+        at_rest = {**MEASURED["cpu_1_CPU_128"], "images_per_second": {"median": 0, "min": 0, "max": 0}}
+        for damaged in ("{", "[]", '{"cpu_1_CPU": {"model": "dogcat"}}', json.dumps({"cpu_1_CPU_128": at_rest})):
             with open(self.path("out", "benchmarks.json"), "w") as file:
                 file.write(damaged)
             with mock.patch("sys.stderr", io.StringIO()) as said:

@@ -195,11 +195,12 @@ class Cifar(ProgramTest):
         self.expect(0, "train", "--data", "cifar10:" + self.path("pack", "cifar10"), *words)
 
     def test_too_few_images_are_refused(self):
-        with self.assertRaisesRegex(libraries.Missing, "test_batch.bin has fewer than 500 images"):
-            expected.pack_cifar(self.images(expected.CIFAR["train"], 499), self.path("pack"))
+        with self.assertRaisesRegex(libraries.Missing, "test_batch.bin is not there or has fewer than 500 images"):
+            expected.check_cifar(self.images(expected.CIFAR["train"], 499))
 
     def test_without_any_the_pack_has_none(self):
         self.assertIsNone(expected.pack_cifar(None, self.path("pack")))
+        expected.check_cifar(None)
 
 
 if __name__ == "__main__":

@@ -219,11 +219,27 @@ class Script(Folder):
         done = self.gpu_day("pack", self.path("pack"), "--no-build", "--build", "/nonexist")
         self.assert_says_once(done, 1, "/nonexist/cputrain is not there")
         self.assertFalse(os.path.exists(self.path("pack")))
+        done = self.gpu_day("pack", self.path("pack"), "--cifar", "/nonexist")  # at once: nothing is built
+        self.assert_says_once(done, 1, "--cifar /nonexist: data_batch_1.bin is not there")
+        self.assertFalse(os.path.exists(self.path("pack")))
+
+    def test_an_empty_name_is_refused(self):
+        for words in (("pack", ""), ("pack", "x", "--cifar", ""), ("pack", "x", "--photographs", ""),
+                      ("pack", "x", "--build", ""), ("collect", "", "x"), ("collect", "x", "")):
+            with self.subTest(words):
+                done = self.gpu_day(*words)
+                self.assertEqual(done.returncode, 2, done.stdout)
+                self.assertIn("its name is empty", done.stdout)
 
     def test_the_steps_are_listed(self):
         done = self.gpu_day("steps")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(done.stdout, "\n".join(order.table()) + "\n")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([sys.executable, "-B", SCRIPT, "steps"], text=True, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=SECONDS)
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertRegex(done.stderr, "^gpu_day: standard output cannot be written .*\n$")
 
     def test_a_day_that_cannot_be_collected(self):
         os.mkdir(self.path("out"))

@@ -137,6 +137,9 @@ class Profiles(Folder):
         self.assertIn("| a network | max_pool_backward | 1 | 500 | 24 | long_scoreboard 29 %",
                       collect.waits_of(day.results.json()))
 
+    def test_a_day_that_noted_single_launches_has_no_such_table(self):
+        self.assertEqual(collect.waits_of({"facts": {"ncu": [{"name": "gemm", "metrics": {}}]}}), "")
+
     def test_a_metric_that_ncu_does_not_know_costs_itself_alone(self):
         for code in ("1", "0"):  # whichever it ends with
             with self.subTest(code=code):

@@ -95,7 +95,7 @@ def bench_kernels(precision, network=DOGCAT):
         for us, layer, direction in shown:
             day.results.figure(f"{name} {layer['name']} {direction}", "us/image", us, predictions.microseconds(
                 day.predictions, day.device, name, int(batch), layer["name"], direction, network))
-        return "us an image: " + listed([f"{layer['name']} {direction} {us:.2f}" for us, layer, direction in found], 3)
+        return "us per image: " + listed([f"{layer['name']} {direction} {us:.2f}" for us, layer, direction in found], 3)
     return run
 
 

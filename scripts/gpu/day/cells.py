@@ -14,7 +14,7 @@ LIMITS = ("fma_gflops", "triad_gbs")
 
 
 def write(results, benchmarks):
-    """Of what was measured so far."""
+    """The table of what was measured so far."""
     table = table_of(benchmarks, results.json())
     if table["cells"]:
         results.write_json(NAME, table)

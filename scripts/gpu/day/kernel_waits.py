@@ -12,8 +12,8 @@ SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_e
 ISSUE = "sm__inst_executed.avg.per_cycle_active"
 TENSOR = "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"
 METRICS = (*WAITS.values(), SHARED, TENSOR, "sm__inst_executed_pipe_tensor.sum",
-           "sm__inst_executed_pipe_tensor_op_hmma.sum", ISSUE, "smsp__inst_executed.sum", "lts__t_bytes.sum", "dram__bytes.sum",
-           "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum")
+           "sm__inst_executed_pipe_tensor_op_hmma.sum", ISSUE, "smsp__inst_executed.sum", "lts__t_bytes.sum",
+           "dram__bytes.sum", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum")
 RATES = {"shared": SHARED, "tensor": TENSOR, "l2": "L2 Cache Throughput", "dram": "DRAM Throughput",
          "issue": ISSUE}
 TILE = re.compile(r"GemmTile<(?:\([\w:]+\))?(\d+)")
