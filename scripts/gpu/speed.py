@@ -40,8 +40,11 @@ class Rule:
     norm: float
     reached: float
 
+    def parts(self, bounds):
+        return {name: bounds[name] / (self.reached if name in ("issue", "shared") else 1) for name in BOUNDS[:-1]}
+
     def joined(self, bounds):
-        parts = [bounds[name] / (self.reached if name in ("issue", "shared") else 1) for name in BOUNDS[:-1]]
+        parts = self.parts(bounds).values()
         return max(parts) if math.isinf(self.norm) else sum(part ** self.norm for part in parts) ** (1 / self.norm)
 
 
@@ -194,11 +197,11 @@ class Gpu:
     def time(self, work, rule=EXPECTED, gap="launch"):
         """(seconds, what bounds them)"""
         bounds = self.bounds(work)
-        bound = max(BOUNDS, key=bounds.get)
+        weighed = {**bounds, **rule.parts(bounds)} if work.hmma else bounds
+        bound = max(BOUNDS, key=weighed.get)
+        seconds = bounds[bound]
         if work.hmma:
             seconds = max(self.by_last_wave(work.blocks) * rule.joined(bounds), bounds["latency"])
-        else:
-            seconds = bounds[bound]
         return seconds + self.of[gap], bound if seconds > self.of[gap] else "launch"
 
     def text_of(self, work):

@@ -26,6 +26,8 @@ def describe(pack):
         lacks = {"commit", "program", "missing", "bundle"} - set(about)
         if lacks:
             raise Damaged(pack, f"pack.json lacks {', '.join(sorted(lacks))}")
+        if not isinstance(about["missing"], list):
+            raise Damaged(pack, "pack.json has no list of what is missing")
         size, sha256 = about["bundle"]["bytes"], about["bundle"]["sha256"]
         found = os.path.getsize(os.path.join(pack, NAME))
         if found != size:
