@@ -264,7 +264,7 @@ class Tables(HabitsTest):
         self.assertEqual({len(row) for row in rows}, {4})
         with open(self.path("p.json")) as f:
             told = json.load(f)["predictions"]
-        self.assertEqual([row[0] for row in rows[1:]], [p["file"] for p in told])
+        self.assertEqual([row[0] for row in rows[1:]], [p["file"].replace("\n", "\\n") for p in told])
         for row, p in zip(rows[1:], told):
             if "error" in p:
                 self.assertEqual(row[1:], ["", "", ""])
@@ -282,6 +282,20 @@ class Tables(HabitsTest):
             self.assertEqual(done.stderr.count("--top 1 changes nothing"), idle, done.stderr)
         self.expect(2, "predict", *weights, "--csv", "-", "--json", "-", "d", says=["carries one of them"])
         self.expect(74, "predict", *weights, "--csv", "no/such/p.csv", "d", says=["no/such/p.csv"])
+
+
+    def test_classes_called_as_columns(self):
+        os.rename(self.path("d/a"), self.path("d/class"))
+        os.rename(self.path("d/b"), self.path("d/file"))
+        self.expect(0, *self.words, "--out", "run")
+        self.expect(0, "predict", "--weights", "run", "--csv", "p.csv", "--json", "p.json", "d")
+        with open(self.path("p.json")) as f:
+            told = json.load(f)["predictions"]
+        with open(self.path("p.csv"), newline="") as f:
+            for row, p in zip(csv.DictReader(f), told, strict=True):
+                self.assertEqual((row["file"], row["class"]), (p["file"], p["class"]))
+                for name in ("file", "class"):
+                    self.assertAlmostEqual(float(row[name + " (2)"]), p["probabilities"][name], places=6)
 
 
 class FlagsWithoutEffect(HabitsTest):
