@@ -3,6 +3,10 @@
 include(GNUInstallDirs)
 set(CPUTRAIN_DATA ${CMAKE_INSTALL_DATADIR}/cputrain)
 set(CPUTRAIN_DOC ${CMAKE_INSTALL_DATADIR}/doc/cputrain)
+# Whatever umask somebody has who checks out, builds and installs: all users can enter folders and read files.
+set(everybody_enters OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(everybody_reads OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS ${everybody_enters})
 
 # Manual page and completions, written from the table of flags. Only `all` makes them, so that a build of the target
 # cputrain costs no more than before.
@@ -43,13 +47,14 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/results DESTINATION ${CPUTRAIN_DOC} COMP
         REGEX "/results/[^/]+/(sweep\\.json|published-whole-cores/costs\\.json)$" EXCLUDE
         REGEX "/report\\.(html|json|md|tex)$" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/datasets DESTINATION ${CPUTRAIN_DOC}/scripts COMPONENT cputrain
-        USE_SOURCE_PERMISSIONS)
+        FILE_PERMISSIONS ${everybody_enters}
+        PATTERN *.sh PERMISSIONS ${everybody_reads})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/zoo/samples/ DESTINATION ${CPUTRAIN_DATA}/models COMPONENT cputrain)
 install(FILES ${PROJECT_SOURCE_DIR}/results/reference/paper_table3.csv DESTINATION ${CPUTRAIN_DATA}/reference
         COMPONENT cputrain)
 if(TARGET cputrain-smpi)  # a shared object that smpirun starts like a program
   install(TARGETS cputrain-smpi LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT simulator
-          PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+          PERMISSIONS ${everybody_enters})
   install(FILES ${PROJECT_SOURCE_DIR}/scripts/package/copyright ${PROJECT_BINARY_DIR}/package/changelog
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/cputrain-simulator COMPONENT simulator)
 endif()
@@ -59,8 +64,7 @@ set(CPACK_PACKAGE_VENDOR "the cputrain developers")
 set(CPACK_PACKAGE_CONTACT "cputrain developers <cputrain@localhost>")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
-    WORLD_READ WORLD_EXECUTE)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS ${everybody_enters})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/scripts/cmake/DebianLayout.cmake)
 set(CPACK_COMPONENTS_ALL cputrain)
