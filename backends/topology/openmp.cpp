@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <set>
+#include <string_view>
 
 namespace cputrain::topology {
 namespace {
@@ -40,6 +41,18 @@ std::vector<int> openmp_cpus() {
     cpus.insert(ids.begin(), ids.end());
   }
   return {cpus.begin(), cpus.end()};
+}
+
+std::string openmp_binds() {
+  if (openmp_cpus().empty()) return "";
+  std::string set;
+  for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"}) {
+    const bool known = std::string_view(name) != "KMP_AFFINITY" ||
+                       dlsym(RTLD_DEFAULT, "kmp_get_blocktime") != nullptr;  // LLVM's runtime
+    const char* value = std::getenv(name);
+    if (known && value && *value) (set += set.empty() ? "" : ",") += name;
+  }
+  return set.empty() ? "OpenMP" : set;
 }
 
 TeamLimit openmp_team_limit() {

@@ -29,7 +29,7 @@ bool is_formula(std::string_view text) {
   return begins && !((text[0] == '+' || text[0] == '-') && is_signed_number(text));
 }
 
-std::string quoted(const std::string& line) {
+std::string in_quotes(const std::string& line) {
   if (line.find_first_of(",\"") == line.npos) return line;
   std::string cell = "\"";
   for (const char c : line) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -40,7 +40,7 @@ std::string quoted(const std::string& line) {
 
 std::string csv_cell(std::string_view text) {
   const std::string line = escaped(text);
-  return quoted(is_formula(line) ? "'" + line : line);
+  return in_quotes(is_formula(line) ? "'" + line : line);
 }
 
 std::vector<std::string> csv_header(std::span<const std::string> names) {
