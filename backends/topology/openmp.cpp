@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <initializer_list>
@@ -34,8 +35,10 @@ std::vector<int> openmp_cpus() {
   const auto count = function<int(int)>("omp_get_place_num_procs");
   const auto get = function<void(int, int*)>("omp_get_place_proc_ids");
   if (!bind || !places || !count || !get || bind() == 0) return {};
+  constexpr int kPrimary = 2;  // omp_proc_bind_primary: all threads stay where the first one is
+  const int used = std::min(places(), bind() == kPrimary ? 1 : INT_MAX);
   std::set<int> cpus;
-  for (int place = 0; place < places(); ++place) {
+  for (int place = 0; place < used; ++place) {
     std::vector<int> ids(count(place));
     if (!ids.empty()) get(place, ids.data());
     cpus.insert(ids.begin(), ids.end());
