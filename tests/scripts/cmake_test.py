@@ -46,6 +46,7 @@ class RootLink(Folder):
         for last in (build, self.program("root-2", "build"), build, self.program("root", "build-dev")):
             self.assertEqual(self.link(root, last), "")
             self.assertTrue(os.path.samefile(root + "/cputrain", last), last)
+            self.assertEqual(os.path.isabs(os.readlink(root + "/cputrain")), "root-2" in last, "outside of root")
         self.assertEqual(self.link(root, self.program("elsewhere")), "")
         self.assertEqual(os.readlink(root + "/cputrain"), os.path.join(self.folder, "elsewhere", "cputrain"))
 
