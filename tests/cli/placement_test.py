@@ -130,6 +130,27 @@ class Placement(ProgramTest):
                 self.assertNotIn("--bind-to none", " ".join(warnings))
 
     @needs_mpi
+    @unittest.skipIf(CPUS < 2, "one CPU cannot be divided")
+    def test_mpiruns_own_binding_is_told_from_no_binding(self):
+        policy = "OMPI_MCA_hwloc_base_binding_policy"
+        version = subprocess.run([MPIRUN[0], "--version"], text=True, stdout=subprocess.PIPE).stdout
+        if "Open MPI) 4" not in version:
+            self.skipTest("not Open MPI 4, whose mpirun tells ranks how it binds")
+        launch = [word for word in MPIRUN if word not in ("--bind-to", "none")]
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "SLURM_")) and k != policy}
+        for flags, variables, says in (([], {}, "Open MPI binds like this"), ([], {policy: "core"}, policy),
+                                       (["--bind-to", "core"], {}, policy), ([], {policy: "none"}, None),
+                                       (["--bind-to", "none"], {policy: "core"}, None)):
+            with self.subTest(flags=flags, **variables):
+                done = subprocess.run([*launch, *flags, "-np", "1", PROGRAM, "info"], env={**clean, **variables},
+                                      text=True, timeout=60, capture_output=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                warnings = " ".join(line for line in done.stdout.splitlines() if "warning: " in line)
+                for word in (says, "mpirun --bind-to none") if says else ():
+                    self.assertIn(word, warnings)
+                self.assertEqual(bool(warnings), bool(says), warnings)
+
+    @needs_mpi
     def test_more_ranks_than_hardware_threads_are_warned_about_and_not_bound(self):
         info = self.info(ranks=CPUS + 1)
         self.assertFalse(any(rank["bound"] for rank in info["map"]))
