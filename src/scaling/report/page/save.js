@@ -13,7 +13,7 @@ function save(name, blob) {
 const fileName = text =>
   text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 80) || 'plot';
 
-// RFC 4180; what a spreadsheet would take for a formula gets an apostrophe in front, as csv_cell() in core/csv.h has it.
+// RFC 4180; what a spreadsheet would take for a formula gets an apostrophe in front: the rule of core/csv.h.
 const isFormula = text =>
   /^[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(text) && !/^[+-](\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
 
