@@ -55,7 +55,7 @@ std::string openmp_binds() {
     const char* value = std::getenv(name);
     if (known && value && *value) (set += set.empty() ? "" : ",") += name;
   }
-  return set.empty() ? "OpenMP" : set;
+  return set;
 }
 
 TeamLimit openmp_team_limit() {

@@ -284,20 +284,6 @@ class Tables(HabitsTest):
         self.expect(74, "predict", *weights, "--csv", "no/such/p.csv", "d", says=["no/such/p.csv"])
 
 
-    def test_classes_called_as_columns(self):
-        os.rename(self.path("d/a"), self.path("d/class"))
-        os.rename(self.path("d/b"), self.path("d/file"))
-        self.expect(0, *self.words, "--out", "run")
-        self.expect(0, "predict", "--weights", "run", "--csv", "p.csv", "--json", "p.json", "d")
-        with open(self.path("p.json")) as f:
-            told = json.load(f)["predictions"]
-        with open(self.path("p.csv"), newline="") as f:
-            for row, p in zip(csv.DictReader(f), told, strict=True):
-                self.assertEqual((row["file"], row["class"]), (p["file"], p["class"]))
-                for name in ("file", "class"):
-                    self.assertAlmostEqual(float(row[name + " (2)"]), p["probabilities"][name], places=6)
-
-
 class FlagsWithoutEffect(HabitsTest):
     def warned(self, *words, code=0, ranks=0, **variables):
         done = self.expect(code, *self.words, "--out", "run", "--overwrite", *words, ranks=ranks, **variables)
