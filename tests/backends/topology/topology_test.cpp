@@ -53,6 +53,7 @@ TEST(Topology, LooksThroughTheBindingOfOpenMp) {
   cpu_set_t given;
   ASSERT_EQ(sched_getaffinity(getppid(), sizeof given, &given), 0);
   EXPECT_EQ(read_machine().allowed_cpus.size(), static_cast<std::size_t>(CPU_COUNT(&given)));
+  EXPECT_EQ(read_machine().openmp_binds, "OMP_PROC_BIND");
 }
 
 TEST(InstructionSet, InWords) {
