@@ -46,14 +46,14 @@ TEST(Topology, FollowsTheMaskOfTheProcess) {
   EXPECT_EQ(narrowed.cores, before.cores);
 }
 
-/// Run by ctest with OMP_PROC_BIND=close, which makes libgomp bind this thread to one core before
+/// Run by ctest with OMP_PROC_BIND=close and OMP_PLACES=cores, which make libgomp bind this thread to one core before
 /// main(); the process that started us still has the mask that we were given.
 TEST(Topology, LooksThroughTheBindingOfOpenMp) {
   if (std::getenv("OMP_PROC_BIND") == nullptr) GTEST_SKIP() << "OMP_PROC_BIND is not set";
   cpu_set_t given;
   ASSERT_EQ(sched_getaffinity(getppid(), sizeof given, &given), 0);
   EXPECT_EQ(read_machine().allowed_cpus.size(), static_cast<std::size_t>(CPU_COUNT(&given)));
-  EXPECT_EQ(read_machine().openmp_binds, "OMP_PROC_BIND");
+  EXPECT_EQ(read_machine().openmp_binds, "OMP_PROC_BIND,OMP_PLACES");
 }
 
 TEST(InstructionSet, InWords) {
