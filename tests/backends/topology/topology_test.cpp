@@ -46,8 +46,8 @@ TEST(Topology, FollowsTheMaskOfTheProcess) {
   EXPECT_EQ(narrowed.cores, before.cores);
 }
 
-/// Run by ctest with OMP_PROC_BIND=close and OMP_PLACES=cores, which make libgomp bind this thread to one core before
-/// main(); the process that started us still has the mask that we were given.
+/// Run by ctest with OMP_PROC_BIND=close and OMP_PLACES=cores, which make libgomp bind this thread
+/// to one core before main(); the process that started us still has the mask that we were given.
 TEST(Topology, LooksThroughTheBindingOfOpenMp) {
   if (std::getenv("OMP_PROC_BIND") == nullptr) GTEST_SKIP() << "OMP_PROC_BIND is not set";
   cpu_set_t given;
