@@ -13,7 +13,7 @@ namespace cputrain::placement {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
-using Kind = Binder::Kind;
+using By = Binder::Kind;
 
 Binder binder_in(const Variables& variables, const std::string& openmp = "") {
   return read_binder(openmp, [&](const char* name) {
@@ -38,25 +38,25 @@ TEST(Binder, IsReadFromTheEnvironment) {
   };
   const std::vector<Case> cases{
       {{}, {}},
-      {kMpirun, {Kind::open_mpi}},
-      {with(kMpirun, {{kPolicy, "core"}}), {Kind::open_mpi, kPolicy}},
-      {with(kMpirun, {{kPolicy, "numa:overload-allowed"}}), {Kind::open_mpi, kPolicy}},
+      {kMpirun, {By::open_mpi}},
+      {with(kMpirun, {{kPolicy, "core"}}), {By::open_mpi, kPolicy}},
+      {with(kMpirun, {{kPolicy, "numa:overload-allowed"}}), {By::open_mpi, kPolicy}},
       {with(kMpirun, {{kPolicy, "none"}}), {}},
-      {with(kMpirun, {{kPolicyOf5, "socket"}}), {Kind::open_mpi, kPolicyOf5}},
+      {with(kMpirun, {{kPolicyOf5, "socket"}}), {By::open_mpi, kPolicyOf5}},
       {with(kMpirun, {{kPolicyOf5, "none"}}), {}},
       {with(kMpirun, {{kPolicy, "none"}, {kPolicyOf5, "core"}}), {}},
       {{{kPolicy, "core"}}, {}},  // no mpirun has read it
-      {{{"SLURM_CPU_BIND", "quiet,mask_cpu:0x1,0x2"}}, {Kind::srun, "SLURM_CPU_BIND"}},
-      {{{"SLURM_CPU_BIND", "cores"}}, {Kind::srun, "SLURM_CPU_BIND"}},
+      {{{"SLURM_CPU_BIND", "quiet,mask_cpu:0x1,0x2"}}, {By::srun, "SLURM_CPU_BIND"}},
+      {{{"SLURM_CPU_BIND", "cores"}}, {By::srun, "SLURM_CPU_BIND"}},
       {{{"SLURM_CPU_BIND", "quiet,none"}}, {}},
       {{{"SLURM_CPU_BIND", "none"}}, {}},
       {{{"SLURM_CPU_BIND", "verbose"}}, {}},
       {{{"SLURM_CPU_BIND", ""}}, {}},
       // As mpirun starts its daemons in an allocation.
-      {with(kMpirun, {{"SLURM_CPU_BIND", "quiet,mask_cpu:0x1"}}), {Kind::open_mpi}}};
+      {with(kMpirun, {{"SLURM_CPU_BIND", "quiet,mask_cpu:0x1"}}), {By::open_mpi}}};
   for (const auto& [variables, binder] : cases) {
     EXPECT_EQ(binder_in(variables), binder) << ::testing::PrintToString(variables);
-    EXPECT_EQ(binder_in(variables, "OMP_PLACES"), (Binder{Kind::openmp, "OMP_PLACES"}));
+    EXPECT_EQ(binder_in(variables, "OMP_PLACES"), (Binder{By::openmp, "OMP_PLACES"}));
   }
 }
 
@@ -67,13 +67,13 @@ struct Advice {
 
 /// What each binder's warnings name, and must not name, as it would change nothing.
 const std::vector<Advice> kAdvice{
-    {{Kind::openmp, "OMP_PLACES"}, "without OMP_PLACES", "mpirun"},
-    {{Kind::openmp, "OMP_PROC_BIND,GOMP_CPU_AFFINITY"},
+    {{By::openmp, "OMP_PLACES"}, "without OMP_PLACES", "mpirun"},
+    {{By::openmp, "OMP_PROC_BIND,GOMP_CPU_AFFINITY"},
      "without OMP_PROC_BIND and GOMP_CPU_AFFINITY",
      "mpirun"},
-    {{Kind::open_mpi}, "mpirun --bind-to none", "OMPI_MCA"},
-    {{Kind::open_mpi, "OMPI_MCA_hwloc_base_binding_policy"}, "mpirun --bind-to none", "OMP_"},
-    {{Kind::srun, "SLURM_CPU_BIND"}, "srun --cpu-bind=none", "mpirun"},
+    {{By::open_mpi}, "mpirun --bind-to none", "OMPI_MCA"},
+    {{By::open_mpi, "OMPI_MCA_hwloc_base_binding_policy"}, "mpirun --bind-to none", "OMP_"},
+    {{By::srun, "SLURM_CPU_BIND"}, "srun --cpu-bind=none", "mpirun"},
     {{}, "a start that gives more cores", "--bind-to"}};
 
 void expect_advice(const std::vector<RankPlace>& places, const PlacementRequest& request) {
@@ -102,7 +102,7 @@ TEST(Binder, IsNamedWhereThreadsHaveNoRoom) {
 }
 
 std::vector<RankPlace> by_openmp(std::vector<RankPlace> places) {
-  for (RankPlace& place : places) place.binder = {Kind::openmp, "OMP_PROC_BIND"};
+  for (RankPlace& place : places) place.binder = {By::openmp, "OMP_PROC_BIND"};
   return places;
 }
 
