@@ -76,6 +76,9 @@ class Install(Folder):
         if not os.path.exists(os.path.join(BUILD, "cmake_install.cmake")) or not os.path.exists(pages):
             self.skipTest("nothing to install here: the target `all` makes it")
         prefix = os.path.join(self.folder, "prefix")
+        others = os.path.join(prefix, "share")  # is there already, and stays as it is
+        os.makedirs(others)
+        os.chmod(others, 0o750)
         done = subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix, "--component", "cputrain"], text=True,
                               umask=0o077, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
@@ -85,7 +88,8 @@ class Install(Folder):
             for name in [*folders, *files]:
                 path = os.path.join(folder, name)
                 mode = stat.S_IMODE(os.lstat(path).st_mode)
-                self.assertIn(mode, (0o755,) if name in folders else (0o644, 0o755), path)
+                allowed = (0o750,) if path == others else (0o755,) if name in folders else (0o644, 0o755)
+                self.assertIn(mode, allowed, path)
                 seen += 1
         self.assertGreater(seen, 50)
         scripts = os.path.join(prefix, "share", "doc", "cputrain", "scripts", "datasets")
