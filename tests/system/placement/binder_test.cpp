@@ -117,6 +117,11 @@ TEST(Binder, OpenMpPutsRanksWithTheSamePlacesOnTheSameCores) {
   const std::vector<RankPlace> apart{machine.place(0, {0, 1}), machine.place(1, {2, 3})};
   EXPECT_TRUE(plan_node(by_openmp(apart), {}).warnings.empty());
   EXPECT_TRUE(plan_node(by_openmp(machine.unbound(1)), {}).warnings.empty());
+  // The two hardware threads of a core.
+  const Placement pair = plan_node(by_openmp({kCloud.place(0, {0}), kCloud.place(1, {48})}), {});
+  ASSERT_FALSE(pair.warnings.empty());
+  EXPECT_NE(pair.warnings[0].find("share physical core 0"), std::string::npos) << pair.warnings[0];
+  EXPECT_NE(pair.warnings[0].find("a start without OMP_PROC_BIND"), std::string::npos);
 }
 
 TEST(Binder, IdleCoresAreOpenMpsWhereItLeavesThem) {
