@@ -62,9 +62,10 @@ class Install(FolderTest):
         holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
         cls.addClassCleanup(holder.cleanup)
         cls.prefix = os.path.join(holder.name, "prefix")
-        cls.others = os.path.join(cls.prefix, "share")  # is there before
-        os.makedirs(cls.others)
-        os.chmod(cls.others, 0o750)
+        cls.others = [os.path.join(cls.prefix, name) for name in ("bin", "share")]  # are there before
+        for folder in cls.others:
+            os.makedirs(folder)
+            os.chmod(folder, 0o750)
         run(os.environ["CMAKE_PROGRAM"], "--install", BUILD, "--prefix", cls.prefix, umask=0o077)
         cls.program = os.path.join(cls.prefix, "bin", "cputrain")
 
@@ -84,7 +85,7 @@ class Install(FolderTest):
         for place, folders, files in os.walk(self.prefix):
             for path in (os.path.join(place, name) for name in folders + files):
                 mode = stat.S_IMODE(os.lstat(path).st_mode)
-                allowed = (0o750,) if path == self.others else (0o755,) if os.path.isdir(path) else (0o644, 0o755)
+                allowed = (0o750,) if path in self.others else (0o755,) if os.path.isdir(path) else (0o644, 0o755)
                 self.assertIn(mode, allowed, path)
         sources = os.path.join("scripts", "datasets")
         for name in os.listdir(os.path.join(ROOT, sources)):
