@@ -2,6 +2,11 @@
 # Sourced by scripts at their beginning: what all of them share. `answer_help "$@"` answers --help and -h, wherever they
 # stand before a `--`, with the comment at the script's head, and ends; nothing is done then.
 
+# Numbers have a point and texts are in the order of their bytes, whatever the locale: in one with a decimal comma, mawk
+# (Debian's awk) reads 0.5694 as 0. Messages of programs stay in the person's language.
+awk() { LC_ALL=C command awk "$@"; }
+sort() { LC_ALL=C command sort "$@"; }
+
 answer_help() {
   local word
   for word in "$@"; do

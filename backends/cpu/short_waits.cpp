@@ -1,11 +1,15 @@
 #include "backends/cpu/short_waits.h"
 
+#include <omp.h>
+#include <sched.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 namespace cputrain::cpu {
 namespace {
@@ -36,6 +40,27 @@ const char* own_file() {
   return has_link ? kLink : nullptr;
 }
 
+/// Where OpenMP binds threads (OMP_PROC_BIND and others), it has bound this one to its first place
+/// by now, and the program that is started again would take that place for all there is.
+void leave_first_place() {
+  if (omp_get_proc_bind() == omp_proc_bind_false) return;
+  std::vector<int> cpus;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    cpus.insert(cpus.end(), ids.begin(), ids.end());
+  }
+  if (cpus.empty()) return;
+  const auto count = static_cast<std::size_t>(*std::ranges::max_element(cpus)) + 1;
+  cpu_set_t* const mask = CPU_ALLOC(count);
+  if (!mask) return;
+  const std::size_t bytes = CPU_ALLOC_SIZE(count);
+  CPU_ZERO_S(bytes, mask);
+  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask);
+  ::sched_setaffinity(0, bytes, mask);
+  CPU_FREE(mask);
+}
+
 }  // namespace
 
 void wait_shortly(char** argv) {
@@ -47,6 +72,7 @@ void wait_shortly(char** argv) {
   const char* file = own_file();
   if (!file) return;
   ::setenv(kVariable, kSpins, 1);
+  leave_first_place();
   ::execv(file, argv);
   ::unsetenv(kVariable);
 }

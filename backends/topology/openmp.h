@@ -13,6 +13,9 @@ namespace cputrain::topology {
 /// that the thread's own mask no longer shows what this process was given; the places do.
 std::vector<int> openmp_cpus();
 
+/// The variables by which it does so, "OMP_PROC_BIND,OMP_PLACES"; empty where it does not.
+std::string openmp_binds();
+
 /// How many threads may compute together. A library that plans with more waits for ever for those
 /// that it is not given.
 struct TeamLimit {

@@ -158,6 +158,7 @@ placement::Machine read_machine() {
   const TeamLimit team = openmp_team_limit();
   machine.team_limit = team.threads;
   machine.team_limited_by = team.named;
+  machine.openmp_binds = openmp_binds();
   return machine;
 }
 

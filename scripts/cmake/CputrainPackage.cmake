@@ -3,6 +3,21 @@
 include(GNUInstallDirs)
 set(CPUTRAIN_DATA ${CMAKE_INSTALL_DATADIR}/cputrain)
 set(CPUTRAIN_DOC ${CMAKE_INSTALL_DATADIR}/doc/cputrain)
+set(CPUTRAIN_MAN ${CMAKE_INSTALL_MANDIR}/man1)
+set(CPUTRAIN_BASH ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+set(CPUTRAIN_ZSH ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+set(CPUTRAIN_PLUGINS lib/cputrain)  # the program looks in ../lib/cputrain, so not in a folder of the architecture
+set(CPUTRAIN_SIMULATOR_DOC ${CMAKE_INSTALL_DATADIR}/doc/cputrain-simulator)
+
+# Whatever umask somebody has who checks out, builds and installs: all users can enter folders and read files.
+set(everybody_enters OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(everybody_reads OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+
+# cputrain_make_folders(COMPONENT folder...): an install makes them before the files that are installed behind this.
+function(cputrain_make_folders component)
+  install(CODE "set(folders \"${ARGN}\")" COMPONENT ${component})
+  install(SCRIPT ${PROJECT_SOURCE_DIR}/scripts/cmake/InstallFolders.cmake COMPONENT ${component})
+endfunction()
 
 # Manual page and completions, written from the table of flags. Only `all` makes them, so that a build of the target
 # cputrain costs no more than before.
@@ -12,14 +27,16 @@ add_custom_command(OUTPUT ${manual_files} COMMAND cputrain_manual ${manual} DEPE
                    COMMENT "Manual page and completions" VERBATIM)
 add_custom_target(cputrain_manual_pages ALL DEPENDS ${manual_files})
 
+cputrain_make_folders(cputrain ${CMAKE_INSTALL_BINDIR} ${CPUTRAIN_MAN} ${CPUTRAIN_BASH} ${CPUTRAIN_ZSH} ${CPUTRAIN_DOC}
+                      ${CPUTRAIN_DATA}/reference)
 install(TARGETS cputrain RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cputrain)
-if(TARGET cputrain_cuda_plugin)  # the program looks in ../lib/cputrain, so not in a folder of the architecture
-  install(TARGETS cputrain_cuda_plugin LIBRARY DESTINATION lib/cputrain COMPONENT cputrain)
+if(TARGET cputrain_cuda_plugin)
+  cputrain_make_folders(cputrain ${CPUTRAIN_PLUGINS})
+  install(TARGETS cputrain_cuda_plugin LIBRARY DESTINATION ${CPUTRAIN_PLUGINS} COMPONENT cputrain)
 endif()
-install(FILES ${manual}/man/cputrain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT cputrain)
-install(FILES ${manual}/bash/cputrain DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
-        COMPONENT cputrain)
-install(FILES ${manual}/zsh/_cputrain DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT cputrain)
+install(FILES ${manual}/man/cputrain.1 DESTINATION ${CPUTRAIN_MAN} COMPONENT cputrain)
+install(FILES ${manual}/bash/cputrain DESTINATION ${CPUTRAIN_BASH} COMPONENT cputrain)
+install(FILES ${manual}/zsh/_cputrain DESTINATION ${CPUTRAIN_ZSH} COMPONENT cputrain)
 configure_file(${PROJECT_SOURCE_DIR}/scripts/package/changelog.in ${PROJECT_BINARY_DIR}/package/changelog @ONLY)
 install(FILES ${PROJECT_SOURCE_DIR}/scripts/package/copyright ${PROJECT_BINARY_DIR}/package/changelog
         DESTINATION ${CPUTRAIN_DOC} COMPONENT cputrain)
@@ -34,6 +51,12 @@ foreach(folder src backends datasets scripts tests)
 endforeach()
 foreach(guide IN LISTS guides)
   get_filename_component(folder ${guide} DIRECTORY)
+  list(APPEND guide_folders ${CPUTRAIN_DOC}/${folder})
+endforeach()
+list(REMOVE_DUPLICATES guide_folders)
+cputrain_make_folders(cputrain ${guide_folders})
+foreach(guide IN LISTS guides)
+  get_filename_component(folder ${guide} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${guide} DESTINATION ${CPUTRAIN_DOC}/${folder} COMPONENT cputrain)
 endforeach()
 # But for what scripts/tables leaves there besides, which the folders' .gitignore names.
@@ -43,15 +66,17 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/results DESTINATION ${CPUTRAIN_DOC} COMP
         REGEX "/results/[^/]+/(sweep\\.json|published-whole-cores/costs\\.json)$" EXCLUDE
         REGEX "/report\\.(html|json|md|tex)$" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/datasets DESTINATION ${CPUTRAIN_DOC}/scripts COMPONENT cputrain
-        USE_SOURCE_PERMISSIONS)
+        FILE_PERMISSIONS ${everybody_enters}
+        PATTERN *.sh PERMISSIONS ${everybody_reads})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/zoo/samples/ DESTINATION ${CPUTRAIN_DATA}/models COMPONENT cputrain)
 install(FILES ${PROJECT_SOURCE_DIR}/results/reference/paper_table3.csv DESTINATION ${CPUTRAIN_DATA}/reference
         COMPONENT cputrain)
 if(TARGET cputrain-smpi)  # a shared object that smpirun starts like a program
+  cputrain_make_folders(simulator ${CMAKE_INSTALL_BINDIR} ${CPUTRAIN_SIMULATOR_DOC})
   install(TARGETS cputrain-smpi LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT simulator
-          PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+          PERMISSIONS ${everybody_enters})
   install(FILES ${PROJECT_SOURCE_DIR}/scripts/package/copyright ${PROJECT_BINARY_DIR}/package/changelog
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/cputrain-simulator COMPONENT simulator)
+          DESTINATION ${CPUTRAIN_SIMULATOR_DOC} COMPONENT simulator)
 endif()
 
 set(CPACK_PACKAGE_NAME cputrain)
@@ -59,8 +84,7 @@ set(CPACK_PACKAGE_VENDOR "the cputrain developers")
 set(CPACK_PACKAGE_CONTACT "cputrain developers <cputrain@localhost>")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
-    WORLD_READ WORLD_EXECUTE)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS ${everybody_enters})
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/scripts/cmake/DebianLayout.cmake)
 set(CPACK_COMPONENTS_ALL cputrain)

@@ -127,9 +127,27 @@ restarts=$answer
 first_number REQUEUES || answer=20
 requeues=$answer
 
+# was_cancelled  whether Slurm is ending this job for another reason than its time, and sets `state`. scancel sends
+# SIGTERM as well as the end of the time does, so the command ends alike. The job is COMPLETING by then; at a warning
+# (--signal) or a preemption with a grace time it is still RUNNING. Where Slurm does not answer, it was not.
+state=''
+was_cancelled() {
+  local said
+  said=" $(scontrol show --oneliner job "$job" 2>/dev/null || true) "
+  [[ $said =~ \ JobState=([A-Z_]+)\  ]] || return 1
+  state=${BASH_REMATCH[1]}
+  [[ $state != RUNNING && $said != *" Reason=TimeLimit "* ]]
+}
+
+# put_back  the job goes into the queue again.
+put_back() {
+  echo "stopped after Slurm's signal; job $job goes back into the queue and will go on where it was"
+  scontrol requeue "$job" || echo "Slurm does not take job $job back; submit it again, and it goes on where it was"
+}
+
 # run_and_requeue COMMAND...  ends the batch script with the command's exit code. A command that ends with 75, after
-# Slurm's warning before the end of the time (--signal=B:USR1@60), puts the job back into the queue: 20 times at most
-# (REQUEUES=N: N times), since a training that needs more than --time would never end.
+# Slurm's warning before the end of the time (--signal=B:USR1@60), puts the job back into the queue, unless it was
+# cancelled: 20 times at most (REQUEUES=N: N times), since a training that needs more than --time would never end.
 run_and_requeue() {
   local code=0
   "$@" &
@@ -148,12 +166,15 @@ run_and_requeue() {
     wait "$pid" || code=$?
   fi
   trap - USR1 TERM
-  if [[ $code -eq 75 && $restarts -ge $requeues ]]; then
+  [[ $code -eq 75 ]] || exit "$code"
+  if was_cancelled; then
+    echo "stopped, since Slurm ends job $job ($state), as after scancel: it stays out of the queue;" \
+      "submit it again, and it goes on where it was"
+  elif [[ $restarts -ge $requeues ]]; then
     echo "stopped after Slurm's signal, and was put back $restarts times: job $job ends here;" \
       "submit it again with a longer --time, or with REQUEUES=N for more times"
-  elif [[ $code -eq 75 ]]; then
-    echo "stopped after Slurm's signal; job $job goes back into the queue and will go on where it was"
-    scontrol requeue "$job"
+  else
+    put_back
   fi
-  exit "$code"
+  exit 75
 }

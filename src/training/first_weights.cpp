@@ -12,7 +12,7 @@ namespace {
 
 std::string row(const std::string& parameter, const std::string& shape, const std::string& array,
                 const std::string& array_shape, const std::string& done) {
-  return fmt::format("{},{},{},{},{}\r\n", csv_field(parameter), shape, csv_field(printable(array)),
+  return fmt::format("{},{},{},{},{}\r\n", csv_cell(parameter), shape, csv_cell(printable(array)),
                      array_shape, done);
 }
 

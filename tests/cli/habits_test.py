@@ -264,7 +264,7 @@ class Tables(HabitsTest):
         self.assertEqual({len(row) for row in rows}, {4})
         with open(self.path("p.json")) as f:
             told = json.load(f)["predictions"]
-        self.assertEqual([row[0] for row in rows[1:]], [p["file"] for p in told])
+        self.assertEqual([row[0] for row in rows[1:]], [p["file"].replace("\n", "\\n") for p in told])
         for row, p in zip(rows[1:], told):
             if "error" in p:
                 self.assertEqual(row[1:], ["", "", ""])

@@ -17,6 +17,10 @@ NET = {"format": "cputrain model 1", "name": "tiny",
 ODD = ["tab\tname", "line\nAll is well", "esc\x1b[2J", "bell\x07", "C1 \u009b31m", "turned \u202etxt.exe",
        "quote\"d, 'so'", "back\\slash\\n", "=cmd()", " blank ", "x" * 200, "\u732b", "Ka\u0308se", "\U0001f431",
        "\u2028", "\x7f", "-dash"]
+# As a cell of CSV has them: on one line, and no formula.
+CELLS = {name: ("'" if name[0] in "=-" else "") + "".join(
+    {"\t": "\\t", "\n": "\\n"}.get(c, c if c.isprintable() else f"\\{'x%02x' if c < chr(128) else 'u%04x'}" % ord(c))
+    for c in name) for name in ODD}
 UNSAFE = [*(c for name in ODD for c in name if c in "\t\x1b\x07\u009b\u202e\u2028\x7f"), "All is well\n",
           "\nAll is well"]
 
@@ -96,7 +100,8 @@ class Classes(NamesTest):
             self.assertEqual([c["name"] for c in json.load(f)["classes"]], names)
         with open(self.path("c.csv"), newline="") as f:
             header, *rows = csv.reader(f)
-        self.assertEqual((header[1:], [row[0] for row in rows]), (names, names))
+        cells = [CELLS[name] for name in names]
+        self.assertEqual((header[1:], [row[0] for row in rows]), (cells, cells))
 
         done = self.safe(self.expect(0, "predict", *weights, "d", "--top", "17"))
         self.assertEqual(len(done.stdout.splitlines()), 2 * len(ODD))
@@ -108,6 +113,15 @@ class Classes(NamesTest):
         for p in predictions:
             self.assertEqual(sorted(p["probabilities"]), sorted(ODD))
             self.assertIn(p["class"], ODD)
+        self.safe(self.expect(0, "predict", *weights, "d", "--csv", "p.csv"))
+        with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
+            text = f.read()
+        self.assertFalse(set(text) & {c for c in "".join(UNSAFE) if not c.isprintable()} - {"\n"})
+        head, *rows = csv.reader(text.splitlines())  # a row is a line
+        self.assertEqual(head, ["file", "class", *cells])
+        self.assertEqual([(row[0], row[1]) for row in rows],
+                         [("d/" + CELLS[n].lstrip("'") + p["file"][-6:], CELLS[p["class"]])
+                          for p in predictions for n in [p["file"][2:-6]]])
 
         self.safe(self.expect(0, "export", *weights, "--safetensors", "t.safetensors", "--export-layout", "torch"))
         self.assertEqual(json.loads(metadata(self.path("t.safetensors"))["classes"]), names)

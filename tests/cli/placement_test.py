@@ -64,6 +64,92 @@ class Placement(ProgramTest):
             info = self.info(*words, ranks=2, **variables)
             self.assertFalse(any(rank["bound"] for rank in info["map"]), words)
 
+    def bound(self, ranks=0, words=(), **variables):
+        """Hardware threads of each rank, and the warnings. Variables of this test alone bind."""
+        for name in ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "SLURM_CPU_BIND",
+                     "OMPI_MCA_hwloc_base_binding_policy"):
+            os.environ.pop(name, None)
+        info = self.info(*words, ranks=ranks, **variables)
+        return ([rank["hardware_threads"] for rank in info["map"]],
+                [line for line in info["placement"] if line.startswith("warning: ")])
+
+    @unittest.skipIf(CPUS < 2, "one CPU cannot be divided")
+    def test_what_binds_a_process_is_named_and_nothing_else(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        first, last = str(cpus[0]), str(cpus[-1])
+        for values, hers, named in (
+                # Whole machines.
+                ({"OMP_PROC_BIND": "true"}, cpus, None), ({"OMP_PROC_BIND": "close"}, cpus, None),
+                ({"OMP_PROC_BIND": "spread"}, cpus, None), ({"OMP_PROC_BIND": "false"}, cpus, None),
+                ({"OMP_PLACES": "cores"}, cpus, None), ({"OMP_PLACES": "threads"}, cpus, None), ({"GOMP_CPU_AFFINITY": f"{first}-{last}"}, cpus, None),
+                ({"OMP_PROC_BIND": "false", "OMP_PLACES": f"{{{first}}}"}, cpus, None),
+                ({"KMP_AFFINITY": "compact"}, cpus, None),  # of another runtime
+                # One core of it.
+                ({"OMP_PROC_BIND": "master"}, cpus[:1], "OMP_PROC_BIND"),
+                ({"OMP_PROC_BIND": "primary", "OMP_PLACES": "threads"}, cpus[:1], "OMP_PROC_BIND and OMP_PLACES"),
+                ({"OMP_PLACES": f"{{{first}}}"}, cpus[:1], "OMP_PLACES"),
+                ({"OMP_PLACES": f"{{{last}}}"}, cpus[-1:], "OMP_PLACES"),
+                ({"OMP_PLACES": "threads(1)"}, cpus[:1], "OMP_PLACES"),
+                ({"GOMP_CPU_AFFINITY": last}, cpus[-1:], "GOMP_CPU_AFFINITY"),
+                ({"OMP_PROC_BIND": "true", "OMP_PLACES": f"{{{first}}}"}, cpus[:1], "OMP_PROC_BIND and OMP_PLACES"),
+                # What this machine does not have.
+                ({"OMP_PLACES": "{99999}"}, cpus, None), ({"GOMP_CPU_AFFINITY": "99999"}, cpus, None),
+                ({"OMP_PLACES": "nonsense"}, cpus, None), ({"OMP_PROC_BIND": "perhaps"}, cpus, None)):
+            with self.subTest(**values):
+                (mine,), warnings = self.bound(**values)
+                self.assertEqual(mine, hers)
+                if named and len(hers) * 8 < len(cpus) * 7:
+                    (warning,) = warnings
+                    self.assertIn(f"a start without {named}", warning)
+                    self.assertNotIn("mpirun", warning)
+                self.assertEqual([w for w in warnings if "OMP_" in w], warnings if named else [])
+
+    @unittest.skipUnless(CPUS > 1 and shutil.which("taskset"), "needs two CPUs and taskset")
+    def test_a_mask_from_outside_is_not_open_mpis(self):
+        cpu = min(os.sched_getaffinity(0))
+        done = subprocess.run(["taskset", "-c", str(cpu), PROGRAM, "info"], text=True, timeout=60, capture_output=True,
+                              env={k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "SLURM_"))})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        warning = next(line for line in done.stdout.splitlines() if "warning: " in line)
+        self.assertIn("taskset", warning)
+        self.assertNotIn("Open MPI", warning)
+        self.assertNotIn("--bind-to", warning)
+
+    @needs_mpi
+    @unittest.skipIf(CPUS < 2, "one CPU cannot be divided")
+    def test_ranks_that_openmp_puts_on_one_core_are_named_with_its_variable(self):
+        first = min(os.sched_getaffinity(0))
+        for values, words in (({"OMP_PROC_BIND": "true"}, ["--threads", "1"]),
+                              ({"OMP_PROC_BIND": "spread"}, ["--threads", "1"]),
+                              ({"OMP_PLACES": "cores"}, ["--threads", "1"]),
+                              ({"OMP_PLACES": f"{{{first}}}"}, []), ({"GOMP_CPU_AFFINITY": str(first)}, [])):
+            with self.subTest(**values):
+                masks, warnings = self.bound(ranks=2, words=words, OMPI_MCA_hwloc_base_binding_policy="none", **values)
+                self.assertEqual(masks[0], masks[1])
+                self.assertIn(f"a start without {next(iter(values))}", " ".join(warnings))
+                self.assertNotIn("--bind-to none", " ".join(warnings))
+
+    @needs_mpi
+    @unittest.skipIf(CPUS < 2, "one CPU cannot be divided")
+    def test_mpiruns_own_binding_is_told_from_no_binding(self):
+        policy = "OMPI_MCA_hwloc_base_binding_policy"
+        version = subprocess.run([MPIRUN[0], "--version"], text=True, stdout=subprocess.PIPE).stdout
+        if "Open MPI) 4" not in version:
+            self.skipTest("not Open MPI 4, whose mpirun tells ranks how it binds")
+        launch = [word for word in MPIRUN if word not in ("--bind-to", "none")]
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "SLURM_")) and k != policy}
+        for flags, variables, says in (([], {}, "Open MPI binds like this"), ([], {policy: "core"}, policy),
+                                       (["--bind-to", "core"], {}, policy), ([], {policy: "none"}, None),
+                                       (["--bind-to", "none"], {policy: "core"}, None)):
+            with self.subTest(flags=flags, **variables):
+                done = subprocess.run([*launch, *flags, "-np", "1", PROGRAM, "info"], env={**clean, **variables},
+                                      text=True, timeout=60, capture_output=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                warnings = " ".join(line for line in done.stdout.splitlines() if "warning: " in line)
+                for word in (says, "mpirun --bind-to none") if says else ():
+                    self.assertIn(word, warnings)
+                self.assertEqual(bool(warnings), bool(says), warnings)
+
     @needs_mpi
     def test_more_ranks_than_hardware_threads_are_warned_about_and_not_bound(self):
         info = self.info(ranks=CPUS + 1)

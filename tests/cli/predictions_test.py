@@ -174,6 +174,20 @@ class Predictions(ProgramTest):
         self.assertNotIn("Wrote", done.stdout)
         done = self.expect(0, *weights, "--csv", "p.csv", "--top", "2", "data/blue", says=["--top 2 changes nothing"])
 
+    def test_classes_called_as_columns_of_a_table_have_columns_of_their_own(self):
+        self.make_classes(["class", "file"], 4)
+        self.train("run", "--data", "data", "--batch", "4", "--steps", "2")
+        self.expect(0, "predict", "--weights", "run", "--csv", "p.csv", "--json", "p.json", "data")
+        with open(self.path("p.json")) as f:
+            told = json.load(f)["predictions"]
+        with open(self.path("p.csv"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual(len(rows), len(told))
+        for row, p in zip(rows, told):
+            self.assertEqual((row["file"], row["class"]), (p["file"], p["class"]))
+            for name in ("file", "class"):
+                self.assertAlmostEqual(float(row[name + " (2)"]), p["probabilities"][name], places=6)
+
     def test_of_many_classes_those_that_were_predicted_are_told(self):
         self.make_classes(COLOURS, 4)
         self.train("run", "--data", "data", "--classes", "60", "--batch", "8", "--steps", "2")

@@ -4,6 +4,7 @@ import gzip
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -61,7 +62,11 @@ class Install(FolderTest):
         holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
         cls.addClassCleanup(holder.cleanup)
         cls.prefix = os.path.join(holder.name, "prefix")
-        run(os.environ["CMAKE_PROGRAM"], "--install", BUILD, "--prefix", cls.prefix)
+        cls.others = [os.path.join(cls.prefix, name) for name in ("bin", "share")]  # are there before
+        for folder in cls.others:
+            os.makedirs(folder)
+            os.chmod(folder, 0o750)
+        run(os.environ["CMAKE_PROGRAM"], "--install", BUILD, "--prefix", cls.prefix, umask=0o077)
         cls.program = os.path.join(cls.prefix, "bin", "cputrain")
 
     def without(self, *names):
@@ -75,6 +80,17 @@ class Install(FolderTest):
     def test_files(self):
         wanted = COMMON + (OF_SIMULATOR if SIMULATES else []) + (["lib/cputrain/libcputrain_cuda.so"] if PLUGIN else [])
         self.assertEqual([path for path in files_below(self.prefix) if not is_guide(path)], sorted(wanted))
+
+    def test_all_users_can_read_what_a_strict_umask_installed(self):
+        for place, folders, files in os.walk(self.prefix):
+            for path in (os.path.join(place, name) for name in folders + files):
+                mode = stat.S_IMODE(os.lstat(path).st_mode)
+                allowed = (0o750,) if path in self.others else (0o755,) if os.path.isdir(path) else (0o644, 0o755)
+                self.assertIn(mode, allowed, path)
+        sources = os.path.join("scripts", "datasets")
+        for name in os.listdir(os.path.join(ROOT, sources)):
+            installed = os.path.join(self.prefix, "share", "doc", "cputrain", sources, name)
+            self.assertEqual(os.access(installed, os.X_OK), not name.endswith(".sh"), name)
 
     @unittest.skipUnless(shutil.which("git") and os.path.exists(os.path.join(ROOT, ".git")), "no checkout, or no git")
     def test_results_are_those_that_are_kept(self):

@@ -1,5 +1,6 @@
 """The scripts from outside: --help does nothing but tell, and scripts/run does without /sys."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -138,6 +139,39 @@ class Run(unittest.TestCase):
         columns = 'case $1 in -p=NODE) printf "# x\\n0\\n0\\n";; *) printf "# x\\n0,0\\n1,0\\n";; esac\n'
         self.assertIn("trained", self.start(columns))
         self.assertIn(" -np 2 ", self.start(columns, "-np", "2"))
+
+    @unittest.skipUnless(shutil.which("localedef") and shutil.which("mawk"), "needs localedef and mawk")
+    def test_figures_have_a_point_in_a_locale_with_a_comma(self):
+        locales = os.path.join(self.root, "locales")
+        os.mkdir(locales)
+        subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", locales + "/de_DE.UTF-8"], stderr=subprocess.DEVNULL)
+        german = {"LOCPATH": locales, "LC_ALL": "de_DE.UTF-8"}
+        awk = shutil.which("mawk")  # Debian's; gawk reads numbers with a point everywhere
+        if subprocess.run([awk, "BEGIN { printf \"%.1f\", 0.5 }"], env=german, stdout=subprocess.PIPE).stdout != b"0,5":
+            self.skipTest("mawk does not know a locale with a comma here")
+        os.symlink(awk, os.path.join(self.root, "tools", "awk"))
+        epoch = ('{"type":"epoch","epoch":1,"seconds":30.24,"loss":1.43664,"accuracy":0.56942,"val_loss":0.56591,'
+                 '"val_accuracy":0.65504,"images_per_second":58.44}')
+        write_program(os.path.join(self.root, "cputrain"), f"sleep 0.01; mkdir -p runs/a; echo '{epoch}' >runs/a/metrics.jsonl\n")
+        for environment in ({"LC_ALL": "C"}, german, {**german, "LC_ALL": "", "LC_NUMERIC": "de_DE.UTF-8"}):
+            said = self.start("exit 1\n", **environment)
+            figures = next(line.split() for line in said.splitlines() if line.startswith("    1 "))
+            self.assertEqual(figures, ["1", "30.2", "58.4", "1.4366", "0.5694", "0.5659", "0.6550"])
+            self.assertIn(f"about {375 / 58.44:.0f} minutes", said)
+
+    def test_all_scripts_take_awk_and_sort_from_one_place(self):
+        """help.sh makes them independent of the locale; files that are sourced get them from who sources them."""
+        users = 0
+        for name in scripts():
+            with open(os.path.join(ROOT, name)) as f:
+                lines = f.read().splitlines()
+            if "bash" not in lines[0] and "/sh" not in lines[0]:
+                continue
+            code = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+            if re.search(r"(^|[|({;]|\bthen|\bdo)\s*(awk|sort)\b", code, re.MULTILINE):
+                users += 1
+                self.assertRegex(code, r"source .*help\.sh", name)
+        self.assertGreater(users, 3)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,11 @@ STAND_IN = r"""#!/bin/bash
 case "${0##*/} $*" in
   sbatch*) echo 17 ;;
   'scontrol show hostnames n[1-3]') printf 'n1\nn2\nn3\n' ;;
+  'scontrol show --oneliner job '*) [[ -z ${SAID-} ]] || echo "JobId=17 JobName=x $SAID Dependency=(null) Requeue=1" ;;
+  'scontrol requeue '*) exit "${REQUEUE-0}" ;;
   *--extend*--plan-only*) echo 'Plan: s/plan.txt, a line a training; `--task 5` to `--task 6` measure a cell each' ;;
   *--plan-only*) echo 'Plan: s/plan.txt, a line a training; `--task 1` to `--task 4` measure a cell each' ;;
-  cputrain*--task* | mpirun* | srun*) exit "$CODE" ;;
+  'cputrain sweep'* | supervise* | mpirun* | srun*) exit "$CODE" ;;
 esac
 """
 
@@ -28,9 +30,12 @@ class Slurm(unittest.TestCase):
         for name in ("help.sh", "supervise"):
             shutil.copy(os.path.join(ROOT, "scripts", name), os.path.join(self.folder, "scripts"))
         for tool in ("sbatch", "scontrol", "cputrain", "mpirun", "srun"):
-            with open(os.path.join(self.folder, tool), "w") as f:
-                f.write(STAND_IN)
-            os.chmod(os.path.join(self.folder, tool), 0o755)
+            self.stand_in(tool)
+
+    def stand_in(self, tool):
+        with open(os.path.join(self.folder, tool), "w") as f:
+            f.write(STAND_IN)
+        os.chmod(os.path.join(self.folder, tool), 0o755)
 
     def run_script(self, name, *words, **environment):
         """Exit code, what it said, and the lines of its calls. A variable that is None is not set."""
@@ -86,6 +91,30 @@ class Slurm(unittest.TestCase):
         for code in ("0", "3"):
             self.assertEqual(self.run_script("sweep_array.sbatch", "s", CODE=code, **job)[::2],
                              (int(code), [task]))
+
+    def test_a_cancelled_job_stays_out_of_the_queue(self):
+        """JobState and Reason as `scontrol show job` has them in a job's last seconds."""
+        one, task = {"SLURM_JOB_ID": "17", "SLURM_NTASKS": "1"}, {"SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
+        self.stand_in("scripts/supervise")
+        for script, words, job in (("train.sbatch", ["--out", "s"], one), ("sweep.sbatch", [], one),
+                                   ("sweep_srun.sbatch", [], one), ("sweep_array.sbatch", ["s"], {**one, **task})):
+            for said, back in (("JobState=RUNNING Reason=None", True),
+                               ("JobState=COMPLETING Reason=None", False),
+                               ("JobState=CANCELLED Reason=None", False),
+                               ("JobState=COMPLETING Reason=TimeLimit", True),  # it saved until its time was up
+                               ("JobState=TIMEOUT Reason=TimeLimit", True),
+                               ("JobState=PREEMPTED Reason=None", False),  # Slurm decides by PreemptMode
+                               ("JobState=REQUEUED Reason=None", False),  # somebody else has put it back
+                               ("", True)):  # no answer
+                with self.subTest(script=script, said=said):
+                    code, text, calls = self.run_script(script, *words, CODE="75", SAID=said, **job)
+                    requeued = [call for call in calls if call.startswith("scontrol requeue")]
+                    number = "17_3" if "SLURM_ARRAY_TASK_ID" in job else "17"
+                    self.assertEqual((code, requeued), (75, [f"scontrol requeue {number}"] if back else []), text)
+                    self.assertIn("goes back into the queue" if back else "stays out of the queue", text)
+        code, text, _ = self.run_script("sweep.sbatch", CODE="75", REQUEUE="1", **one)
+        self.assertEqual(code, 75, "Slurm does not take it back")
+        self.assertIn("submit it again", text)
 
     def test_a_training_goes_through_supervise(self):
         job = {"SLURM_JOB_ID": "18", "SLURM_NTASKS": "4"}

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -127,10 +126,8 @@ nlohmann::ordered_json evaluation_json(const EvalOptions& options, const trainin
 }
 
 void write_confusion(const EvalOptions& options, const training::Session& session,
-                     const loop::PredictionCounts& counts, std::vector<std::string> names) {
+                     const loop::PredictionCounts& counts, const std::vector<std::string>& names) {
   if (options.confusion.empty()) return;
-  // A file keeps names, people see them escaped.
-  if (options.confusion == "-") std::ranges::transform(names, names.begin(), escaped);
   training::write_result(session, options.confusion, confusion_csv(counts, names));
 }
 

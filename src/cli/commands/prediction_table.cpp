@@ -1,7 +1,6 @@
 #include "cli/commands/prediction_table.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -15,33 +14,27 @@
 namespace cputrain::commands {
 
 PredictionTable::PredictionTable(const std::string& file, std::vector<std::string> classes)
-    : classes_(std::move(classes)),
-      prints_(file == "-"),
-      to_terminal_(prints_ && isatty(STDOUT_FILENO) == 1) {
+    : classes_(std::move(classes)), prints_(file == "-") {
   if (!file.empty() && !prints_) file_ = system::open_given_file(file);
   std::vector<std::string> head{"file", "class"};
   head.insert(head.end(), classes_.begin(), classes_.end());
-  write(head);
+  write(csv_header(head));
 }
 
 void PredictionTable::add(const nlohmann::ordered_json& prediction) {
   const bool predicted = prediction.contains("class");
-  std::vector<std::string> fields{prediction["file"], predicted ? prediction["class"] : ""};
+  const auto cell = [&](const char* key) { return csv_cell(prediction[key].get<std::string>()); };
+  std::vector<std::string> cells{cell("file"), predicted ? cell("class") : ""};
   for (const std::string& name : classes_) {
-    fields.push_back(predicted ? fmt::format("{}", prediction["probabilities"][name].get<float>())
-                               : "");
+    cells.push_back(predicted ? fmt::format("{}", prediction["probabilities"][name].get<float>())
+                              : "");
   }
-  write(fields);
+  write(cells);
 }
 
-void PredictionTable::write(const std::vector<std::string>& fields) {
+void PredictionTable::write(const std::vector<std::string>& cells) {
   if (!file_ && !prints_) return;
-  std::string line;
-  for (const std::string& field : fields) {
-    const bool plain = is_utf8(field) && !to_terminal_;
-    line += csv_field(plain ? field : escaped(field)) + ",";
-  }
-  line.replace(line.size() - 1, 1, "\r\n");
+  const std::string line = join(cells, ",") + "\r\n";
   if (file_) return file_->write(line);
   if (std::fputs(line.c_str(), stdout) < 0) {
     fail(ExitCode::output, "cannot write to standard output (the result would be lost)");

@@ -10,7 +10,8 @@
 namespace cputrain::commands {
 
 /// Predictions of `predict` as CSV, written as they come: file, class, and a column per class with
-/// its probability. A file without a prediction has empty fields behind its name.
+/// its probability; a class called "file" or "class" has the column "file (2)" or "class (2)". A
+/// file without a prediction has empty cells behind its name.
 class PredictionTable {
  public:
   /// `file`: empty for none, "-" for standard output. Error(output).
@@ -22,13 +23,11 @@ class PredictionTable {
   void finish();
 
  private:
-  /// Names are UTF-8, as in JSON: other bytes are shown as \xff. A terminal gets nothing that
-  /// steers it.
-  void write(const std::vector<std::string>& fields);
+  void write(const std::vector<std::string>& cells);
 
   std::vector<std::string> classes_;
   std::unique_ptr<system::OutputFile> file_;
-  bool prints_, to_terminal_;
+  bool prints_;
 };
 
 }  // namespace cputrain::commands

@@ -118,11 +118,12 @@ Json predictions_json(const loop::PredictionCounts& counts,
 
 std::string confusion_csv(const loop::PredictionCounts& counts,
                           const std::vector<std::string>& classes) {
-  std::string text = "actual\\answer";
-  for (const std::string& name : classes) text += "," + csv_field(name);
-  text += "\r\n";
+  std::vector<std::string> head{"actual\\answer"};
+  head.insert(head.end(), classes.begin(), classes.end());
+  head = csv_header(head);
+  std::string text = join(head, ",") + "\r\n";
   for (std::size_t row = 0; row < counts.classes(); ++row) {
-    text += csv_field(classes[row]);
+    text += head[row + 1];
     for (std::size_t c = 0; c < counts.classes(); ++c) {
       text += fmt::format(",{}", whole(counts.cell(row, c)));
     }

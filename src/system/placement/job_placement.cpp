@@ -45,7 +45,7 @@ std::vector<std::string> lines(const std::vector<SharedText>& texts) {
 
 }  // namespace
 
-RankPlace place_of(int rank, const Machine& machine, bool user_binds) {
+RankPlace place_of(int rank, const Machine& machine, bool user_binds, const Binder& binder) {
   return {rank,
           machine.host,
           machine.cores,
@@ -55,6 +55,7 @@ RankPlace place_of(int rank, const Machine& machine, bool user_binds) {
           machine.team_limit,
           machine.team_limited_by.empty() ? "-" : machine.team_limited_by,
           user_binds,
+          binder,
           machine.allowed_cpus,
           machine.core_of_cpu,
           machine.numa_of_cpu};
@@ -65,7 +66,9 @@ std::string to_text(const RankPlace& place) {
   text.precision(17);
   text << place.rank << ' ' << place.host << ' ' << place.machine_cores << ' ' << place.machine_cpus
        << ' ' << place.numa_nodes << ' ' << place.cpu_quota << ' ' << place.team_limit << ' '
-       << place.team_limited_by << ' ' << place.user_binds << ' ' << place.cpus.size();
+       << place.team_limited_by << ' ' << place.user_binds << ' '
+       << static_cast<int>(place.binder.kind) << ' ' << place.binder.variables << ' '
+       << place.cpus.size();
   for (const auto* numbers : {&place.cpus, &place.core_of_cpu, &place.numa_of_cpu}) {
     for (const int number : *numbers) text << ' ' << number;
   }
@@ -76,9 +79,11 @@ RankPlace rank_place_from(std::string_view line) {
   std::istringstream text{std::string(line)};
   RankPlace place;
   std::size_t count = 0;
+  int binder = 0;
   text >> place.rank >> place.host >> place.machine_cores >> place.machine_cpus >>
       place.numa_nodes >> place.cpu_quota >> place.team_limit >> place.team_limited_by >>
-      place.user_binds >> count;
+      place.user_binds >> binder >> place.binder.variables >> count;
+  place.binder.kind = static_cast<Binder::Kind>(binder);
   const auto read = [&](std::vector<int>& numbers) {
     for (int number = 0; text && numbers.size() < count && text >> number;) {
       numbers.push_back(number);

@@ -27,6 +27,7 @@ struct Machine {
   double cpu_quota = 0;         ///< CPUs' worth of time that the control group allows; 0: no limit
   int team_limit = 0;           ///< threads that OpenMP lets compute together; 0: no limit
   std::string team_limited_by;  ///< the variable that sets it; "OpenMP" without one
+  std::string openmp_binds;  ///< variables by which OpenMP binds threads; empty where it does not
 };
 
 }  // namespace cputrain::placement

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "system/placement/binder.h"
 #include "system/placement/machine.h"
 
 /// Where ranks run: from the hardware threads that every rank of a job may use to the threads that
@@ -21,13 +22,14 @@ struct RankPlace {
   int team_limit = 0;                       ///< as in Machine
   std::string team_limited_by = "-";        ///< a word
   bool user_binds = false;  ///< OMP_PROC_BIND or the like is set: we keep our hands off
-  std::vector<int> cpus;    ///< hardware threads that the rank may run on
+  Binder binder;
+  std::vector<int> cpus;                      ///< hardware threads that the rank may run on
   std::vector<int> core_of_cpu, numa_of_cpu;  ///< by hardware thread
 
   bool operator==(const RankPlace&) const = default;
 };
 
-RankPlace place_of(int rank, const Machine&, bool user_binds);
+RankPlace place_of(int rank, const Machine&, bool user_binds, const Binder&);
 
 /// One line of text for Communicator::gather, and back. Throws Error(internal) on other text.
 std::string to_text(const RankPlace&);

@@ -47,6 +47,12 @@ struct Review {
   }
   std::string mpirun(int ranks) const { return "mpirun " + mpirun_options(host(), ranks); }
   int ranks() const { return static_cast<int>(plans.size()); }
+  const Binder& binder() const { return places.front().binder; }
+  bool openmp_binds() const { return binder().kind == Binder::Kind::openmp; }
+  /// Ranks started otherwise do not help where OpenMP binds their threads.
+  std::string unless_openmp(const std::string& remedy) const {
+    return openmp_binds() ? binder().remedy() : remedy;
+  }
 };
 
 std::string oversubscribed(const Review& r) {
@@ -58,7 +64,7 @@ std::string oversubscribed(const Review& r) {
       " (threads take turns, and all ranks wait for the one whose turn is last); try fewer ranks "
       "or fewer --threads";
   if (!by_quota && r.node.machine_cores > r.node.cores()) {
-    return text + ", or mpirun --bind-to none: the machine has " +
+    return text + ", or " + r.binder().remedy() + ": the machine has " +
            counted(r.node.machine_cores, "core");
   }
   return text + ": " + r.mpirun(std::max(1, std::min(r.node.cores(), int(r.node.capacity()))));
@@ -86,7 +92,21 @@ std::optional<std::string> two_on_one_core(const Review& r) {
            " share physical core " + std::to_string(core) +
            " while others are free (each gets half of its vector units, and all ranks wait for "
            "the slowest); try " +
-           r.mpirun(r.ranks());
+           r.unless_openmp(r.mpirun(r.ranks()));
+  }
+  return std::nullopt;
+}
+
+/// OpenMP binds threads of ranks that have the same hardware threads in the same order, from the
+/// first one on.
+std::optional<std::string> same_cores_by_openmp(const Review& r) {
+  std::map<std::vector<int>, int> first_with;
+  for (const RankPlace& place : r.places) {
+    const auto [other, fresh] = first_with.try_emplace(place.cpus, place.rank);
+    if (fresh || !r.openmp_binds()) continue;
+    return "OpenMP binds threads of ranks " + std::to_string(other->second) + " and " +
+           std::to_string(place.rank) + " to the same cores (they take turns while others idle; " +
+           r.binder().reason() + "); try " + r.binder().remedy();
   }
   return std::nullopt;
 }
@@ -94,29 +114,29 @@ std::optional<std::string> two_on_one_core(const Review& r) {
 /// Open MPI binds each of one or two ranks to one core. With threads that is not what users expect:
 /// the rest of the machine idles.
 std::string bound_to_one_core(const Review& r) {
+  const std::string cores = std::to_string(r.node.machine_cores / r.ranks());
   return (r.ranks() == 1 ? "the rank is bound to one core of "
                          : "two ranks are bound to one core each of ") +
-         std::to_string(r.node.machine_cores) +
-         " (the other cores idle; Open MPI binds like this where there are one or two ranks); try "
-         "mpirun --bind-to none, or --map-by ppr:" +
-         std::to_string(r.ranks()) + ":node:PE=" + std::to_string(r.node.machine_cores / r.ranks());
+         std::to_string(r.node.machine_cores) + " (the other cores idle; " + r.binder().reason() +
+         "); try " + r.binder().remedy("ppr:" + std::to_string(r.ranks()) + ":node:PE=" + cores);
 }
 
 /// More than an eighth of the machine has nothing to do, and that was not asked for.
 std::string cores_idle(const Review& r, int used) {
+  const std::string all = r.mpirun(r.node.machine_cores);
   return counted(r.node.machine_cores - used, "core") + " of " +
          std::to_string(r.node.machine_cores) + " idle (" + ranks_by_threads(r.plans) +
-         " leave them unused); try " + r.mpirun(r.node.machine_cores);
+         " leave them unused); try " +
+         (r.node.cores() < r.node.machine_cores ? r.unless_openmp(all) : all);
 }
 
 /// The machine has room for the threads asked for, but this rank was not given it.
 std::string mask_too_narrow(const RankPlace& place, int asked) {
   return "rank " + std::to_string(place.rank) + " may use " +
          counted(static_cast<int>(place.cpus.size()), "hardware thread") + " for " +
-         counted(asked, "thread") +
-         " (they take turns while other cores idle); try mpirun --bind-to none, or --map-by "
-         "slot:PE=" +
-         std::to_string(asked);
+         counted(asked, "thread") + " (they take turns while other cores idle; " +
+         place.binder.reason() + "); try " +
+         place.binder.remedy("slot:PE=" + std::to_string(asked));
 }
 
 /// Cores of the NUMA node of this mask that has most of them.
@@ -147,6 +167,7 @@ std::optional<std::string> remote_memory(const Review& r) {
                              " (memory of another node is slower, and all ranks wait for the "
                              "slowest); try ";
     if (r.ranks() % nodes == 0 || r.ranks() == 1) {
+      if (r.openmp_binds()) return what + r.binder().remedy() + ", and --bind";
       return what + "--bind" + (r.ranks() > 1 ? ", or " + r.mpirun(r.ranks()) : std::string());
     }
     const int up = (r.ranks() / nodes + 1) * nodes;
@@ -186,7 +207,9 @@ std::vector<std::string> placement_warnings(const std::vector<RankPlace>& places
   const Review r{places, node, plans, request, total};
   if (total > node.capacity()) return {oversubscribed(r)};
   std::vector<std::string> warnings;
-  if (const auto two = two_on_one_core(r)) {
+  if (const auto same = same_cores_by_openmp(r)) {
+    warnings.push_back(*same);
+  } else if (const auto two = two_on_one_core(r)) {
     warnings.push_back(*two);
   } else if (total > node.cores()) {
     warnings.push_back(cores_shared(r));

@@ -48,8 +48,9 @@ placement::JobPlacement place_ranks(comm::Communicator& communicator,
                                     const placement::Machine& machine, const TrainingFlags& flags,
                                     const Services& services) {
   const int rank = communicator.rank();
-  const auto places =
-      communicator.gather(placement::to_text(placement::place_of(rank, machine, user_binds())));
+  const auto binder = placement::read_binder(machine.openmp_binds, std::getenv);
+  const auto places = communicator.gather(
+      placement::to_text(placement::place_of(rank, machine, user_binds(), binder)));
   placement::JobPlacement job = placement::plan_job(places, request_of_all(communicator, flags));
   const placement::RankPlan& mine = job.ranks[static_cast<std::size_t>(rank)];
   const bool refused = mine.bind && !services.bind_this_thread(mine.cpus);

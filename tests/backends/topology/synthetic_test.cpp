@@ -46,7 +46,7 @@ class SyntheticTree {
 std::vector<placement::RankPlace> unbound(const placement::Machine& machine, int ranks) {
   std::vector<placement::RankPlace> places;
   for (int rank = 0; rank < ranks; ++rank)
-    places.push_back(placement::place_of(rank, machine, false));
+    places.push_back(placement::place_of(rank, machine, false, {}));
   return places;
 }
 

@@ -54,13 +54,6 @@ TEST(Escapes, Latex) {
   EXPECT_EQ(latex_escape("2 × 1 \xe2\x82\xac"), "2 $\\times$ 1 ?");
 }
 
-TEST(Escapes, CsvIsQuotedAndNoFormula) {
-  EXPECT_EQ(csv_text("plain text"), "plain text");
-  EXPECT_EQ(csv_text("a,\"b\"\nc"), "\"a,\"\"b\"\" c\"");
-  EXPECT_EQ(csv_text("=1+2"), "'=1+2");
-  EXPECT_EQ(csv_text("@x,y"), "\"'@x,y\"");
-}
-
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -69,10 +62,12 @@ TEST(Csv, IsColumnsOfObjects) {
   Csv csv({{"name"}, {"least", "/range/0"}, {"on"}, {"parts"}, {"seconds", "/best/seconds"}});
   csv.add({{"on", true}, {"name", "a,b"}, {"range", {0.5, 2}}, {"parts", {"x", "y"}}, {"more", 1}});
   csv.add({{"name", nullptr}, {"range", nullptr}, {"on", false}, {"best", {{"seconds", 12}}}});
+  csv.add({{"name", "=1\n"}, {"range", {-0.5}}, {"parts", {"@x", "y"}}});
   EXPECT_EQ(csv.text(),
             "name,least,on,parts,seconds\r\n"
             "\"a,b\",0.5,1,x; y,\r\n"
-            ",,0,,12\r\n");
+            ",,0,,12\r\n"
+            "'=1\\n,-0.5,,'@x; y,\r\n");
 }
 
 struct Pet {

@@ -16,8 +16,9 @@ struct MadeUpMachine {
 
   int hardware_threads() const { return cores * threads_a_core; }
   RankPlace place(int rank, const std::vector<int>& cpus) const {
-    RankPlace place{rank, "a", cores, hardware_threads(), numa_nodes, quota, 0, "-", false,
-                    cpus, {},  {}};
+    RankPlace place{rank, "a", cores, hardware_threads(),       numa_nodes, quota,
+                    0,    "-", false, {Binder::Kind::open_mpi}, cpus,       {},
+                    {}};
     for (int cpu : cpus) {
       place.core_of_cpu.push_back(cpu % cores);
       place.numa_of_cpu.push_back(cpu % cores * numa_nodes / cores);

@@ -207,9 +207,13 @@ TEST(RankPlace, IsTakenFromTheMachine) {
   machine.allowed_cpus = {2, 3};
   machine.core_of_cpu = {1, 1};
   machine.numa_of_cpu = {0, 0};
-  EXPECT_EQ(place_of(5, machine, true),
-            (RankPlace{5, "h", 4, 8, 2, 1.5, 3, "OMP_THREAD_LIMIT", true, {2, 3}, {1, 1}, {0, 0}}));
-  EXPECT_EQ(rank_place_from(to_text(place_of(5, machine, true))), place_of(5, machine, true));
+  const Binder binder{Binder::Kind::openmp, "OMP_PROC_BIND,OMP_PLACES"};
+  const RankPlace place = place_of(5, machine, true, binder);
+  EXPECT_EQ(
+      place,
+      (RankPlace{
+          5, "h", 4, 8, 2, 1.5, 3, "OMP_THREAD_LIMIT", true, binder, {2, 3}, {1, 1}, {0, 0}}));
+  EXPECT_EQ(rank_place_from(to_text(place)), place);
 }
 
 std::vector<RankPlace> with_team_limit(std::vector<RankPlace> places, int limit) {

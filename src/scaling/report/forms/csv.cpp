@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/csv.h"
 #include "core/text.h"
-#include "scaling/report/forms/escapes.h"
 
 namespace cputrain::report {
 namespace {
@@ -13,8 +13,8 @@ using Json = nlohmann::ordered_json;
 std::string field(const Json& value) {
   if (value.is_null()) return "";
   if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
-  if (value.is_string()) return csv_text(value.get<std::string>());
-  if (value.is_array()) return csv_text(join(value.get<std::vector<std::string>>(), "; "));
+  if (value.is_string()) return csv_cell(value.get<std::string>());
+  if (value.is_array()) return csv_cell(join(value.get<std::vector<std::string>>(), "; "));
   // The shortest text that reads back as the same number.
   return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
 }

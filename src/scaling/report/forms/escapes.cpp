@@ -8,7 +8,6 @@
 #include <span>
 #include <utility>
 
-#include "core/csv.h"
 #include "core/text.h"
 
 namespace cputrain::report {
@@ -168,14 +167,6 @@ std::string base64(std::string_view bytes) {
       text += k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=';
   }
   return text;
-}
-
-std::string csv_text(std::string_view text) {
-  std::string result = changed(text, [](std::string& out, char c) { out += c; });
-  if (!result.empty() && std::string_view("=+-@").find(result.front()) != std::string_view::npos) {
-    result.insert(0, "'");
-  }
-  return csv_field(result);
 }
 
 }  // namespace cputrain::report

@@ -20,9 +20,6 @@ std::string latex_escape(std::string_view);
 std::string each_between(const std::vector<std::string>& texts,
                          std::string (*escape)(std::string_view), std::string_view before,
                          std::string_view behind);
-/// A text field of CSV (RFC 4180). Texts that a spreadsheet would take for a formula get an
-/// apostrophe in front.
-std::string csv_text(std::string_view);
 /// Bytes as text (RFC 4648), for the address of an image that lies in a page.
 std::string base64(std::string_view bytes);
 

@@ -13,11 +13,14 @@ function save(name, blob) {
 const fileName = text =>
   text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/g, '').slice(0, 80) || 'plot';
 
-// RFC 4180; what a spreadsheet would take for a formula gets an apostrophe in front.
+// RFC 4180; what a spreadsheet would take for a formula gets an apostrophe in front: the rule of core/csv.h.
+const isFormula = text =>
+  /^[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(text) && !/^[+-](\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text);
+
 function csvText(rows) {
   const field = value => {
-    if (typeof value === 'number') return String(value);
-    const text = String(value === undefined || value === null ? '' : value).replace(/^(?=[=+\-@\t\r])/, "'");
+    const given = String(value === undefined || value === null ? '' : value);
+    const text = isFormula(given) ? "'" + given : given;
     return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   };
   return rows.map(row => row.map(field).join(',') + '\r\n').join('');
