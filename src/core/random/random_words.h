@@ -46,7 +46,8 @@ enum class Purpose : std::uint32_t {
   noise,
   compression,
   comparison,
-  mixing
+  mixing,
+  ties
 };
 
 /// A word as a number in [0, 1) with 24 bits: exact in float, so the same on every backend.
