@@ -98,8 +98,9 @@ std::vector<std::size_t> apportion(std::size_t total, std::span<const std::size_
 }
 
 std::vector<std::size_t> class_order(std::size_t classes, std::uint64_t seed) {
+  constexpr std::uint32_t kOrder = 3;  // no Choice has it
   const auto key = [seed](std::size_t c) {
-    return RandomStream(seed, Purpose::ties, static_cast<std::uint32_t>(c)).at(0);
+    return RandomStream(seed, Purpose::split, static_cast<std::uint32_t>(c), kOrder).at(0);
   };
   Sizes order = counted_up(classes);
   std::ranges::stable_sort(order, {}, key);

@@ -46,8 +46,7 @@ enum class Purpose : std::uint32_t {
   noise,
   compression,
   comparison,
-  mixing,
-  ties
+  mixing
 };
 
 /// A word as a number in [0, 1) with 24 bits: exact in float, so the same on every backend.
