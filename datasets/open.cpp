@@ -226,10 +226,10 @@ data::DataSource open_data(const data::DataRequest& request) {
     source.warnings.push_back(
         "turns of training images are in validation, so its accuracy is too good");
   }
-  if (!request.to_evaluate) add_missing_classes(source, request);
   source.description = describe(found, source, parts, validation_name, request);
   if (request.list_unread) source.unread = std::move(found.unread);
   source.dataset = std::move(found.dataset);
+  if (!request.to_evaluate) add_missing_classes(source, request);
   return source;
 }
 
