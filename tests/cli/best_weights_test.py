@@ -53,8 +53,8 @@ class BestWeights(ResumeTest):
         return best["epoch"]
 
     def test_the_accuracy_decides_where_that_is_asked_for(self):
-        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.1", "--save-best", "--monitor", "accuracy", "--seed",
-                 "5"]
+        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.1", "--save-best", "--seed", "5"]
+        words += ["--monitor", "accuracy"]
         done = self.go(0, "run", "--epochs", "6", *words)
         best = self.best_by_accuracy("run")
         losses = [m["val_loss"] for m in self.metrics("run", "epoch")]
