@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
+#include "data/classes/missing_classes.h"
 #include "data/data_spec.h"
 #include "datasets/folders/found.h"
 #include "datasets/formats/packed.h"
@@ -119,6 +120,11 @@ void turn_six_ways(Found& found) {
   found.test = six_fold(found.test);
 }
 
+Labels labels_of(const data::Dataset& data) {
+  return {[&data](std::uint32_t sample) { return data.label(sample); },
+          static_cast<int>(data.classes().size())};
+}
+
 /// Training and validation part: the data's own, or chosen by seed.
 Division divide(const Found& found, const data::DataRequest& request,
                 std::string& validation_name) {
@@ -127,29 +133,39 @@ Division divide(const Found& found, const data::DataRequest& request,
     return {found.validation, found.train};
   }
   validation_name = fmt::format("{:.4g} %, chosen by seed", request.validation_split * 100);
-  const data::Dataset& data = *found.dataset;
-  return split_validation(
-      found.train, [&data](std::uint32_t sample) { return data.label(sample); },
-      static_cast<int>(data.classes().size()), request.validation_split, request.seed);
+  return split_validation(found.train, labels_of(*found.dataset), request.validation_split,
+                          {request.seed, Choice::validation, request.rounding});
 }
 
-std::vector<std::uint32_t> limited_to(const data::Dataset& data,
-                                      const std::vector<std::uint32_t>& samples, std::size_t limit,
-                                      Choice use, const data::DataRequest& request) {
-  if (limit >= samples.size()) return samples;
-  const auto label_of = [&data](std::uint32_t sample) { return data.label(sample); };
-  const auto choose = request.balanced ? choose_balanced : choose_stratified;
-  return choose(samples, label_of, static_cast<int>(data.classes().size()), limit, request.seed,
-                use)
-      .chosen;
-}
-
-/// Applies --limit-train or --limit-val.
+/// At most `limit` of the samples, in the proportions that classes have in `whole`.
 std::vector<std::uint32_t> limited(const data::Dataset& data,
                                    const std::vector<std::uint32_t>& samples,
+                                   std::span<const std::uint32_t> whole,
                                    const std::optional<std::size_t>& limit, Choice use,
                                    const data::DataRequest& request) {
-  return limit ? limited_to(data, samples, *limit, use, request) : samples;
+  if (!limit || *limit >= samples.size()) return samples;
+  const Draw by{request.seed, use, request.rounding};
+  const Labels labels = labels_of(data);
+  return request.balanced ? choose_balanced(samples, labels, *limit, by).chosen
+                          : choose_stratified(samples, whole, labels, *limit, by).chosen;
+}
+
+/// What a training should know of classes that a part has no image of.
+void add_missing_classes(data::DataSource& source, const data::DataRequest& request) {
+  const auto add = [&](const std::vector<std::uint32_t>& part, const char* what, const char* why,
+                       const std::string& remedy) {
+    const std::string missing = part.empty() ? "" : data::missing_classes(source, part);
+    if (missing.empty()) return;
+    source.warnings.push_back(
+        fmt::format("no image of {} is for {} ({}); {}", missing, what, why, remedy));
+  };
+  add(source.train, "training", "nothing is learnt of them",
+      request.limit_train ? "a larger --limit-train has more classes"
+                          : "give the training part images of them");
+  add(source.validation, "validation", "its accuracy does not show them",
+      request.limit_validation ? "a larger --limit-val has more classes"
+      : source.own_validation  ? "give the validation part images of them"
+                               : "a larger --validation-split has more classes");
 }
 
 /// At least two classes with images to learn from. Error(data) with the remedy.
@@ -169,7 +185,7 @@ void check_classes(const std::string& spec, const Found& found) {
 std::vector<std::uint32_t> limited_samples(const data::Dataset& data,
                                            const std::vector<std::uint32_t>& samples,
                                            std::size_t limit, const data::DataRequest& request) {
-  return limited_to(data, samples, limit, Choice::limit_validation, request);
+  return limited(data, samples, samples, limit, Choice::limit_validation, request);
 }
 
 data::DataSource open_data(const data::DataRequest& request) {
@@ -181,18 +197,21 @@ data::DataSource open_data(const data::DataRequest& request) {
   Division parts = divide(found, request, validation_name);
   if (request.expand == data::Expand::six) {
     turn_six_ways(found);
-    parts = {six_fold(parts.chosen), six_fold(parts.rest)};
+    parts = {six_fold(parts.chosen), six_fold(parts.rest), parts.by_rounding};
   }
   const data::Dataset& data = *found.dataset;
   data::DataSource source;
-  source.train = limited(data, parts.rest, request.limit_train, Choice::limit_train, request);
-  source.validation =
-      limited(data, parts.chosen, request.limit_validation, Choice::limit_validation, request);
-  source.test =
-      limited(data, found.test, request.limit_validation, Choice::limit_validation, request);
+  const auto limited_validation = [&](const std::vector<std::uint32_t>& part) {
+    return limited(data, part, part, request.limit_validation, Choice::limit_validation, request);
+  };
+  source.train =
+      limited(data, parts.rest, found.train, request.limit_train, Choice::limit_train, request);
+  source.validation = limited_validation(parts.chosen);
+  source.test = limited_validation(found.test);
   source.test_name = found.test_name;
   source.validation_name = source.validation.empty() ? "" : validation_name;
   source.own_validation = !found.validation_name.empty();
+  source.by_rounding = parts.by_rounding;
   source.ignored = found.unread.size();
   source.warnings = std::move(found.warnings);
   if (std::string alike = data::alike_warning(data.classes()); !alike.empty()) {
@@ -210,6 +229,7 @@ data::DataSource open_data(const data::DataRequest& request) {
   source.description = describe(found, source, parts, validation_name, request);
   if (request.list_unread) source.unread = std::move(found.unread);
   source.dataset = std::move(found.dataset);
+  if (!request.to_evaluate) add_missing_classes(source, request);
   return source;
 }
 

@@ -1,8 +1,8 @@
 #include "datasets/split.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "core/random/random.h"
@@ -10,31 +10,47 @@
 namespace cputrain::datasets {
 namespace {
 
-using Labels = std::function<int(std::uint32_t)>;
 using ByClass = std::vector<std::vector<std::uint32_t>>;
+using Sizes = std::vector<std::size_t>;
 
-ByClass group(std::span<const std::uint32_t> samples, const Labels& label_of, int classes) {
-  ByClass groups(static_cast<std::size_t>(classes));
+ByClass group(std::span<const std::uint32_t> samples, const Labels& labels) {
+  ByClass groups(static_cast<std::size_t>(labels.classes));
   for (const std::uint32_t sample : samples) {
-    groups[static_cast<std::size_t>(label_of(sample))].push_back(sample);
+    groups[static_cast<std::size_t>(labels.of(sample))].push_back(sample);
   }
   return groups;
 }
 
-std::vector<std::size_t> sizes_of(const ByClass& groups) {
-  std::vector<std::size_t> sizes;
+Sizes sizes_of(const ByClass& groups) {
+  Sizes sizes;
   for (const auto& group : groups) sizes.push_back(group.size());
   return sizes;
 }
 
+Sizes sizes_by_class(std::span<const std::uint32_t> samples, const Labels& labels) {
+  Sizes sizes(static_cast<std::size_t>(labels.classes));
+  for (const std::uint32_t sample : samples) ++sizes[static_cast<std::size_t>(labels.of(sample))];
+  return sizes;
+}
+
+Sizes counted_up(std::size_t count) {
+  Sizes order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
+
+Sizes order_of_ties(std::size_t classes, const Draw& by) {
+  return by.rounding == data::Rounding::seed ? class_order(classes, by.seed) : counted_up(classes);
+}
+
 /// The first steps of Fisher and Yates' shuffle: quotas[c] samples of class c come to the front,
 /// and they are the same whatever the quota beyond them.
-Division draw(ByClass groups, std::span<const std::size_t> quotas, std::uint64_t seed, Choice use) {
+Division draw(ByClass groups, std::span<const std::size_t> quotas, const Draw& by) {
   Division division;
   for (std::size_t c = 0; c < groups.size(); ++c) {
     auto& members = groups[c];
-    const RandomStream stream(seed, Purpose::split, static_cast<std::uint32_t>(c),
-                              static_cast<std::uint32_t>(use));
+    const RandomStream stream(by.seed, Purpose::split, static_cast<std::uint32_t>(c),
+                              static_cast<std::uint32_t>(by.use));
     for (std::size_t i = 0; i < quotas[c]; ++i) {
       const auto left = static_cast<std::uint32_t>(members.size() - i);
       std::swap(members[i], members[i + below(stream.at(static_cast<std::uint32_t>(i))[0], left)]);
@@ -48,65 +64,89 @@ Division draw(ByClass groups, std::span<const std::size_t> quotas, std::uint64_t
   return division;
 }
 
-}  // namespace
-
-std::vector<std::size_t> apportion(std::size_t total, std::span<const std::size_t> counts) {
-  const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  assert(total <= sum);
-  std::vector<std::size_t> parts(counts.size());
-  if (sum == 0) return parts;
-  std::vector<std::size_t> order(counts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::size_t given = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) given += parts[i] = total * counts[i] / sum;
-  std::ranges::stable_sort(order, std::greater{},
-                           [&](std::size_t i) { return total * counts[i] % sum; });
-  for (std::size_t k = 0; given < total; ++k, ++given) ++parts[order[k]];
-  return parts;
-}
-
-Division choose_stratified(std::span<const std::uint32_t> samples, const Labels& label_of,
-                           int classes, std::size_t total, std::uint64_t seed, Choice use) {
-  ByClass groups = group(samples, label_of, classes);
-  const auto quotas = apportion(std::min(total, samples.size()), sizes_of(groups));
-  return draw(std::move(groups), quotas, seed, use);
-}
-
-std::vector<std::size_t> level(std::size_t total, std::span<const std::size_t> counts) {
-  std::vector<std::size_t> parts(counts.size()), order(counts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  // Smallest first: what they cannot take is shared by those that come after them. Of equal ones
-  // the last index comes first, since shares are rounded down as long as others follow.
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return counts[a] != counts[b] ? counts[a] < counts[b] : a > b;
-  });
-  std::size_t left = total;
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    const std::size_t part = std::min(counts[order[k]], left / (order.size() - k));
-    parts[order[k]] = part;
-    left -= part;
-  }
-  return parts;
-}
-
-Division choose_balanced(std::span<const std::uint32_t> samples, const Labels& label_of,
-                         int classes, std::size_t total, std::uint64_t seed, Choice use) {
-  ByClass groups = group(samples, label_of, classes);
-  const auto quotas = level(std::min(total, samples.size()), sizes_of(groups));
-  return draw(std::move(groups), quotas, seed, use);
-}
-
-Division split_validation(std::span<const std::uint32_t> samples, const Labels& label_of,
-                          int classes, double split, std::uint64_t seed) {
-  ByClass groups = group(samples, label_of, classes);
-  const auto sizes = sizes_of(groups);
-  const auto total =
-      static_cast<std::size_t>(std::llround(split * static_cast<double>(samples.size())));
-  auto quotas = apportion(std::min(total, samples.size()), sizes);
+Sizes validation_quotas(const Sizes& sizes, std::size_t total, const Draw& by) {
+  Sizes quotas = apportion(total, sizes, sizes, order_of_ties(sizes.size(), by));
   for (std::size_t c = 0; c < sizes.size(); ++c) {
     quotas[c] = std::min(quotas[c], std::max<std::size_t>(sizes[c], 1) - 1);
   }
-  return draw(std::move(groups), quotas, seed, Choice::validation);
+  return quotas;
+}
+
+}  // namespace
+
+std::vector<std::size_t> apportion(std::size_t total, std::span<const std::size_t> weights,
+                                   std::span<const std::size_t> limits,
+                                   std::span<const std::size_t> order) {
+  Sizes parts(weights.size()), open(order.begin(), order.end());
+  for (;;) {  // what full ones leave may fill others
+    std::size_t sum = 0, taken = 0;
+    for (const std::size_t i : open) sum += weights[i];
+    const auto full = [&](std::size_t i) { return total * weights[i] >= limits[i] * sum; };
+    const auto first_full = std::ranges::stable_partition(open, std::not_fn(full)).begin();
+    if (first_full == open.end()) break;
+    for (auto i = first_full; i != open.end(); ++i) taken += parts[*i] = limits[*i];
+    open.erase(first_full, open.end());
+    total -= taken;
+  }
+  std::size_t sum = 0, given = 0;
+  for (const std::size_t i : open) sum += weights[i];
+  for (const std::size_t i : open) given += parts[i] = total * weights[i] / sum;
+  std::ranges::stable_sort(open, std::greater{},
+                           [&](std::size_t i) { return total * weights[i] % sum; });
+  for (std::size_t k = 0; given < total; ++k, ++given) ++parts[open[k]];
+  return parts;
+}
+
+std::vector<std::size_t> class_order(std::size_t classes, std::uint64_t seed) {
+  constexpr std::uint32_t kOrder = 3;  // no Choice has it
+  const auto key = [seed](std::size_t c) {
+    return RandomStream(seed, Purpose::split, static_cast<std::uint32_t>(c), kOrder).at(0);
+  };
+  Sizes order = counted_up(classes);
+  std::ranges::stable_sort(order, {}, key);
+  return order;
+}
+
+Division choose_stratified(std::span<const std::uint32_t> samples,
+                           std::span<const std::uint32_t> whole, const Labels& labels,
+                           std::size_t total, const Draw& by) {
+  ByClass groups = group(samples, labels);
+  // Of what a split leaves, those classes would have most of which nothing is for validation.
+  const Sizes weights =
+      sizes_by_class(by.rounding == data::Rounding::seed ? whole : samples, labels);
+  const Sizes quotas = apportion(std::min(total, samples.size()), weights, sizes_of(groups),
+                                 order_of_ties(groups.size(), by));
+  return draw(std::move(groups), quotas, by);
+}
+
+Division choose_balanced(std::span<const std::uint32_t> samples, const Labels& labels,
+                         std::size_t total, const Draw& by) {
+  ByClass groups = group(samples, labels);
+  const Sizes sizes = sizes_of(groups);
+  Sizes order = order_of_ties(groups.size(), by);
+  if (by.rounding == data::Rounding::names) {
+    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t c) { return sizes[c]; });
+  }
+  const Sizes alike(sizes.size(), 1);
+  const Sizes quotas = apportion(std::min(total, samples.size()), alike, sizes, order);
+  return draw(std::move(groups), quotas, by);
+}
+
+Division split_validation(std::span<const std::uint32_t> samples, const Labels& labels,
+                          double split, const Draw& by) {
+  ByClass groups = group(samples, labels);
+  const Sizes sizes = sizes_of(groups);
+  const auto asked =
+      static_cast<std::size_t>(std::llround(split * static_cast<double>(samples.size())));
+  const std::size_t total = std::min(asked, samples.size());
+  const auto quotas_by = [&](data::Rounding rounding) {
+    return validation_quotas(sizes, total, {by.seed, by.use, rounding});
+  };
+  const Sizes quotas = quotas_by(by.rounding);
+  const bool by_rounding = quotas_by(data::Rounding::seed) != quotas_by(data::Rounding::names);
+  Division division = draw(std::move(groups), quotas, by);
+  division.by_rounding = by_rounding;
+  return division;
 }
 
 }  // namespace cputrain::datasets

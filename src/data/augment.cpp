@@ -126,7 +126,7 @@ std::optional<int> whole(std::string_view digits, int most) {
   return read ? std::optional(value) : std::nullopt;
 }
 
-/// STEPS:MAGNITUDE; steps of no magnitude would mostly change nothing.
+/// STEPS:MAGNITUDE. Either 0 is none of it, though some kinds of step have no magnitude.
 void set_rand(Augment& augment, std::string_view text, std::string_view word, const Part& part) {
   constexpr int kMostMagnitude = 10;
   const std::string_view numbers = word.substr(word.find(':') + 1);
@@ -138,8 +138,9 @@ void set_rand(Augment& augment, std::string_view text, std::string_view word, co
            fmt::format("must be {}:{} with whole numbers up to {} and {}, such as rand:2:9",
                        part.name, part.unit, part.most, kMostMagnitude));
   }
+  if (*steps == 0 || *magnitude == 0) return;
   augment.*part.pixels = *steps;
-  augment.*part.strength = *steps > 0 ? *magnitude : 0;
+  augment.*part.strength = *magnitude;
 }
 
 void set_part(Augment& augment, std::string_view text, std::string_view word,

@@ -8,7 +8,6 @@
 namespace cputrain::data {
 namespace {
 
-constexpr const char* kSynthetic = "synthetic";
 constexpr const char* kCoco = "coco";
 constexpr const char* kWords[] = {"cifar10", "cifar100", "idx", "inat", kCoco, kSynthetic};
 
@@ -26,6 +25,11 @@ DataSpec parse_data_spec(const std::string& text) {
   const std::size_t comma = rest.find(',');  // a training file, and a validation file or none
   if (comma == std::string::npos) return {word, {rest}};
   return {word, {rest.substr(0, comma), rest.substr(comma + 1)}};
+}
+
+bool may_have_exif(const std::string& text) {
+  const std::string word = parse_data_spec(text).word;
+  return word != kSynthetic && !word.starts_with("cifar") && word != "idx";
 }
 
 std::string absolute_data_spec(const std::string& text) {

@@ -11,7 +11,12 @@ struct DataSpec {
   std::vector<std::string> parts;  ///< paths, several of coco; of synthetic the number, if any
 };
 
+inline constexpr const char* kSynthetic = "synthetic";
+
 DataSpec parse_data_spec(const std::string& text);
+
+/// Whether images of the data may be photographs with an EXIF orientation.
+bool may_have_exif(const std::string& text);
 
 /// The same data from any working folder: paths begin at the root (absolute_path()).
 std::string absolute_data_spec(const std::string& text);

@@ -25,6 +25,7 @@ using Logs = std::map<std::string, std::optional<double>>;
 
 /// Keras has it where a callback sets the rate: what the epoch ended with.
 constexpr const char* kRate = "learning_rate";
+constexpr const char *kValidation = "val_", *kAveraged = "ema_val_";
 
 Logs logs_of(const loop::EpochRecord& r) {
   Logs logs;
@@ -34,7 +35,8 @@ Logs logs_of(const loop::EpochRecord& r) {
     if (tally.ranked > 0) logs[prefix + "top_5_accuracy"] = tally.top_five();
   };
   add("", r.train);
-  if (r.validation) add("val_", *r.validation);
+  if (r.validation) add(kValidation, *r.validation);
+  if (r.averaged) add(kAveraged, *r.averaged);
   logs[kRate] = r.learning_rate;
   return logs;
 }
@@ -42,22 +44,21 @@ Logs logs_of(const loop::EpochRecord& r) {
 /// Python's csv dialect "excel": commas, lines that end in CRLF. Epochs count from 0.
 class Csv final : public RunReporter {
  public:
-  Csv(const std::filesystem::path& path, const LogPlace& place, system::WriteQueue* queue)
-      : columns_(place.goes_on() ? columns_of(path) : std::vector<std::string>()),
+  Csv(const std::filesystem::path& path, const Evaluated& evaluated, const LogPlace& place,
+      system::WriteQueue* queue)
+      : evaluated_(evaluated),
+        columns_(place.goes_on() ? columns_of(path) : std::vector<std::string>()),
         file_(path, place.begin(), queue) {}
 
   void epoch(const loop::EpochRecord& r) override {
     const auto logs = logs_of(r);
     if (columns_.empty()) {
-      for (const auto& [name, value] : logs) {
-        if (name != kRate) columns_.push_back(name);
-      }
-      columns_.emplace_back(kRate);  // last, so that columns of before keep their places
+      columns_ = columns_for(r);
       write("epoch", columns_);
     }
     std::vector<std::string> values;
     for (const std::string& name : columns_) {
-      const auto found = logs.find(name);  // an interrupted epoch is not evaluated
+      const auto found = logs.find(name);  // not each epoch is evaluated
       const bool known = found != logs.end() && found->second;
       values.push_back(known ? fmt::format("{}", *found->second) : "NA");
     }
@@ -65,6 +66,25 @@ class Csv final : public RunReporter {
   }
 
  private:
+  /// Of all epochs, as Keras 3 has them: the first one need not be evaluated. What came later to
+  /// this program is last, so that columns of before keep their places.
+  std::vector<std::string> columns_for(const loop::EpochRecord& first) const {
+    loop::EpochRecord all = first;
+    all.validation = all.averaged = std::nullopt;
+    std::vector<std::string> trained, columns;
+    for (const auto& [name, value] : logs_of(all)) {
+      if (name != kRate) trained.push_back(name);
+    }
+    const auto add = [&](const std::string& prefix) {
+      for (const std::string& name : trained) columns.push_back(prefix + name);
+    };
+    add("");
+    if (evaluated_.validation || first.validation) add(kValidation);
+    columns.emplace_back(kRate);
+    if (evaluated_.averaged || first.averaged) add(kAveraged);
+    return columns;
+  }
+
   /// Those that a file which goes on has; none of another file, which then gets them.
   static std::vector<std::string> columns_of(const std::filesystem::path& path) {
     if (!has_lines(path)) return {};
@@ -82,6 +102,7 @@ class Csv final : public RunReporter {
     file_.write_line(first + "," + join(rest, ",") + "\r");
   }
 
+  Evaluated evaluated_;
   std::vector<std::string> columns_;  ///< from the first epoch on
   LogFile file_;
 };
@@ -130,9 +151,10 @@ class History final : public RunReporter {
 
 }  // namespace
 
-std::unique_ptr<RunReporter> csv_reporter(const std::filesystem::path& path, const LogPlace& place,
+std::unique_ptr<RunReporter> csv_reporter(const std::filesystem::path& path,
+                                          const Evaluated& evaluated, const LogPlace& place,
                                           system::WriteQueue* queue) {
-  return std::make_unique<Csv>(path, place, queue);
+  return std::make_unique<Csv>(path, evaluated, place, queue);
 }
 
 std::unique_ptr<RunReporter> history_reporter(const std::filesystem::path& path,

@@ -45,6 +45,7 @@ Json epoch_json(const loop::EpochRecord& r) {
   if (r.averaged) {
     put(line, "ema_val_loss", r.averaged->mean_loss());
     line["ema_val_accuracy"] = known(r.averaged->accuracy());
+    if (r.averaged->top_five()) line["ema_val_top_5_accuracy"] = *r.averaged->top_five();
   }
   line["lr"] = r.learning_rate;
   line["budget"] = json_of(r.budget);

@@ -1,6 +1,8 @@
 // What Keras' TensorBoard callback writes: run folders train/ and validation/, scalars by epoch
 // (from 0) and by batch (from 1).
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,21 +39,22 @@ class TensorBoard final : public RunReporter {
   }
 
   void epoch(const loop::EpochRecord& r) override {
-    std::vector<Scalar> scalars = epoch_scalars(r.train);
+    std::vector<Scalar> scalars = epoch_scalars(r.train, "epoch_");
     scalars.push_back({"epoch_learning_rate", r.learning_rate});
     write_train(r.epoch - 1, scalars);
-    if (r.validation) validated(r.epoch - 1, *r.validation);
+    if (r.validation) validated(r.epoch - 1, *r.validation, r.averaged);
   }
 
  private:
-  static void add(std::vector<Scalar>& scalars, const char* name, std::optional<double> value) {
+  static void add(std::vector<Scalar>& scalars, const std::string& name,
+                  std::optional<double> value) {
     if (value) scalars.push_back({name, *value});
   }
 
-  static std::vector<Scalar> epoch_scalars(const compute::Tally& tally) {
-    std::vector<Scalar> scalars{{"epoch_loss", tally.mean_loss()}};
-    add(scalars, "epoch_accuracy", tally.accuracy());
-    add(scalars, "epoch_top_5_accuracy", tally.top_five());
+  static std::vector<Scalar> epoch_scalars(const compute::Tally& tally, const std::string& prefix) {
+    std::vector<Scalar> scalars{{prefix + "loss", tally.mean_loss()}};
+    add(scalars, prefix + "accuracy", tally.accuracy());
+    add(scalars, prefix + "top_5_accuracy", tally.top_five());
     return scalars;
   }
 
@@ -61,11 +64,15 @@ class TensorBoard final : public RunReporter {
     write_by(queue_, bytes, [file = train_, record = std::move(record)] { file->append(record); });
   }
 
-  void validated(int epoch, const compute::Tally& tally) {
+  void validated(int epoch, const compute::Tally& tally,
+                 const std::optional<compute::Tally>& averaged) {
+    std::vector<Scalar> by_epoch = epoch_scalars(tally, "epoch_");
+    if (averaged)
+      std::ranges::move(epoch_scalars(*averaged, "epoch_ema_"), std::back_inserter(by_epoch));
     std::vector<Scalar> by_step{{"evaluation_loss_vs_iterations", tally.mean_loss()}};
     add(by_step, "evaluation_accuracy_vs_iterations", tally.accuracy());
     const double now = system::unix_seconds();
-    std::string records = scalar_record(now, epoch, epoch_scalars(tally)) +
+    std::string records = scalar_record(now, epoch, by_epoch) +
                           scalar_record(now, static_cast<std::int64_t>(steps_), by_step);
     const std::size_t bytes = records.size();
     write_by(queue_, bytes,

@@ -160,6 +160,7 @@ void File::read_header(const std::string& header) {
       tensors_.push_back(std::move(*tensor));
       continue;
     }
+    if (entry.is_null()) continue;  // the format's own library reads it as none
     if (!entry.is_object()) wrong("has metadata that is not an object");
     for (const auto& [key, value] : entry.items()) {
       if (!value.is_string()) wrong("has metadata that is not text");

@@ -1,14 +1,12 @@
 #include "training/evaluation_part.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
+#include <optional>
 #include <utility>
 
-#include "core/hash.h"
-#include "core/text.h"
 #include "data/classes/relabelled.h"
-#include "data/data_spec.h"
+#include "training/learnt/past_data.h"
 
 namespace cputrain::training {
 namespace {
@@ -17,6 +15,11 @@ using Samples = std::vector<std::uint32_t>;
 
 bool is_same(const data::DataSource& source, const loop::ModelDescription& model) {
   return model.data && source.dataset->fingerprint() == model.data->fingerprint;
+}
+
+std::optional<loop::PastTraining> past_of(const loop::ModelDescription& model) {
+  if (!model.data) return std::nullopt;
+  return loop::PastTraining{*model.data, model.seed, model.validation_split};
 }
 
 /// Opens without limits, divided as in training where nothing else is asked for.
@@ -30,6 +33,8 @@ data::DataSource open_divided(const Services& services, const TrainingFlags& fla
   request.exif = flags.exif.value_or(model.exif);
   const bool asked = flags.was_given("expand");
   if (!asked && model.data) request.expand = model.data->expand;
+  const auto past = past_of(model);
+  if (past && is_divided_alike(*past, request)) request.rounding = past->data.rounding;
   data::DataSource source = services.data.open(request);
   if (asked || request.expand == data::Expand::none || is_same(source, model)) return source;
   request.expand = data::Expand::none;  // as it lies there: this is other data
@@ -63,29 +68,23 @@ struct Doubt {
   bool of_all = false;  ///< no part of the data is better than another
 };
 
-/// Whether the validation part is that of the training.
-bool is_as_in_training(const loop::ModelDescription& model, const data::DataRequest& request) {
-  return request.validation_split == model.validation_split && model.validation_split > 0 &&
-         request.seed == model.seed;
-}
-
 Doubt doubt_of(const data::DataSource& source, const loop::ModelDescription& model,
                const data::DataRequest& request) {
-  if (!model.data) {
-    return {"the weights do not say what training saw"};
-  }
-  if (is_same(source, model)) {
-    const bool as_in_training = is_as_in_training(model, request);
-    if (as_in_training && !source.validation.empty()) return {};
-    return {as_in_training || model.validation_split == 0
-                ? "training kept none and learnt from them"
-                : "training learnt from images among them"};
-  }
-  if (model.data->place != 0 && model.data->place == place_of_data(request.spec)) {
-    return {"files here have changed since training, which may have learnt from images among them"};
-  }
-  if (std::ranges::count(model.data->earlier, source.dataset->fingerprint()) > 0) {
-    return {"an earlier training of these weights learnt from them", true};
+  const auto past = past_of(model);
+  if (!past) return {"the weights do not say what training saw"};
+  switch (learnt_from(*past, source, request)) {
+    case Learnt::not_known_to:
+    case Learnt::not_from_kept:
+      return {};
+    case Learnt::from_all:
+      return {is_divided_alike(*past, request) || model.validation_split == 0
+                  ? "training kept none and learnt from them"
+                  : "training learnt from images among them"};
+    case Learnt::from_some:
+      return {
+          "files here have changed since training, which may have learnt from images among them"};
+    case Learnt::earlier:
+      return {"an earlier training of these weights learnt from them", true};
   }
   return {};
 }
@@ -126,6 +125,7 @@ EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& serv
   data::DataSource source = open_divided(services, flags, model, request);
   Part part = choose_part(source, flags, model, request);
   if (flags.limit_val) {
+    request.rounding = data::Rounding::seed;  // whatever the part: a limit takes from all classes
     part.samples = services.data.limited(*source.dataset, part.samples, *flags.limit_val, request);
   }
   source.validation = std::move(part.samples);
@@ -135,16 +135,6 @@ EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& serv
   const bool both = !part.whose.empty() && !part.why.empty();
   return {std::move(source), std::move(part.name), part.whose + (both ? ": " : "") + part.why,
           part.doubtful};
-}
-
-std::uint64_t place_of_data(const std::string& spec) {
-  std::vector<std::string> places;
-  for (const std::string& path : data::parse_data_spec(spec).parts) {
-    std::error_code error;
-    places.push_back(std::filesystem::canonical(path, error).string());
-    if (error) return 0;
-  }
-  return places.empty() ? 0 : Fnv1a().add(join(places, ",")).value();
 }
 
 }  // namespace cputrain::training

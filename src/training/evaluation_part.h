@@ -22,7 +22,4 @@ struct EvaluationPart {
 EvaluationPart open_to_evaluate(const TrainingFlags&, const Services&,
                                 const loop::ModelDescription&);
 
-/// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder.
-std::uint64_t place_of_data(const std::string& spec);
-
 }  // namespace cputrain::training

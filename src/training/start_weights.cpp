@@ -16,8 +16,9 @@
 #include "model/weights/keras_config.h"
 #include "model/weights/open_arrays.h"
 #include "model/weights/weight_format.h"
-#include "training/evaluation_part.h"
 #include "training/first_weights.h"
+#include "training/learnt/past_data.h"
+#include "training/learnt/preprocessing.h"
 
 namespace cputrain::training {
 namespace {
@@ -113,15 +114,34 @@ std::optional<Shape> image_of_weights(const Session& session, const std::string&
   return model::keras_image(session.services.read_keras(path).texts.config);
 }
 
-/// Networks that end in an average take images of any size, and know those of their training best.
-void warn_of_other_size(const Session& session, const TrainingPlan& plan,
-                        const model::WeightArrays& file) {
-  const std::string& path = plan.spec.flags.weights;
-  const std::optional<Shape> theirs = image_of_weights(session, path, file);
-  if (!theirs || *theirs == plan.graph.image()) return;
-  warn_once(session, fmt::format("--weights {} learnt from images of {}; here they are {} "
-                                 "(--image-size says how large)",
-                                 path, shape_text(*theirs), shape_text(plan.graph.image())));
+/// What was done to the images that a file of weights learnt from, as far as it says.
+Preprocessing preprocessing_of_file(const Session& session, const std::string& path,
+                                    const model::WeightArrays& file) {
+  Preprocessing then{.image = image_of_weights(session, path, file),
+                     .pixels = loop::input_of_weights(file)};
+  const auto past = loop::past_training(file);
+  const bool from_synthetic = past && past->data.place == 0;  // made at their size
+  if (from_synthetic) return then;
+  then.resize = loop::resizing_of_weights(file);
+  then.exif = loop::exif_of_weights(file);
+  return then;
+}
+
+/// What is done to the images of this training.
+Preprocessing preprocessing_here(const TrainingPlan& plan, const data::DataSource& source) {
+  const TrainingFlags& flags = plan.spec.flags;
+  const std::string data = flags.data_or_synthetic();
+  const auto packed = source.dataset->ready_form();
+  Preprocessing here{.image = plan.graph.image(),
+                     .pixels = std::get<model::Input>(plan.graph.nodes().front().layer),
+                     .packed = packed.has_value()};
+  if (data::parse_data_spec(data).word != data::kSynthetic) here.resize = plan.spec.resize;
+  if (packed) {
+    here.exif = packed->exif;
+  } else if (data::may_have_exif(data)) {
+    here.exif = flags.exif_choice();
+  }
+  return here;
 }
 
 /// What a file says of itself: one of another program has arrays alone, or Keras' layers beside
@@ -136,15 +156,8 @@ std::string says_of_itself(const Session& session, const std::string& path) {
 void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& plan,
                                    const model::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
+  if (loop::input_of_weights(file)) return;
   const auto& input = std::get<model::Input>(plan.graph.nodes().front().layer);
-  if (const auto theirs = loop::input_of_weights(file)) {
-    if (*theirs == input) return;
-    warn_once(session, fmt::format("--weights {} learnt from pixels as {}; here they are {} "
-                                   "(--normalize says how)",
-                                   spec.flags.weights, model::normalization_text(*theirs),
-                                   model::normalization_text(input)));
-    return;
-  }
   const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
   say_once(session,
            fmt::format("Weights: {} {}: its arrays are taken by name, in "
@@ -204,22 +217,6 @@ void warn_of_frozen_gaps(const Session& session, const TrainingPlan& plan,
                   join(plan.spec.flags.freeze, ","), plan.spec.flags.weights, first_few(left)));
 }
 
-/// Images that look otherwise than those that weights learnt from cost accuracy.
-void warn_of_other_resizing(const Session& session, const TrainingSpec& spec,
-                            const data::DataSource& source, const model::WeightArrays& file) {
-  const auto theirs = loop::resizing_of_weights(file);
-  const bool synthetic = data::parse_data_spec(spec.flags.data_or_synthetic()).word == "synthetic";
-  const auto past = loop::past_training(file);
-  const bool from_synthetic = past && past->data.place == 0;  // made at their size
-  if (!theirs || *theirs == spec.resize || synthetic || from_synthetic) return;
-  const bool packed = source.dataset->ready_form().has_value();
-  warn_once(session,
-            fmt::format("--weights {} learnt from images resized by {}; here it is {} ({})",
-                        spec.flags.weights, to_text(*theirs), to_text(spec.resize),
-                        packed ? "the packed file's form; data pack --resize and --fit make another"
-                               : "--resize and --fit say how"));
-}
-
 /// Returns the table of what was taken; empty where that is the whole of a file of this program.
 std::string load_start(const Session& session, const TrainingPlan& plan,
                        const data::DataSource& source, const CompiledTraining& compiled,
@@ -248,11 +245,14 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
              "loss was a number");
   }
   say_what_is_taken_for_granted(session, plan, file);
-  warn_of_other_size(session, plan, file);
+  const std::string& path = spec.flags.weights;
+  for (const std::string& line : preprocessing_differences(
+           path, preprocessing_of_file(session, path, file), preprocessing_here(plan, source))) {
+    warn_once(session, line);
+  }
   if (!file.caveat().empty()) {
     warn_once(session, fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
   }
-  warn_of_other_resizing(session, spec, source, file);
   if (partial) warn_of_frozen_gaps(session, plan, loaded, program.layout());
   const bool tells = partial || !file.origin().empty();
   if (tells) {
@@ -276,34 +276,35 @@ model::WeightArrays arrays_of_flags(const Session& session, const TrainingPlan& 
                             flags.partial ? Otherwise::warn : Otherwise::refuse);
 }
 
-/// What the weights of a training on this data will hold about it: earlier trainings, whose weights
-/// it begins with, included. Warns where one of them learnt from images that are for validation
-/// now.
-loop::TrainingData training_data(const Session& session, const TrainingSpec& spec,
-                                 const data::DataSource& source, const model::WeightArrays* start) {
-  constexpr std::size_t kMostEarlier = 100;
-  loop::TrainingData data{source.dataset->fingerprint(), spec.flags.expand,
-                          place_of_data(spec.flags.data)};
-  if (start == nullptr) return data;
-  const auto past = loop::past_training(*start);
-  if (!past) return data;
-  data.earlier = past->data.earlier;
-  if (past->data.fingerprint != data.fingerprint) data.earlier.push_back(past->data.fingerprint);
-  std::erase(data.earlier, data.fingerprint);
-  if (data.earlier.size() > kMostEarlier) data.earlier.erase(data.earlier.begin());
-  const bool same_part = past->data.fingerprint == data.fingerprint && past->validation_split > 0 &&
-                         past->seed == spec.seed &&
-                         past->validation_split == spec.flags.validation_share();
-  const bool learnt = past->data.fingerprint == data.fingerprint ||
-                      std::ranges::count(past->data.earlier, data.fingerprint) > 0;
-  if (learnt && !same_part && !source.own_validation && !source.validation.empty()) {
+/// Accuracy is too good where images for validation are among those that weights learnt from.
+void warn_of_learnt_images(const Session& session, const TrainingSpec& spec,
+                           const data::DataSource& source, Learnt learnt) {
+  if (source.own_validation || source.validation.empty()) return;
+  const std::string& file = spec.flags.weights;
+  if (learnt == Learnt::from_all || learnt == Learnt::earlier) {
     warn_once(session,
               fmt::format("--weights {} learnt from this data with another validation "
                           "part (--seed or --validation-split): images for validation are among "
                           "those, so its accuracy will be too good",
-                          spec.flags.weights));
+                          file));
+  } else if (learnt == Learnt::from_some) {
+    warn_once(session, fmt::format("--weights {} learnt from files here, which have changed since, "
+                                   "and so has the validation part: images for validation are "
+                                   "among those that it learnt from, so its accuracy will be too "
+                                   "good; folders train and val keep the parts apart",
+                                   file));
   }
-  return data;
+}
+
+/// What the weights of a training on this data will hold about it: earlier trainings, whose weights
+/// it begins with, included.
+loop::TrainingData training_data(const Session& session, const TrainingSpec& spec,
+                                 const data::DataSource& source, const model::WeightArrays* start) {
+  const data::DataRequest request = spec.flags.data_request(spec.seed);
+  const auto past = start ? loop::past_training(*start) : std::nullopt;
+  if (!past) return data_to_keep(source, request);
+  warn_of_learnt_images(session, spec, source, learnt_from(*past, source, request));
+  return data_to_keep(source, request, *past);
 }
 
 }  // namespace
@@ -325,12 +326,11 @@ void check_layouts(const Session& session, const CompiledTraining& compiled) {
 loop::TrainingData resumed_data(const Session& session, const TrainingSpec& spec,
                                 const data::DataSource& source,
                                 const std::filesystem::path& checkpoint) {
-  loop::TrainingData data{source.dataset->fingerprint(), spec.flags.expand,
-                          place_of_data(spec.flags.data)};
-  if (!session.leads()) return data;
+  const data::DataRequest request = spec.flags.data_request(spec.seed);
+  if (!session.leads()) return data_to_keep(source, request);
   const model::WeightArrays file = model::safetensors::File(checkpoint / checkpoint::kModelName);
-  if (const auto past = loop::past_training(file)) data.earlier = past->data.earlier;
-  return data;
+  const auto past = loop::past_training(file);
+  return past ? data_to_keep(source, request, *past) : data_to_keep(source, request);
 }
 
 void check_first_weights(const Session& session, const TrainingPlan& plan) {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char *kBackend = "backend", *kPrecision = "precision", *kDamaged = "damaged images",
                      *kFirstSteps = "steps of the first epoch", *kNone = "none",
-                     *kGone = " (not there)";
+                     *kGone = " (not there)", *kEvalEvery = "eval-every", *kSchedule = "schedule";
 
 /// What a training may change as it goes on, and whose change after its end would change nothing.
 constexpr const char* kOfTheProgram[] = {kBackend, kPrecision};
@@ -45,10 +45,15 @@ std::string_view compared(std::string_view text) {
   return is_hash ? hash : text;
 }
 
+/// What holds where a file of an earlier version has no such name.
+std::string before(std::string_view name) {
+  if (name == kMonitor) return std::string(word_of(optim::Monitor::loss));
+  if (name == kRounding) return std::string(word_of(data::Rounding::names));
+  return kNone;
+}
+
 std::string shown(const nlohmann::ordered_json& object, const char* name) {
-  if (!object.contains(name)) {
-    return std::string_view(name) == kMonitor ? std::string(word_of(optim::Monitor::loss)) : kNone;
-  }
+  if (!object.contains(name)) return before(name);
   const auto& value = object.at(name);
   return printable(value.is_string() ? value.get<std::string>() : value.dump());
 }
@@ -96,6 +101,23 @@ bool weights_are_gone(const nlohmann::ordered_json& then, const nlohmann::ordere
   return then.contains(kFirstWeights) && shown(here, kFirstWeights).ends_with(kGone);
 }
 
+/// Whether rates or the end follow from how many evaluations there were, in both.
+bool counts_evaluations(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here) {
+  const auto waits = [](const nlohmann::ordered_json& training) {
+    return training.contains(kEnd) && end_of_json(training.at(kEnd)).patience;
+  };
+  return shown(here, kSchedule).starts_with("plateau") || (waits(then) && waits(here));
+}
+
+/// What tells two trainings apart only where it matters to what follows.
+bool is_without_effect(const std::string& name, const nlohmann::ordered_json& then,
+                       const nlohmann::ordered_json& here, Compared what) {
+  // Files of earlier versions do not say.
+  if (name == kEvalEvery) return !then.contains(name) || !counts_evaluations(then, here);
+  // With its parts a checkpoint is gone on from (taken_over.h); at the end none is made any more.
+  return name == kRounding && what == Compared::finished_run && !then.contains(name);
+}
+
 /// A resume need not name the weights that a training began with: they may be gone.
 bool may_differ(const std::string& name, const nlohmann::ordered_json& here) {
   if (name == kFirstWeights) return !here.contains(kFirstWeights);
@@ -136,6 +158,8 @@ nlohmann::ordered_json training_identity(const Training& training) {
       identity[row.name] = flags[row.name];
     }
   }
+  identity[kRounding] = word_of(plan.spec.flags.rounding);
+  identity[kEvalEvery] = plan.spec.flags.eval_every;
   if (const ClassWeights& weights = plan.spec.flags.class_weights; !weights.by_name.empty()) {
     identity["class-weights"] = with_hash(
         weights.text, Fnv1a().add(json_text(nlohmann::ordered_json(weights.by_name))).value());
@@ -182,6 +206,7 @@ std::vector<std::string> identity_differences(const nlohmann::ordered_json& then
     for (const auto& [name, value] : object->items()) {
       if (name == kEnd || (goes_on && may_differ(name, here))) continue;
       if (name == kFirstWeights && weights_are_gone(then, here)) continue;
+      if (is_without_effect(name, then, here, what)) continue;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }

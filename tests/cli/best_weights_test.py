@@ -9,7 +9,7 @@ from resuming import STEPS, ResumeTest
 
 class BestWeights(ResumeTest):
     def test_the_best_weights(self):
-        words = ["--epochs", "6", "--lr", "0.05", "--save-best"]
+        words = ["--epochs", "6", "--lr", "0.05", "--save-best", "--seed", "5"]
         self.go(0, "run", *words)
         losses = [m["val_loss"] for m in self.metrics("run", "epoch")]
         best = self.expect(0, "eval", "--weights", "run/best.safetensors", "--data", "data", "--json", "-",
@@ -53,7 +53,8 @@ class BestWeights(ResumeTest):
         return best["epoch"]
 
     def test_the_accuracy_decides_where_that_is_asked_for(self):
-        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.1", "--save-best", "--monitor", "accuracy"]
+        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.1", "--save-best", "--seed", "5"]
+        words += ["--monitor", "accuracy"]
         done = self.go(0, "run", "--epochs", "6", *words)
         best = self.best_by_accuracy("run")
         losses = [m["val_loss"] for m in self.metrics("run", "epoch")]

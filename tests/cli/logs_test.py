@@ -52,6 +52,32 @@ class Logs(ProgramTest):
             self.assertEqual(history[key], figures)
             self.assertEqual([float(row[key]) for row in rows], figures)
 
+    def test_epochs_that_are_not_evaluated_and_averages(self):
+        words = ["--epochs", "3", "--eval-every", "2", "--ema", "0.9"]
+        self.train("run", *words)
+        with open(self.path("run/training.csv"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        with open(self.path("run/history.json")) as f:
+            history = json.load(f)
+        validation, lines = self.scalars("validation"), self.metrics("run", "epoch")
+        for key in ("val_loss", "val_accuracy", "ema_val_loss", "ema_val_accuracy"):
+            self.assertEqual([key in line for line in lines], [False, True, True])
+            figures = [line[key] for line in lines[1:]]
+            self.assertEqual([row[key] for row in rows[:1]], ["NA"])
+            self.assertEqual([float(row[key]) for row in rows[1:]], figures)
+            self.assertEqual(history[key], figures)
+            tag = "epoch_" + key.replace("val_", "")
+            self.assertEqual(validation[tag], self.expected("epoch", key, 1))
+            self.assertEqual(self.metrics("run", "summary")[-1][key], figures[-1])
+        # A resume before the first evaluation has the columns of a training that was not stopped.
+        self.train("parts", *words, "--steps", "2")
+        self.train("parts", *words, "--resume", "auto")
+        with open(self.path("run/training.csv")) as a, open(self.path("parts/training.csv")) as b:
+            self.assertEqual(*([[cell == "NA" for cell in row.split(",")] for row in f] for f in (a, b)))
+        with open(self.path("parts/history.json")) as f:
+            self.assertEqual(*({key: len(values) for key, values in each.items()}
+                               for each in (history, json.load(f))))
+
     def test_without_validation_there_is_none_to_see(self):
         self.train("run", "--epochs", "1", "--limit-val", "0", "--log-every", "0")
         self.assertEqual(sorted(self.scalars("train")),

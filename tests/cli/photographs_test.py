@@ -54,6 +54,30 @@ class Photographs(TinyTest):
         self.assertAlmostEqual(self.evaluate("turned", run="old")["loss"], kept, delta=1e-6 * kept)
         self.assertNotEqual(self.evaluate("turned", "--exif", "apply", run="old")["loss"], kept)
 
+    def test_another_choice_than_that_of_weights_is_warned_of(self):
+        self.train("old", "turned", "--exif", "ignore")
+        run, says = ["--weights", "old"], "warning: --weights old/weights.safetensors learnt from photographs read with " \
+                                          "--exif ignore; here it is --exif apply ("
+        files = ["turned/cat/01.png"]
+        tune = ["tune", "--find", "speed", "--repeat", "1", "--most-batch", "8", "--model", "tiny.json", "--data", "turned",
+                "--threads", "1", *run]
+        commands = {"train": (["--model", "tiny.json", "--data", "turned", "--threads", "1", "--out", "new", "--overwrite",
+                               *run], []),
+                    "tune": (tune, []),
+                    "eval": (["eval", *run, "--data", "turned", "--threads", "1"], ["--exif", "apply"]),
+                    "predict": (["predict", *run, *files], ["--exif", "apply"])}
+        for name, (words, more) in commands.items():
+            with self.subTest(name):
+                done = self.expect(0, *words, *more, says=[says])
+                self.assertEqual(done.stderr.count("learnt from"), 1, done.stderr)
+                self.assertNotIn("learnt from", self.expect(0, *words, "--exif", "ignore").stderr)
+        # Weights of earlier versions ignored it, and made-up images have none.
+        self.change_weights("old", lambda metadata, tensors: metadata.pop("exif"))
+        self.train("new", "turned", *run, says=[says])
+        self.assertNotIn("learnt from", self.tiny(0, "new", "synthetic:32", *run).stderr)
+        self.tiny(0, "made", "synthetic:32")
+        self.assertNotIn("learnt from", self.tiny(0, "new", "turned", "--weights", "made", "--exif", "ignore").stderr)
+
     def make_earlier(self, checkpoint):
         """Makes it one from before there was a choice, as state.json was then."""
         with open(self.path(checkpoint, "state.json")) as f:

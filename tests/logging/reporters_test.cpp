@@ -298,12 +298,26 @@ TEST(Csv, HasKerasColumnsWholeAfterEveryEpoch) {
   EXPECT_TRUE(text_in(path).ends_with("\r\n1,NA,nan,NA,NA,0.0005\r\n")) << text_in(path);
 }
 
+// As Keras 3's CSVLogger, whose first epoch need not be evaluated either.
+TEST(Csv, HasColumnsOfEvaluationsThatComeLater) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "training.csv";
+  const auto reporter = csv_reporter(path, {.validation = true, .averaged = true});
+  reporter->epoch(epoch_of(1, 2, {}));
+  loop::EpochRecord second = epoch_of(2, 2, compute::Tally{0.5, 2, 2});
+  second.averaged = compute::Tally{1.5, 1, 2};
+  reporter->epoch(second);
+  EXPECT_EQ(text_in(path),
+            "epoch,accuracy,loss,val_accuracy,val_loss,learning_rate,ema_val_accuracy,ema_val_loss"
+            "\r\n0,0.25,0.5,NA,NA,0,NA,NA\r\n1,0.25,0.5,1,0.25,0,0.5,0.75\r\n");
+}
+
 // A file of before keeps its columns.
 TEST(Csv, GoesOnWithTheColumnsThatItHas) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "training.csv";
   std::ofstream(path) << "epoch,accuracy,loss\r\n0,0.25,0.5\r\n";
-  csv_reporter(path, {.progress = {.steps = 1, .epochs = 1}})->epoch(epoch_of(2, 2, {}));
+  csv_reporter(path, {}, {.progress = {.steps = 1, .epochs = 1}})->epoch(epoch_of(2, 2, {}));
   EXPECT_EQ(text_in(path), "epoch,accuracy,loss\r\n0,0.25,0.5\r\n1,0.25,0.5\r\n");
 }
 

@@ -34,7 +34,8 @@ TEST(Weights, SurviveAFile) {
   initialise_weights(graph, saved.program(), 11, saved.arenas().weights);
   ModelDescription mine{"mine", {"a", "b", "c"}, graph, 11};
   mine.validation_split = 0.25;
-  mine.data = TrainingData{0xfedcba9876543210u, data::Expand::six_leaky, 7, {1, 255}};
+  mine.data = TrainingData{
+      0xfedcba9876543210u, data::Expand::six_leaky, 7, data::Rounding::seed, {1, 255}, {3}};
   save_weights(path, mine, saved.program(), saved.arenas().weights);
 
   const ModelDescription description = read_description(path);
@@ -47,6 +48,8 @@ TEST(Weights, SurviveAFile) {
   EXPECT_EQ(description.data->expand, data::Expand::six_leaky);
   EXPECT_EQ(description.data->place, 7u);
   EXPECT_EQ(description.data->earlier, (std::vector<std::uint64_t>{1, 255}));
+  EXPECT_EQ(description.data->earlier_places, std::vector<std::uint64_t>{3});
+  EXPECT_EQ(description.data->rounding, data::Rounding::seed);
   EXPECT_EQ(past_training(model::safetensors::File(path))->seed, 11u);
   EXPECT_EQ(model::to_json(description.graph), model::to_json(graph));
   EXPECT_EQ(kernels_of(model::safetensors::File(path)), "");

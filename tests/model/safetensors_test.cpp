@@ -49,6 +49,17 @@ TEST(Safetensors, WritesDoublesAsTheyAre) {
   EXPECT_EQ(file.read_floats(file.tensors()[1]), std::vector{0.5f});
 }
 
+// As the format's own library reads it.
+TEST(Safetensors, MetadataThatAreNullAreNone) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "w.safetensors";
+  std::ofstream(path, std::ios::binary)
+      << std::string("\x18\0\0\0\0\0\0\0", 8) << R"({"__metadata__":null}   )";
+  const File file(path);
+  EXPECT_TRUE(file.metadata().empty());
+  EXPECT_TRUE(file.tensors().empty());
+}
+
 /// Opens a file of these bytes; returns the message of its refusal, or "" where it was accepted.
 std::string refusal(const std::string& bytes) {
   const testing::TemporaryFolder folder;
@@ -128,6 +139,7 @@ TEST(Safetensors, RefusesHostileHeaders) {
       {tensor(R"("shape":[1],"data_offsets":[0,4])"), 4},
       {tensor(R"("dtype":"F4","shape":[3],"data_offsets":[0,1])"), 1},  // a byte and a half
       {R"({"__metadata__":[]})", 0},
+      {R"({"__metadata__":0})", 0},
       {R"({"__metadata__":{"x":"1","x":"2"}})", 0},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
        R"("b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",

@@ -83,6 +83,8 @@ const std::vector<Other> kOther{
     {"warmup-epochs", {}, {"--warmup-epochs", "1"}, ""},
     {"schedule", {}, {"--schedule", "cosine"}, ""},
     {"monitor", {"--schedule", "plateau"}, {"--monitor", "accuracy"}, ""},
+    {"eval-every", {"--schedule", "plateau"}, {"--eval-every", "2"}, ""},
+    {"eval-every", {"--early-stopping", "3"}, {"--eval-every", "2"}, ""},
     {"momentum-correction", {"--momentum", "0.5"}, {"--momentum-correction"}, ""},
     {"reproducible", {}, {"--reproducible"}, ""},
     {"compress", {}, {"--compress", "bf16"}, ""},
@@ -230,6 +232,35 @@ TEST_F(TrainingIdentity, APlateauFollowsTheLossUnlessItIsSaid) {
             Words{"monitor: loss in the checkpoint, accuracy here"});
   EXPECT_EQ(identity_differences(other, then, Compared::checkpoint),
             Words{"monitor: accuracy in the checkpoint, loss here"});
+}
+
+TEST_F(TrainingIdentity, EvaluationsThatAreCountedComeAfterAsManyEpochs) {
+  const Words plateau{"--schedule", "plateau"};
+  const nlohmann::ordered_json other = identity(plateau, {"--eval-every", "3"});
+  nlohmann::ordered_json then = identity(plateau);
+  EXPECT_EQ(identity_differences(then, other, Compared::checkpoint),
+            Words{"eval-every: 1 in the checkpoint, 3 here"});
+  then.erase("eval-every");  // an earlier version's
+  EXPECT_TRUE(identity_differences(then, other, Compared::checkpoint).empty());
+  // Early stopping that begins here has counted none before.
+  EXPECT_TRUE(identity_differences(identity({}),
+                                   identity({"--early-stopping", "3", "--eval-every", "3"}),
+                                   Compared::checkpoint)
+                  .empty());
+}
+
+TEST_F(TrainingIdentity, PartsOfEarlierVersionsAreRoundedByNames) {
+  const nlohmann::ordered_json now = identity({});
+  EXPECT_EQ(now.at("rounding"), "seed");
+  nlohmann::ordered_json then = now, by_names = now;
+  then.erase("rounding");
+  by_names["rounding"] = "names";
+  EXPECT_EQ(identity_differences(then, now, Compared::checkpoint),
+            Words{"rounding: names in the checkpoint, seed here"});
+  EXPECT_TRUE(identity_differences(then, by_names, Compared::checkpoint).empty());
+  EXPECT_EQ(identity_differences(by_names, now, Compared::finished_run),
+            Words{"rounding: names in the run, seed here"});
+  EXPECT_TRUE(identity_differences(then, now, Compared::finished_run).empty());
 }
 
 TEST_F(TrainingIdentity, AnotherBackendOrPrecisionMayGoOnButNotPassForWhatIsFinished) {

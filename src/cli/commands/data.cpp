@@ -132,6 +132,7 @@ class DataInfoCommand final : public DataCommand {
     say_packed_exif(session, source);
     if (options_.prints()) {
       system::print("{}\n", source.description);
+      system::print("Classes, in the order of a network's outputs:\n");
       print_classes(classes);
       system::print("Fingerprint {:016x}\n", source.dataset->fingerprint());
     }

@@ -14,10 +14,12 @@
 #include "cli/weights_choice.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "data/classes/missing_classes.h"
 #include "data/data_spec.h"
 #include "loop/weights/description.h"
 #include "system/print.h"
 #include "training/evaluation_part.h"
+#include "training/learnt/preprocessing.h"
 #include "training/request/backend_words.h"
 #include "training/run/run_folder.h"
 
@@ -45,6 +47,20 @@ std::string computed_on(const EvalOptions& options, const training::Session& ses
   return training::backend_in_figures(session.backend->name(), word_of(options.precision));
 }
 
+void warn_of_preprocessing(const EvalOptions& options, const training::Session& session,
+                           const loop::ModelDescription& model, const data::DataSource& source) {
+  const training::Preprocessing then = training::preprocessing_of(model);
+  training::Preprocessing here = then;
+  if (const auto packed = source.dataset->ready_form()) {
+    here = {.resize = packed->resize, .exif = packed->exif, .packed = true};
+  } else if (data::may_have_exif(options.data_or_synthetic())) {
+    here.exif = source.exif;
+  }
+  for (const std::string& line : training::preprocessing_differences(options.weights, then, here)) {
+    training::warn(session, line);
+  }
+}
+
 /// What is looked at, and why, in one line.
 training::EvaluationPart open_part(const EvalOptions& options, const training::Session& session,
                                    const loop::ModelDescription& model) {
@@ -59,6 +75,12 @@ training::EvaluationPart open_part(const EvalOptions& options, const training::S
                   computed_on(options, session),
                   part.name == "all" ? "all of them" : part.name + " part", part.why);
   part.doubtful ? training::warn(session, line) : training::say(session, line);
+  warn_of_preprocessing(options, session, model, part.source);
+  const std::string missing = data::missing_classes(part.source, part.source.validation);
+  if (!missing.empty()) {
+    training::say(session,
+                  fmt::format("No image of {} is among them: figures do not show these", missing));
+  }
   return part;
 }
 
@@ -213,6 +235,13 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     const Evaluation evaluation =
         evaluate_images(options_, session, model, part.source,
                         {options_.looks, options_.page.empty() ? 0 : training::kMostErrors});
+    if (evaluation.least_likely > 0) {
+      training::warn(
+          session, fmt::format("--tta {}: the probabilities of the right classes of {:.0f} images "
+                               "are too small for a float (each counts with a loss of 87.3, "
+                               "so the mean is too small); leave it out for the whole loss",
+                               word_of(options_.looks), evaluation.least_likely));
+    }
     const bool prints = options_.prints() && options_.page != "-";
     if (session.leads() && prints) print_evaluation(evaluation, model.classes);
     const auto result = evaluation_json(options_, session, model, part.name, evaluation);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <span>
 #include <utility>
 
@@ -56,6 +57,18 @@ std::vector<training::WrongImage> wrong_images(const training::Services& service
   return images;
 }
 
+/// How many images of these labels have so small a probability that their loss is cut.
+double least_likely(std::span<const std::int32_t> labels, std::span<const float> outputs) {
+  if (labels.empty()) return 0;
+  const std::size_t width = outputs.size() / labels.size();
+  double count = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto row = loop::class_probabilities(outputs.subspan(i * width, width));
+    count += row[static_cast<std::size_t>(labels[i])] < loop::kLeastProbability;
+  }
+  return count;
+}
+
 }  // namespace
 
 Evaluation evaluate_images(const training::TrainingFlags& flags, const training::Session& session,
@@ -82,12 +95,14 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
   loop::PredictionCounts counts(model.classes.size());
   loop::SurestErrors errors(wish.most_errors);
   const std::vector<std::uint64_t> order = loop::evaluation_order(plan);
+  double cut_losses = 0;
   std::size_t predicted = 0;  // of this rank's
   const data::OnProgress progress = training::progress_line(session, "Evaluating");
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
   const loop::PredictionObserver observer = [&](const auto& labels, const auto& outputs) {
     counts.add(labels, outputs);
     errors.add(std::span(order).subspan(predicted), labels, outputs);
+    if (mirrored) cut_losses += least_likely(labels, outputs);
     predicted += labels.size();
     done += labels.size() * static_cast<std::size_t>(ranks);
     if (progress && done < plan.samples()) progress(done, plan.samples());
@@ -101,19 +116,22 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
   loop::add_loss_of_weights(tally, *session.backend, inference.program->layout(),
                             inference.weights(), communicator);
   counts.sum(communicator);
+  comm::sum_numbers(communicator, std::array{&cut_losses});
   const auto surest = errors.gather(communicator);
   auto images = session.leads() ? wrong_images(session.services, surest, data.validation,
                                                *source.dataset, model.classes)
                                 : std::vector<training::WrongImage>{};
-  return {tally, std::move(counts), data.bad.size(), std::move(images),
-          tally.mean_loss() - of_images};
+  return {tally,           std::move(counts),
+          data.bad.size(), std::move(images),
+          cut_losses,      tally.mean_loss() - of_images};
 }
 
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
                                            const training::Session& session,
                                            const loop::ModelDescription& model,
                                            const Evaluation& evaluation) {
-  const auto& [tally, counts, skipped, surest_errors, penalty] = evaluation;
+  const compute::Tally& tally = evaluation.tally;
+  const loop::PredictionCounts& counts = evaluation.counts;
   training::EvaluationFacts facts;
   const Shape image = model.graph.image();
   facts.model = fmt::format("{} at {}x{}", model.model, image.height, image.width);
@@ -134,7 +152,7 @@ training::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
   facts.among_five = counts.top_five();
   facts.classes = class_predictions(counts, model.classes);
   facts.matrix = matrix_of(counts);
-  facts.surest_errors = surest_errors;
+  facts.surest_errors = evaluation.surest_errors;
   return facts;
 }
 

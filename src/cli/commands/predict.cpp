@@ -23,6 +23,7 @@
 #include "loop/weights/description.h"
 #include "system/print.h"
 #include "system/tell.h"
+#include "training/learnt/preprocessing.h"
 #include "training/micro_batch.h"
 #include "training/session/inference.h"
 
@@ -319,6 +320,13 @@ class PredictCommand final : public cli::CommandWith<PredictOptions> {
   ExitCode run(const training::Services& services) override {
     const loop::ModelDescription model = loop::read_description(options_.weights);
     const training::Session session = training::start_session(options_, services);
+    const training::Preprocessing then = training::preprocessing_of(model);
+    training::Preprocessing here = then;
+    here.exif = options_.exif.value_or(model.exif);
+    for (const std::string& line :
+         training::preprocessing_differences(options_.weights, then, here)) {
+      training::warn(session, line);
+    }
     // Images are few: rank 0 does them all, and the others wait for it.
     session.communicator->pulse().at(comm::Phase::validate);
     const std::size_t errors = session.leads() ? predict(options_, services, session, model) : 0;

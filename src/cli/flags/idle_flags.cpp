@@ -26,7 +26,7 @@ std::string reason_without_checkpoints(const training::TrainingFlags& flags) {
 }
 
 std::string reason_of_form(const training::TrainingFlags& flags) {
-  return when(data::parse_data_spec(flags.data_or_synthetic()).word == "synthetic",
+  return when(data::parse_data_spec(flags.data_or_synthetic()).word == data::kSynthetic,
               "for synthetic images, which are made in their size");
 }
 
@@ -79,8 +79,7 @@ bool holds_anyway(const training::TrainingFlags& flags, const std::string& name)
 }  // namespace
 
 std::string why_idle_exif(const training::TrainingFlags& flags) {
-  const std::string word = data::parse_data_spec(flags.data_or_synthetic()).word;
-  return when(word == "synthetic" || word.starts_with("cifar") || word == "idx",
+  return when(!data::may_have_exif(flags.data_or_synthetic()),
               "for this data, which has no photographs with an EXIF orientation");
 }
 

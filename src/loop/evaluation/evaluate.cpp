@@ -14,17 +14,16 @@
 namespace cputrain::loop {
 namespace {
 
-/// Rows of probabilities, and what they say about images of these labels. A probability that is 0
-/// as a float counts as the smallest one.
+/// Rows of probabilities, and what they say about images of these labels.
 void add_predictions(std::span<const float> outputs, std::span<const std::int32_t> labels,
                      compute::Tally& tally) {
   const std::size_t width = outputs.size() / labels.size();
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto row = outputs.subspan(i * width, width);
     const auto truth = static_cast<std::size_t>(labels[i]);
-    const auto probability = static_cast<double>(class_probabilities(row)[truth]);
-    constexpr double kLeast = std::numeric_limits<float>::min();
-    tally.loss -= std::log(probability < kLeast ? kLeast : probability);  // NaN stays
+    const float probability = class_probabilities(row)[truth];
+    const float counted = probability < kLeastProbability ? kLeastProbability : probability;
+    tally.loss -= std::log(static_cast<double>(counted));  // NaN stays
     compute::count_prediction(row, truth, tally);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -34,6 +35,10 @@ std::optional<compute::Tally> evaluate_while(const EvaluationCalls&, compute::Pr
 /// The same to its end. Error(data) where some image was not the data's any more.
 compute::Tally evaluate(compute::Program&, data::BatchSource&, const data::BatchPlan&,
                         comm::Communicator&, const PredictionObserver& observer = {});
+
+/// What a smaller mean of probabilities counts as: a loss of 87.3. The program's own losses have no
+/// such bound, but a mean of probabilities is made of floats.
+inline constexpr float kLeastProbability = std::numeric_limits<float>::min();
 
 /// The same of images and their mirror images: the second source gives the images of the first one,
 /// mirrored. Predictions are the means of both probabilities, and the loss is that of these means.

@@ -26,7 +26,8 @@ constexpr const char* kFormatVersion = "1";
 constexpr const char *kTorchFormat = "pt", *kTorchLayout = "torch";
 constexpr const char *kKernels = "kernels", *kFit = "fit";
 constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "expand",
-                     *kEarlier = "data_earlier", *kSeed = "seed", *kSplit = "validation_split";
+                     *kEarlier = "data_earlier", *kEarlierPlaces = "data_earlier_places",
+                     *kRounding = "rounding", *kSeed = "seed", *kSplit = "validation_split";
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
   fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
@@ -67,6 +68,18 @@ std::uint64_t hash_of(const std::filesystem::path& path, const std::string& key,
   return value;
 }
 
+/// Hashes with commas between them; none where the file has no such key.
+std::vector<std::uint64_t> hashes_of(const std::filesystem::path& path,
+                                     const model::safetensors::Metadata& metadata,
+                                     const char* key) {
+  std::vector<std::uint64_t> hashes;
+  if (!metadata.contains(key)) return hashes;
+  for (const std::string& one : split(metadata.at(key), ',')) {
+    hashes.push_back(hash_of(path, key, one));
+  }
+  return hashes;
+}
+
 std::optional<TrainingData> data_of(const std::filesystem::path& path,
                                     const model::safetensors::Metadata& metadata) {
   if (!metadata.contains(kData)) return std::nullopt;
@@ -79,11 +92,13 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
     if (!expand) wrong(path, "names no way to turn images that is known");
     data.expand = *expand;
   }
-  if (metadata.contains(kEarlier)) {
-    for (const std::string& one : split(metadata.at(kEarlier), ',')) {
-      data.earlier.push_back(hash_of(path, kEarlier, one));
-    }
+  if (metadata.contains(kRounding)) {
+    const auto rounding = value_named<data::Rounding>(metadata.at(kRounding));
+    if (!rounding) wrong(path, "names no way to round shares of classes that is known");
+    data.rounding = *rounding;
   }
+  data.earlier = hashes_of(path, metadata, kEarlier);
+  data.earlier_places = hashes_of(path, metadata, kEarlierPlaces);
   return data;
 }
 
@@ -99,6 +114,15 @@ data::Resizing resizing_of(const std::filesystem::path& path,
   } catch (const Error&) {
     wrong(path, "names no way to fit images into a square that is known");
   }
+}
+
+/// Files of earlier versions do not say: they ignored it.
+data::Exif exif_of(const std::filesystem::path& path,
+                   const model::safetensors::Metadata& metadata) {
+  if (!metadata.contains("exif")) return data::Exif::ignore;
+  const auto exif = value_named<data::Exif>(metadata.at("exif"));
+  if (!exif) wrong(path, "names no use of EXIF orientation that is known");
+  return *exif;
 }
 
 std::uint64_t seed_of(const std::filesystem::path& path,
@@ -166,9 +190,12 @@ model::safetensors::Metadata weights_metadata(const ModelDescription& descriptio
     if (description.data->place) {
       metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
     }
-    if (!description.data->earlier.empty()) {
-      metadata[kEarlier] = fmt::format("{:016x}", fmt::join(description.data->earlier, ","));
-    }
+    metadata[kRounding] = std::string(word_of(description.data->rounding));
+    const auto add_hashes = [&](const char* key, const std::vector<std::uint64_t>& hashes) {
+      if (!hashes.empty()) metadata[key] = fmt::format("{:016x}", fmt::join(hashes, ","));
+    };
+    add_hashes(kEarlier, description.data->earlier);
+    add_hashes(kEarlierPlaces, description.data->earlier_places);
   }
   return metadata;
 }
@@ -210,11 +237,7 @@ ModelDescription read_description(const std::filesystem::path& path) {
                                  std::move(graph), seed_of(path, metadata),
                                  split_of(path, metadata)};
     description.resize = resizing_of(path, metadata);
-    if (metadata.contains("exif")) {
-      const auto exif = value_named<data::Exif>(metadata.at("exif"));
-      if (!exif) wrong(path, "names no use of EXIF orientation that is known");
-      description.exif = *exif;
-    }
+    description.exif = exif_of(path, metadata);
     if (metadata.contains(kKernels)) description.kernels = metadata.at(kKernels);
     description.data = data_of(path, metadata);
     check_names(path, description);
@@ -257,6 +280,11 @@ std::optional<model::Input> input_of_weights(const model::WeightArrays& file) {
 std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays& file) {
   if (!file.describes_itself() || !file.metadata().contains("resize")) return std::nullopt;
   return resizing_of(file.path(), file.metadata());
+}
+
+std::optional<data::Exif> exif_of_weights(const model::WeightArrays& file) {
+  if (!file.describes_itself()) return std::nullopt;
+  return exif_of(file.path(), file.metadata());
 }
 
 void refuse_other_classes(const std::filesystem::path& path, std::size_t classes, int outputs) {

@@ -10,6 +10,7 @@
 #include "data/exif.h"
 #include "data/expand.h"
 #include "data/resize.h"
+#include "data/rounding.h"
 #include "model/graph.h"
 #include "model/safetensors.h"
 #include "model/weights/weight_arrays.h"
@@ -24,8 +25,11 @@ struct TrainingData {
   std::uint64_t fingerprint = 0;  ///< Dataset::fingerprint(), with images turned as they were
   data::Expand expand = data::Expand::none;
   std::uint64_t place = 0;  ///< a hash of where it lay; 0 where it is no file or folder
-  /// Fingerprints of what earlier trainings learnt from, whose weights this one began with.
-  std::vector<std::uint64_t> earlier{};
+  /// Of shares of classes in its validation part. Files of earlier versions do not say: by names.
+  data::Rounding rounding = data::Rounding::names;
+  /// Fingerprints of what earlier trainings learnt from, whose weights this one began with, and the
+  /// places where that lay.
+  std::vector<std::uint64_t> earlier{}, earlier_places{};
 };
 
 /// What a weight file says about itself, so that eval and predict need no other word.
@@ -72,6 +76,9 @@ std::optional<model::Input> input_of_weights(const model::WeightArrays&);
 
 /// How images came to its input's size; nothing where the file does not say. Error(data).
 std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays&);
+
+/// How photographs were read for it; nothing where the file does not describe itself. Error(data).
+std::optional<data::Exif> exif_of_weights(const model::WeightArrays&);
 
 /// The kernels of the reproducible training that wrote the file; empty for any other.
 std::string kernels_of(const model::WeightArrays&);

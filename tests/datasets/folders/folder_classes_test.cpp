@@ -121,7 +121,8 @@ TEST_F(Classes, PartsFindNamesThatLookAlike) {
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
   EXPECT_EQ(part(source, source.validation), Names{"val/Cat/1.png"});
   EXPECT_EQ(part(source, source.test), Names{"test/cat /1.png"});
-  EXPECT_EQ(source.warnings.size(), 2u);
+  ASSERT_EQ(source.warnings.size(), 3u);
+  EXPECT_TRUE(source.warnings[2].starts_with("no image of 1 of 2 classes (dog) is for validation"));
   add("val/cat/2.png");
   expect_refused({"'Cat'", "no training images"});
 }
@@ -136,8 +137,11 @@ TEST_F(Classes, APartBesideTrainingMayLackClasses) {
   const data::DataSource source = open_here();
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
   EXPECT_EQ(part(source, source.test), Names{"test/cat/1.png"});
-  ASSERT_EQ(source.warnings.size(), 1u);
+  ASSERT_EQ(source.warnings.size(), 2u);
   EXPECT_NE(source.warnings[0].find("'" + path("test/emu") + "'"), std::string::npos);
+  EXPECT_EQ(source.warnings[1],
+            "no image of 1 of 2 classes (dog) is for validation (its accuracy does not show them); "
+            "give the validation part images of them");
   add_folder("train/emu"), add("val/emu/1.png");
   expect_refused({"'emu'"});
   allow_empty_classes_ = true;
@@ -199,7 +203,7 @@ TEST_F(Classes, HardLinksUnderTwoLabelsAreTold) {
   fs::create_hard_link(folder_.path() / "cat/1.png", folder_.path() / "dog/2.png");
   fs::create_hard_link(folder_.path() / "cat/2.png", folder_.path() / "dog/3.png");
   const data::DataSource source = open_here();
-  ASSERT_EQ(source.warnings.size(), 1u);
+  ASSERT_EQ(source.warnings.size(), 2u);  // and one image validates two classes
   EXPECT_NE(source.warnings[0].find("2 files have two labels"), std::string::npos);
   EXPECT_NE(source.warnings[0].find("'cat/1.png' of 'cat'"), std::string::npos);
 }

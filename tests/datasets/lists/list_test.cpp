@@ -105,7 +105,8 @@ TEST_F(List, AColumnOfPartsDividesTheRows) {
   add_text("r.csv", "path,label,set\na.png,x,train\nb.png,y,train\nc.png,x,val\nd.png,z,test\n");
   const data::DataSource other = open(path("r.csv"));
   EXPECT_EQ(other.dataset->classes(), (Names{"x", "y"}));
-  ASSERT_EQ(other.warnings.size(), 1u);
+  ASSERT_EQ(other.warnings.size(), 2u);
+  EXPECT_NE(other.warnings[1].find("(y) is for validation"), std::string::npos);
   EXPECT_NE(other.warnings[0].find("'z' of 'd.png'"), std::string::npos) << other.warnings[0];
 }
 

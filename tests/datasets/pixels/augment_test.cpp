@@ -339,10 +339,10 @@ TEST(ParseAugment, ReadsWhatItWrites) {
 
 TEST(IdleWords, AreThoseWithZero) {
   using Words = std::vector<std::string>;
-  EXPECT_EQ(data::idle_words("flip,mixup:0,crop:0,rand:0:9,zoom:0.0,cutout:1"),
-            (Words{"mixup:0", "crop:0", "rand:0:9", "zoom:0.0"}));
+  EXPECT_EQ(data::idle_words("flip,mixup:0,crop:0,rand:0:9,zoom:0.0,cutout:1,rand:2:0"),
+            (Words{"mixup:0", "crop:0", "rand:0:9", "zoom:0.0", "rand:2:0"}));
   EXPECT_EQ(data::idle_words("none"), Words{});
-  EXPECT_EQ(data::idle_words("crop,crop-area:0.08-1,rand:2:0,mixup:1e-9"), Words{});
+  EXPECT_EQ(data::idle_words("crop,crop-area:0.08-1,rand:2:1,mixup:1e-9"), Words{});
 }
 
 TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "data/pipeline.h"
+#include "loop/weights/description.h"
+
+/// What weights learnt from, beside the data that is here.
+namespace cputrain::training {
+
+/// Whether a past training learnt from images of data that is divided here.
+enum class Learnt {
+  not_known_to,   ///< it is other data
+  not_from_kept,  ///< it learnt from this data, but for the images that are for validation here
+  from_all,       ///< and with another validation part, or with none
+  earlier,        ///< a training that came before it learnt from this data
+  from_some       ///< files of the data have changed since: which is which is not known
+};
+
+/// `source` is what `here` opened.
+Learnt learnt_from(const loop::PastTraining&, const data::DataSource& source,
+                   const data::DataRequest& here);
+
+/// Whether the past training divided data by the same seed and share.
+bool is_divided_alike(const loop::PastTraining&, const data::DataRequest& here);
+
+/// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder.
+std::uint64_t place_of_data(const std::string& spec);
+
+/// What the weights of a training will hold about its data.
+loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&);
+
+/// The same where it begins with weights of a past training.
+loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&,
+                                const loop::PastTraining&);
+
+}  // namespace cputrain::training

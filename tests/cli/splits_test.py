@@ -1,0 +1,125 @@
+"""Which classes have images in the parts of the data, and what weights and checkpoints know of these parts."""
+import json
+import os
+import unittest
+
+from formats import write_state
+from tiny import TinyTest
+
+CLASSES = [f"c{n:02}" for n in range(20)]
+
+
+class SmallClasses(TinyTest):
+    """Twenty classes of five images: the tenth for validation is of ten of them."""
+
+    def setUp(self):
+        super().setUp()
+        self.make("data", **{name: 5 for name in CLASSES})
+
+    def parts(self, *words):
+        """Classes with images for training, and with some for validation."""
+        done = self.expect(0, "data", "info", "data", "--json", "-", *words)
+        classes = json.loads(done.stdout)["classes"]
+        return [{c["name"] for c in classes if c[part]} for part in ("train", "validation")]
+
+    def test_the_seed_decides_and_no_name_does(self):
+        by_seed = [self.parts("--seed", str(seed), "--limit-val", "3")[1] for seed in range(4)]
+        self.assertEqual([len(part) for part in by_seed], [3] * 4)
+        self.assertGreater(len({frozenset(part) for part in by_seed}), 1)
+        for seed in range(3):
+            for more in ((), ("--balanced",)):
+                train, validation = self.parts("--seed", str(seed), "--limit-train", "8", *more)
+                self.assertEqual((len(train), len(validation)), (8, 10))
+                self.assertLessEqual(train, validation)
+
+    def test_a_training_says_which_classes_a_part_lacks(self):
+        train, validation = self.parts("--limit-train", "8")
+        done = self.tiny(0, "run", "data", "--limit-train", "8")
+        for part, held, what in (("training", train, "12"), ("validation", validation, "10")):
+            line, = [each for each in done.stderr.splitlines() if f" is for {part} (" in each]
+            missing = [name for name in CLASSES if name not in held]
+            self.assertTrue(line.startswith(f"warning: no image of {what} of 20 classes ({', '.join(missing[:10])}"),
+                            line)
+        seen = [c for c in self.evaluate("data", says=["No image of 10 of 20 classes (", "is among them"])["classes"]
+                if c["images"]]
+        self.assertEqual({c["name"] for c in seen}, validation)
+        for command in (["--model", "tiny.json", "--data", "data", "--dry-run", "--validation-split", "0.2"],
+                        ["data", "info", "data", "--validation-split", "0.2"]):
+            self.assertNotIn("no image of", self.expect(0, *command).stderr)
+
+    def test_a_limit_of_eval_goes_by_the_seed(self):
+        self.tiny(0, "run", "data", "--validation-split", "0.4")
+        drawn = set()
+        for seed in range(4):
+            words = ("--seed", str(seed), "--validation-split", "0.4", "--limit-val", "4")
+            drawn.add(tuple(c["name"] for c in self.evaluate("data", *words)["classes"] if c["images"]))
+        self.assertGreater(len(drawn), 1)
+        self.assertEqual({len(names) for names in drawn}, {4})
+
+    def test_weights_of_earlier_versions_have_the_parts_that_they_had(self):
+        """Those went by names: with 10 images for 20 classes of 5 the first ten classes had one each."""
+        self.tiny(0, "run", "data")
+        self.tiny(0, "other", "data", "--weights", "run")
+        self.assertNotIn("too good", self.tiny(0, "next", "data", "--weights", "run").stderr)
+        self.change_weights("run", lambda metadata, _: self.assertEqual(metadata.pop("rounding"), "seed"))
+        kept = self.evaluate("data", says=["training kept it"])
+        self.assertEqual([c["name"] for c in kept["classes"] if c["images"]], CLASSES[:10])
+        self.tiny(0, "next", "data", "--weights", "run", says=["warning", "validation part", "too good"])
+        # Where nothing is to be rounded both are the same part.
+        words = ("--validation-split", "0.2")
+        self.tiny(0, "run", "data", *words)
+        self.change_weights("run", lambda metadata, _: self.assertEqual(metadata.pop("rounding"), "seed"))
+        self.assertNotIn("too good", self.tiny(0, "next", "data", "--weights", "run", *words).stderr)
+
+    def earlier(self, run):
+        """Makes the checkpoint one of before shares were rounded by the seed."""
+        checkpoint, = [name for name in os.listdir(self.path(run)) if name.startswith("ckpt-")]
+        with open(self.path(run, checkpoint, "state.json")) as f:
+            state = json.load(f)
+        self.assertEqual(state["training"].pop("rounding"), "seed")
+        write_state(self.path(run, checkpoint), state)
+
+    def test_a_training_of_an_earlier_version_goes_on_with_its_parts(self):
+        words = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--out", "run"]
+        self.expect(0, *words, "--epochs", "1")
+        self.earlier("run")
+        self.expect(0, *words, "--epochs", "2", "--resume", "auto", says=["goes on with its parts of the data"])
+        for _ in range(2):  # and again, with what the resumed one wrote
+            kept = self.evaluate("data", says=["training kept it"])
+            self.assertEqual([c["name"] for c in kept["classes"] if c["images"]], CLASSES[:10])
+            self.assertAlmostEqual(kept["loss"], self.metrics("run", "epoch")[-1]["val_loss"], places=5)
+            self.expect(0, *words, "--epochs", "3", "--resume", "auto", says=["goes on with its parts"])
+        self.expect(0, *words, "--epochs", "3", "--resume", "auto", says=["nothing is left to do"])
+        # A new one rounds by the seed.
+        self.assertNotIn("goes on with its parts", self.expect(0, *words, "--overwrite").stderr)
+
+
+class KnownFiles(TinyTest):
+    """Weights know the place where the files lay that they learnt from."""
+
+    def test_files_that_changed_are_warned_of(self):
+        says = ["warning", "learnt from files here, which have changed since", "too good"]
+        self.make("data", ant=10, bee=10)
+        self.make("second", ant=6, bee=6)
+        self.tiny(0, "run", "data")
+        self.tiny(0, "next", "second", "--weights", "run")
+        os.rename(self.path("data/ant/3.bmp"), self.path("data/ant/30.bmp"))
+        self.tiny(0, "renamed", "data", "--weights", "run", says=says)
+        self.make("data", bee=11)
+        for run in ("run", "next", "renamed"):  # also where others came between
+            self.tiny(0, "last", "data", "--weights", run, says=says)
+            self.evaluate("data", run=run, says=["warning", "files here have changed since training"])
+        for words in (("--validation-split", "0"), ("--limit-val", "0")):
+            self.assertNotIn("too good", self.tiny(0, "last", "data", "--weights", "run", *words).stderr)
+        self.assertNotIn("too good", self.tiny(0, "last", "second", "--weights", "run").stderr)
+
+    def test_parts_of_the_data_keep_them_apart(self):
+        self.make("data/train", ant=8, bee=8)
+        self.make("data/val", ant=3, bee=2)
+        self.tiny(0, "run", "data")
+        self.make("data/train", ant=9)
+        self.assertNotIn("too good", self.tiny(0, "next", "data", "--weights", "run").stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
