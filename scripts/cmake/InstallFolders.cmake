@@ -4,6 +4,7 @@
 foreach(folder IN LISTS folders)
   cmake_path(ABSOLUTE_PATH folder BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
   set(folder $ENV{DESTDIR}${folder})
+  cmake_path(ABSOLUTE_PATH folder)  # `--prefix here` and DESTDIR=here begin where the install is started
   set(missing)
   while(NOT EXISTS ${folder})
     list(PREPEND missing ${folder})

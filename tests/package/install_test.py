@@ -92,6 +92,18 @@ class Install(FolderTest):
             installed = os.path.join(self.prefix, "share", "doc", "cputrain", sources, name)
             self.assertEqual(os.access(installed, os.X_OK), not name.endswith(".sh"), name)
 
+    def test_folders_of_an_install_may_be_named_from_where_it_is_started(self):
+        """As `--prefix here` and DESTDIR=here name them."""
+        words = ["-Dfolders=bin;share/doc", "-P", os.path.join(ROOT, "scripts", "cmake", "InstallFolders.cmake")]
+        for prefix, stage, made in (("here", "", "here"), ("/usr", "stage", "stage/usr"), ("/", "stage", "stage"),
+                                    ("/usr", self.folder + "/whole", "whole/usr")):
+            run(os.environ["CMAKE_PROGRAM"], f"-DCMAKE_INSTALL_PREFIX={prefix}", *words, cwd=self.folder,
+                env={**os.environ, "DESTDIR": stage}, umask=0o077)
+            for folder in ("", "bin", "share", "share/doc"):
+                mode = os.stat(os.path.join(self.folder, made, folder)).st_mode
+                self.assertEqual(stat.S_IMODE(mode), 0o755, (prefix, stage, folder))
+            shutil.rmtree(os.path.join(self.folder, made.split("/")[0]))
+
     @unittest.skipUnless(shutil.which("git") and os.path.exists(os.path.join(ROOT, ".git")), "no checkout, or no git")
     def test_results_are_those_that_are_kept(self):
         """What scripts/tables leaves besides, such as weights, would make packages ten times as large."""
