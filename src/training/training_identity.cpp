@@ -114,8 +114,9 @@ bool is_without_effect(const std::string& name, const nlohmann::ordered_json& th
                        const nlohmann::ordered_json& here, Compared what) {
   // Files of earlier versions do not say.
   if (name == kEvalEvery) return !then.contains(name) || !counts_evaluations(then, here);
-  // With its parts a checkpoint is gone on from (taken_over.h); at the end none is made any more.
-  return name == kRounding && what == Compared::finished_run && !then.contains(name);
+  // No flag asks for it: a checkpoint is gone on from with its own (taken_over.h), and a run at its
+  // end may have no checkpoint any more.
+  return name == kRounding && what == Compared::finished_run;
 }
 
 /// A resume need not name the weights that a training began with: they may be gone.
