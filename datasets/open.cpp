@@ -164,8 +164,9 @@ void add_missing_classes(data::DataSource& source, const data::DataRequest& requ
                           : "give the training part images of them");
   add(source.validation, "validation", "its accuracy does not show them",
       request.limit_validation ? "a larger --limit-val has more classes"
-      : source.own_validation  ? "give the validation part images of them"
-                               : "a larger --validation-split has more classes");
+      : source.own_validation
+          ? "give the validation part images of them"
+          : "a larger --validation-split has more classes, of two images at least");
 }
 
 /// At least two classes with images to learn from. Error(data) with the remedy.

@@ -276,22 +276,23 @@ model::WeightArrays arrays_of_flags(const Session& session, const TrainingPlan& 
                             flags.partial ? Otherwise::warn : Otherwise::refuse);
 }
 
-/// Accuracy is too good where images for validation are among those that weights learnt from.
+/// Accuracy is too good where images for validation are among those that weights learnt from. Where
+/// files have changed they may also be other data at the same place.
 void warn_of_learnt_images(const Session& session, const TrainingSpec& spec,
                            const data::DataSource& source, Learnt learnt) {
   if (source.own_validation || source.validation.empty()) return;
   const std::string& file = spec.flags.weights;
   if (learnt == Learnt::from_all || learnt == Learnt::earlier) {
     warn_once(session,
-              fmt::format("--weights {} learnt from this data with another validation "
-                          "part (--seed or --validation-split): images for validation are among "
-                          "those, so its accuracy will be too good",
+              fmt::format("--weights {} learnt from this data with another validation part "
+                          "(another --seed or --validation-split, or an earlier version): images "
+                          "for validation are among those, so its accuracy will be too good",
                           file));
   } else if (learnt == Learnt::from_some) {
     warn_once(session, fmt::format("--weights {} learnt from files here, which have changed since, "
-                                   "and so has the validation part: images for validation are "
-                                   "among those that it learnt from, so its accuracy will be too "
-                                   "good; folders train and val keep the parts apart",
+                                   "and so has the validation part: images for validation may be "
+                                   "among those that it learnt from, and its accuracy too good; "
+                                   "folders train and val keep the parts apart",
                                    file));
   }
 }

@@ -12,7 +12,7 @@ enum class Learnt {
   not_from_kept,  ///< it learnt from this data, but for the images that are for validation here
   from_all,       ///< and with another validation part, or with none
   earlier,        ///< a training that came before it learnt from this data
-  from_some       ///< files of the data have changed since: which is which is not known
+  from_some       ///< files at its place have changed since: which is which is not known
 };
 
 /// `source` is what `here` opened.
