@@ -140,6 +140,9 @@ class Placement(ProgramTest):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "SLURM_")) and k != policy}
         for flags, variables, says in (([], {}, "Open MPI binds like this"), ([], {policy: "core"}, policy),
                                        (["--bind-to", "core"], {}, policy), ([], {policy: "none"}, None),
+                                       # Places of OpenMP that have all that mpirun gave.
+                                       ([], {"OMP_PROC_BIND": "true"}, "Open MPI binds like this"),
+                                       ([], {"OMP_PLACES": "cores"}, "Open MPI binds like this"),
                                        (["--bind-to", "none"], {policy: "core"}, None)):
             with self.subTest(flags=flags, **variables):
                 done = subprocess.run([*launch, *flags, "-np", "1", PROGRAM, "info"], env={**clean, **variables},

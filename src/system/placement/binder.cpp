@@ -1,5 +1,7 @@
 #include "system/placement/binder.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
@@ -24,11 +26,24 @@ bool srun_binds(const char* value) {
   return std::ranges::none_of(words, refuses) && std::ranges::any_of(words, binds);
 }
 
-}  // namespace
+using Variable = std::function<const char*(const char*)>;
 
-Binder read_binder(const std::string& openmp,
-                   const std::function<const char*(const char*)>& variable) {
-  if (!openmp.empty()) return {Binder::Kind::openmp, openmp};
+/// Whether OpenMP may leave out hardware threads that the process was given. "true", "close" and
+/// places such as "cores" have them all.
+bool openmp_leaves_out(const Variable& variable) {
+  const auto has = [&](const char* name, const char* marks) {
+    const char* value = variable(name);
+    return value && std::string_view(value).find_first_of(marks) != std::string_view::npos;
+  };
+  const char* bind = variable("OMP_PROC_BIND");
+  const auto is_bound_by = [&](std::string_view word) {
+    return bind && ::strncasecmp(bind, word.data(), word.size()) == 0;
+  };
+  return is_bound_by("master") || is_bound_by("primary") || has("OMP_PLACES", "{(") ||
+         has("GOMP_CPU_AFFINITY", "0123456789") || has("KMP_AFFINITY", "[");
+}
+
+Binder read_binder_outside(const Variable& variable) {
   if (variable("OMPI_COMM_WORLD_SIZE")) {
     // mpirun's own flag is in the first one, too. The second is of version 5.
     for (const char* name :
@@ -42,6 +57,15 @@ Binder read_binder(const std::string& openmp,
   }
   if (srun_binds(variable("SLURM_CPU_BIND"))) return {Binder::Kind::srun, "SLURM_CPU_BIND"};
   return {};
+}
+
+}  // namespace
+
+Binder read_binder(const std::string& openmp, const Variable& variable) {
+  Binder binder = read_binder_outside(variable);
+  if (openmp.empty()) return binder;
+  binder.openmp = openmp;
+  return openmp_leaves_out(variable) ? binder.by_openmp() : binder;
 }
 
 std::string Binder::reason() const {

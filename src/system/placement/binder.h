@@ -9,14 +9,20 @@ namespace cputrain::placement {
 struct Binder {
   enum class Kind {
     outside,   ///< taskset, a container, a batch system, a launcher that does not say
-    openmp,    ///< the OpenMP runtime, which has bound this process' threads
+    openmp,    ///< the OpenMP runtime, by places that a variable lists, or by the first one alone
     open_mpi,  ///< Open MPI's mpirun
     srun
   };
   Kind kind = Kind::outside;
   std::string variables = "-";  ///< that say so, "OMP_PROC_BIND,OMP_PLACES"; "-" where none does
+  /// By which OpenMP binds threads within what the rank was given, or to less; "-" where it does
+  /// not.
+  std::string openmp = "-";
 
   bool operator==(const Binder&) const = default;
+  bool openmp_binds() const { return openmp != "-"; }
+  /// The same as if OpenMP alone kept the rank to them.
+  Binder by_openmp() const { return {Kind::openmp, openmp, openmp}; }
 
   /// "OMP_PROC_BIND and OMP_PLACES say so", in brackets behind what is wrong.
   std::string reason() const;

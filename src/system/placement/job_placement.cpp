@@ -68,7 +68,7 @@ std::string to_text(const RankPlace& place) {
        << ' ' << place.numa_nodes << ' ' << place.cpu_quota << ' ' << place.team_limit << ' '
        << place.team_limited_by << ' ' << place.user_binds << ' '
        << static_cast<int>(place.binder.kind) << ' ' << place.binder.variables << ' '
-       << place.cpus.size();
+       << place.binder.openmp << ' ' << place.cpus.size();
   for (const auto* numbers : {&place.cpus, &place.core_of_cpu, &place.numa_of_cpu}) {
     for (const int number : *numbers) text << ' ' << number;
   }
@@ -82,7 +82,7 @@ RankPlace rank_place_from(std::string_view line) {
   int binder = 0;
   text >> place.rank >> place.host >> place.machine_cores >> place.machine_cpus >>
       place.numa_nodes >> place.cpu_quota >> place.team_limit >> place.team_limited_by >>
-      place.user_binds >> binder >> place.binder.variables >> count;
+      place.user_binds >> binder >> place.binder.variables >> place.binder.openmp >> count;
   place.binder.kind = static_cast<Binder::Kind>(binder);
   const auto read = [&](std::vector<int>& numbers) {
     for (int number = 0; text && numbers.size() < count && text >> number;) {

@@ -48,10 +48,9 @@ struct Review {
   std::string mpirun(int ranks) const { return "mpirun " + mpirun_options(host(), ranks); }
   int ranks() const { return static_cast<int>(plans.size()); }
   const Binder& binder() const { return places.front().binder; }
-  bool openmp_binds() const { return binder().kind == Binder::Kind::openmp; }
-  /// Ranks started otherwise do not help where OpenMP binds their threads.
+  /// Ranks started otherwise do not help where OpenMP leaves out what they were given.
   std::string unless_openmp(const std::string& remedy) const {
-    return openmp_binds() ? binder().remedy() : remedy;
+    return binder().kind == Binder::Kind::openmp ? binder().remedy() : remedy;
   }
 };
 
@@ -103,10 +102,11 @@ std::optional<std::string> same_cores_by_openmp(const Review& r) {
   std::map<std::vector<int>, int> first_with;
   for (const RankPlace& place : r.places) {
     const auto [other, fresh] = first_with.try_emplace(place.cpus, place.rank);
-    if (fresh || !r.openmp_binds()) continue;
+    if (fresh || !place.binder.openmp_binds()) continue;
+    const Binder by = place.binder.by_openmp();
     return "OpenMP binds threads of ranks " + std::to_string(other->second) + " and " +
            std::to_string(place.rank) + " to the same cores (they take turns while others idle; " +
-           r.binder().reason() + "); try " + r.binder().remedy();
+           by.reason() + "); try " + by.remedy();
   }
   return std::nullopt;
 }
@@ -167,7 +167,7 @@ std::optional<std::string> remote_memory(const Review& r) {
                              " (memory of another node is slower, and all ranks wait for the "
                              "slowest); try ";
     if (r.ranks() % nodes == 0 || r.ranks() == 1) {
-      if (r.openmp_binds()) return what + r.binder().remedy() + ", and --bind";
+      if (r.binder().openmp_binds()) return what + r.binder().by_openmp().remedy() + ", and --bind";
       return what + "--bind" + (r.ranks() > 1 ? ", or " + r.mpirun(r.ranks()) : std::string());
     }
     const int up = (r.ranks() / nodes + 1) * nodes;

@@ -56,7 +56,34 @@ TEST(Binder, IsReadFromTheEnvironment) {
       {with(kMpirun, {{"SLURM_CPU_BIND", "quiet,mask_cpu:0x1"}}), {By::open_mpi}}};
   for (const auto& [variables, binder] : cases) {
     EXPECT_EQ(binder_in(variables), binder) << ::testing::PrintToString(variables);
-    EXPECT_EQ(binder_in(variables, "OMP_PLACES"), (Binder{By::openmp, "OMP_PLACES"}));
+    const Variables one_place = with(variables, {{"OMP_PLACES", "{0}"}});
+    EXPECT_EQ(binder_in(one_place, "OMP_PLACES"), (Binder{By::openmp, "OMP_PLACES", "OMP_PLACES"}));
+  }
+}
+
+/// Places that have all that the rank was given do not explain why it was given little.
+TEST(Binder, IsOpenMpWhereItLeavesOutWhatTheRankWasGiven) {
+  struct Case {
+    std::string name, value;
+    bool leaves_out;
+  };
+  const std::vector<Case> cases{{"OMP_PROC_BIND", "true", false},
+                                {"OMP_PROC_BIND", "close", false},
+                                {"OMP_PROC_BIND", "spread,close", false},
+                                {"OMP_PROC_BIND", "master", true},
+                                {"OMP_PROC_BIND", "PRIMARY", true},
+                                {"OMP_PLACES", "cores", false},
+                                {"OMP_PLACES", "sockets", false},
+                                {"OMP_PLACES", "cores(2)", true},
+                                {"OMP_PLACES", "{0:4}", true},
+                                {"GOMP_CPU_AFFINITY", "0-3", true},
+                                {"KMP_AFFINITY", "granularity=fine,compact", false},
+                                {"KMP_AFFINITY", "explicit,proclist=[0,1]", true}};
+  for (const auto& [name, value, leaves_out] : cases) {
+    const Binder binder = binder_in(with(kMpirun, {{name, value}}), name);
+    EXPECT_EQ(binder.kind, leaves_out ? By::openmp : By::open_mpi) << name << "=" << value;
+    EXPECT_EQ(binder.openmp, name);
+    EXPECT_EQ(binder.by_openmp().remedy(), "a start without " + name);
   }
 }
 
@@ -102,7 +129,7 @@ TEST(Binder, IsNamedWhereThreadsHaveNoRoom) {
 }
 
 std::vector<RankPlace> by_openmp(std::vector<RankPlace> places) {
-  for (RankPlace& place : places) place.binder = {By::openmp, "OMP_PROC_BIND"};
+  for (RankPlace& place : places) place.binder = Binder{.openmp = "OMP_PROC_BIND"}.by_openmp();
   return places;
 }
 

@@ -207,7 +207,7 @@ TEST(RankPlace, IsTakenFromTheMachine) {
   machine.allowed_cpus = {2, 3};
   machine.core_of_cpu = {1, 1};
   machine.numa_of_cpu = {0, 0};
-  const Binder binder{Binder::Kind::openmp, "OMP_PROC_BIND,OMP_PLACES"};
+  const Binder binder{Binder::Kind::openmp, "OMP_PROC_BIND,OMP_PLACES", "OMP_PROC_BIND"};
   const RankPlace place = place_of(5, machine, true, binder);
   EXPECT_EQ(
       place,
