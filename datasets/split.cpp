@@ -111,7 +111,7 @@ Division choose_stratified(std::span<const std::uint32_t> samples,
                            std::span<const std::uint32_t> whole, const Labels& labels,
                            std::size_t total, const Draw& by) {
   ByClass groups = group(samples, labels);
-  // Of what a split leaves, those classes would have most of which nothing is for validation.
+  // By what a split leaves, classes without an image for validation would come first.
   const Sizes weights =
       sizes_by_class(by.rounding == data::Rounding::seed ? whole : samples, labels);
   const Sizes quotas = apportion(std::min(total, samples.size()), weights, sizes_of(groups),

@@ -66,8 +66,8 @@ class Csv final : public RunReporter {
   }
 
  private:
-  /// Of all epochs, as Keras 3 has them: the first one need not be evaluated. What came later to
-  /// this program is last, so that columns of before keep their places.
+  /// Those of all epochs, as Keras 3 has them: the first one need not be evaluated. What came later
+  /// to this program is last, so that columns of before keep their places.
   std::vector<std::string> columns_for(const loop::EpochRecord& first) const {
     loop::EpochRecord all = first;
     all.validation = all.averaged = std::nullopt;

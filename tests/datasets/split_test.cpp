@@ -45,7 +45,7 @@ TEST(Apportion, EqualRemaindersAreServedInOrder) {
 TEST(Apportion, WhatALimitLeavesOthersGet) {
   // Shares of 10 are 2.5, 2.5 and 5; the second has room for 1, and 9 are shared as 3 and 6.
   EXPECT_EQ(apportion(10, Sizes{1, 1, 2}, Sizes{9, 1, 9}, counted_up(3)), (Sizes{3, 1, 6}));
-  // Of 12 then 8 is too many for the third: 3, 1 and 8 in its place.
+  // Shares of 12 would give the third more than its 8, and others get what is left.
   EXPECT_EQ(apportion(12, Sizes{1, 1, 4}, Sizes{9, 1, 8}, counted_up(3)), (Sizes{3, 1, 8}));
 }
 

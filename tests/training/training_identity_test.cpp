@@ -258,7 +258,7 @@ TEST_F(TrainingIdentity, PartsOfEarlierVersionsAreRoundedByNames) {
   EXPECT_EQ(identity_differences(then, now, Compared::checkpoint),
             Words{"rounding: names in the checkpoint, seed here"});
   EXPECT_TRUE(identity_differences(then, by_names, Compared::checkpoint).empty());
-  // Of a run at its end the checkpoint may be gone, which alone says how parts are to be made.
+  // The checkpoint of a run at its end may be gone, which alone says how parts are to be made.
   EXPECT_TRUE(identity_differences(by_names, now, Compared::finished_run).empty());
   EXPECT_TRUE(identity_differences(then, now, Compared::finished_run).empty());
 }

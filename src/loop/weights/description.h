@@ -25,7 +25,8 @@ struct TrainingData {
   std::uint64_t fingerprint = 0;  ///< Dataset::fingerprint(), with images turned as they were
   data::Expand expand = data::Expand::none;
   std::uint64_t place = 0;  ///< a hash of where it lay; 0 where it is no file or folder
-  /// Of shares of classes in its validation part. Files of earlier versions do not say: by names.
+  /// How shares of classes in its validation part are rounded. Files of earlier versions do not
+  /// say: by names.
   data::Rounding rounding = data::Rounding::names;
   /// Fingerprints of what earlier trainings learnt from, whose weights this one began with, and the
   /// places where that lay.
