@@ -136,7 +136,7 @@ was_cancelled() {
   said=" $(scontrol show --oneliner job "$job" 2>/dev/null || true) "
   [[ $said =~ \ JobState=([A-Z_]+)\  ]] || return 1
   state=${BASH_REMATCH[1]}
-  [[ $state != RUNNING && $said != *" Reason=TimeLimit "* ]]
+  [[ ! $state =~ ^(RUNNING|SIGNALING)$ && $said != *" Reason=TimeLimit "* ]]  # SIGNALING: a signal is on its way
 }
 
 # put_back  the job goes into the queue again.

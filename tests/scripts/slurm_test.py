@@ -99,6 +99,7 @@ class Slurm(unittest.TestCase):
         for script, words, job in (("train.sbatch", ["--out", "s"], one), ("sweep.sbatch", [], one),
                                    ("sweep_srun.sbatch", [], one), ("sweep_array.sbatch", ["s"], {**one, **task})):
             for said, back in (("JobState=RUNNING Reason=None", True),
+                               ("JobState=SIGNALING Reason=None", True),
                                ("JobState=COMPLETING Reason=None", False),
                                ("JobState=CANCELLED Reason=None", False),
                                ("JobState=COMPLETING Reason=TimeLimit", True),  # it saved until its time was up
