@@ -81,7 +81,8 @@ class Placement(ProgramTest):
                 # Whole machines.
                 ({"OMP_PROC_BIND": "true"}, cpus, None), ({"OMP_PROC_BIND": "close"}, cpus, None),
                 ({"OMP_PROC_BIND": "spread"}, cpus, None), ({"OMP_PROC_BIND": "false"}, cpus, None),
-                ({"OMP_PLACES": "cores"}, cpus, None), ({"OMP_PLACES": "threads"}, cpus, None), ({"GOMP_CPU_AFFINITY": f"{first}-{last}"}, cpus, None),
+                ({"OMP_PLACES": "cores"}, cpus, None), ({"OMP_PLACES": "threads"}, cpus, None),
+                ({"GOMP_CPU_AFFINITY": f"{first}-{last}"}, cpus, None),
                 ({"OMP_PROC_BIND": "false", "OMP_PLACES": f"{{{first}}}"}, cpus, None),
                 ({"KMP_AFFINITY": "compact"}, cpus, None),  # of another runtime
                 # One core of it.
