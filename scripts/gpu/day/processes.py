@@ -141,11 +141,11 @@ def marked(mark):
 
 
 def end_marked(mark):
-    until = time.monotonic() + 5
-    while time.monotonic() < until:
+    """A process that starts another program has no environment for a moment, so one look is not enough."""
+    until, empty = time.monotonic() + 5, 0
+    while empty < 2 and time.monotonic() < until:
         found = [process for process, _ in marked(mark)]
-        if not found:
-            return
+        empty = 0 if found else empty + 1
         for process in found:
             try:
                 os.kill(process, signal.SIGKILL)
