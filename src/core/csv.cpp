@@ -30,7 +30,7 @@ bool is_formula(std::string_view text) {
 }
 
 std::string in_quotes(const std::string& line) {
-  if (line.find_first_of(",;\"") == line.npos) return line;  // ; separates in some countries
+  if (line.find_first_of(",\"") == line.npos) return line;
   std::string cell = "\"";
   for (const char c : line) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
   return cell + "\"";
