@@ -14,6 +14,8 @@
 #include "backends/mpi/own_folder.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "system/clock.h"
+#include "system/lost_time/own_clock.h"
 #include "system/tell.h"
 
 namespace cputrain::mpi {
@@ -112,10 +114,10 @@ StartGuard::~StartGuard() {
 
 void StartGuard::run(double seconds) {
   ::pthread_setname_np(::pthread_self(), "start guard");
-  using Clock = std::chrono::steady_clock;
-  const auto end_of_patience = Clock::now() + std::chrono::duration<double>(seconds);
+  constexpr double kMost = 2;  // of a longer pause of this process, or of its machine
+  system::OwnClock clock(system::steady_seconds(), kMost);
   std::unique_lock lock(mutex_);
-  while (Clock::now() < end_of_patience) {
+  while (clock.look(system::steady_seconds()) < seconds) {
     if (changed_.wait_for(lock, std::chrono::seconds(1), [this] { return started_; })) return;
     show();
   }
