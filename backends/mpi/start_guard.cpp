@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/tell.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::mpi {
 namespace {
@@ -142,7 +143,7 @@ void StartGuard::end(double seconds) const {
   // MPICH's launcher drops what ranks have written and it has not read yet; silent ranks wait
   // longer, so that the message comes first.
   std::this_thread::sleep_for(std::chrono::milliseconds(speaks ? 100 : 1000));
-  ::_exit(static_cast<int>(ExitCode::unanswered));
+  system::end_at_once(static_cast<int>(ExitCode::unanswered));
 }
 
 }  // namespace cputrain::mpi
