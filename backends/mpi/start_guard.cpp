@@ -17,6 +17,7 @@
 #include "system/clock.h"
 #include "system/lost_time/own_clock.h"
 #include "system/tell.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::mpi {
 namespace {
@@ -144,7 +145,7 @@ void StartGuard::end(double seconds) const {
   // MPICH's launcher drops what ranks have written and it has not read yet; silent ranks wait
   // longer, so that the message comes first.
   std::this_thread::sleep_for(std::chrono::milliseconds(speaks ? 100 : 1000));
-  ::_exit(static_cast<int>(ExitCode::unanswered));
+  system::end_at_once(static_cast<int>(ExitCode::unanswered));
 }
 
 }  // namespace cputrain::mpi

@@ -56,8 +56,6 @@ void RunResults::say_earlier() const {
 }
 
 void RunResults::save_now(const char* then) {
-  // A terminal that this process shares with a shell stays as it is.
-  if (training_.session().services.launcher.present()) system::never_wait_for_readers();
   if (!training_.session().leads()) return;
   const std::lock_guard lock(saving_);
   if (saved_) return;
