@@ -22,6 +22,7 @@
 #include "system/clock.h"
 #include "system/lost_time/own_clock.h"
 #include "system/tell.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::watch {
 namespace {
@@ -138,7 +139,7 @@ class Watch::Thread {
 
   void say(const std::optional<Word>& word) {
     if (!word) return;
-    tell(word->line);
+    system::tell(word->line);
     const std::filesystem::path folder = this->folder();
     if (folder.empty()) return;
     const auto write = [folder, line = stall_line(word->entry)] { append_stall(folder, line); };
@@ -164,7 +165,7 @@ class Watch::Thread {
                                  team_.hosts[static_cast<std::size_t>(team_.rank)], limits_);
     }
     if (const auto word = storage_->narrator->hear(silence, place, now)) {
-      tell(word->line);
+      system::tell(word->line);
       // Behind what waits for the same storage: it is there as soon as that is.
       duty.logs->post(
           [folder = duty.folder, line = stall_line(word->entry)] { append_stall(folder, line); });
@@ -174,7 +175,7 @@ class Watch::Thread {
       case Farewell::none:
         return;
       case Farewell::announced:
-        return tell(
+        return system::tell(
             fmt::format("cputrain: storage does not answer ({}); the job ends without its "
                         "last state in {:g} s, and at once after another signal",
                         join(silence.what, ", "), kStorageGrace));
@@ -187,20 +188,15 @@ class Watch::Thread {
   /// What was made since the newest checkpoint is lost.
   [[noreturn]] void end_without_storage(const StorageDuty& duty, const StorageSilence& silence) {
     const std::string newest = duty.newest();
-    tell(
+    system::tell(
         fmt::format("cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends "
                     "without its last state; {}",
                     silence.seconds, join(silence.what, ", "), duty.folder.string(),
                     newest.empty() ? "there is no whole checkpoint of it"
                                    : "the newest whole checkpoint is " + newest));
-    sleep_for(0.1);
     const int code = duty.signals->stop_code();
-    ::_exit(code == static_cast<int>(ExitCode::interrupted) ? code
+    end_with(code == static_cast<int>(ExitCode::interrupted) ? code
                                                             : static_cast<int>(ExitCode::output));
-  }
-
-  void tell(const std::string& line) {
-    telling_.make([line] { system::tell(line); }, kSaying);
   }
 
   /// Rank 0 ends last where it can, since the launcher then ends all.
@@ -213,8 +209,13 @@ class Watch::Thread {
     } else {
       sleep_for(grace);
     }
+    end_with(static_cast<int>(ExitCode::unanswered));
+  }
+
+  [[noreturn]] static void end_with(int code) {
+    system::flush_output(kSaying);
     sleep_for(0.1);  // MPICH's launcher drops what ranks have written and it has not read yet
-    ::_exit(static_cast<int>(ExitCode::unanswered));
+    ::_exit(code);
   }
 
   const Limits limits_;
@@ -222,7 +223,7 @@ class Watch::Thread {
   OwnAccount account_;
   system::OwnClock clock_;
   Team team_;
-  BoundedCalls telling_, writing_;  // the run's disk may be what hangs
+  BoundedCalls writing_;  // the run's disk may be what hangs
   std::mutex mutex_;
   std::filesystem::path folder_;
   Finish finish_;
