@@ -35,8 +35,8 @@ std::vector<int> Lookout::observers() const {
 }
 
 void Lookout::report(Report own, double now) {
-  const int observer = team_.rank == 0 ? team_.deputy() : 0;
-  if (team_.size() > 1) own.deaf = now - ranks_[static_cast<std::size_t>(observer)].heard.value_or(0);
+  const auto answers = static_cast<std::size_t>(team_.rank == 0 ? team_.deputy() : 0);
+  if (team_.size() > 1) own.deaf = now - ranks_[answers].heard.value_or(0);
   own_ = own;
   ranks_[static_cast<std::size_t>(team_.rank)].last = own;
   for (const int observer : observers()) send_report(observer, now, Beat::Kind::report);
