@@ -29,7 +29,7 @@ STORAGE = 75    # and storage, with the usual limits
 STARTS = 1200   # seconds that many ranks may take to their first step
 OWN = {"crowd": {"cpu", "slow"}, "quota": {"cpu", "slow"}, "reader": {"reader", "cpu", "slow"},
        "terminal": {"reader", "cpu", "slow"}, "results": {"reader", "cpu", "slow"},
-       "launcher": {"reader", "cpu", "slow"}, "suspended": {"cpu", "slow"}, "storage": {"storage", "cpu", "slow"}}
+       "launcher": {"launcher", "reader", "cpu", "slow"}, "suspended": {"cpu", "slow"}, "storage": {"storage", "cpu", "slow"}}
 PIPE_BYTES = 4096
 
 

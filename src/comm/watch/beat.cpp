@@ -22,7 +22,7 @@ bool is_duration(double seconds) { return std::isfinite(seconds) && seconds >= 0
 
 bool is_lack(std::uint8_t cause) {
   const auto lack = static_cast<Cause>(cause);
-  return lack == Cause::none || (lack >= Cause::cpu && lack <= Cause::reader);
+  return lack == Cause::none || (lack >= Cause::cpu && lack <= Cause::launcher);
 }
 
 }  // namespace

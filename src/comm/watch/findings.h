@@ -18,6 +18,7 @@ enum class Cause : std::uint8_t {
   cpu,     ///< others have all CPUs, or a quota is used up
   memory,  ///< pages that were written to a disk are read back
   reader,  ///< of what they print: a paused terminal, a pager
+  launcher,  ///< the one that started them is stopped, and so what MPI asks of it
   slow,    ///< ranks that others wait for and that compute: no reason to end
   deaf,    ///< all wait, and messages reach some ranks no more: a link that is cut in one direction
   hidden,  ///< all wait but those of which nothing is known
@@ -28,10 +29,10 @@ enum class Cause : std::uint8_t {
 struct Report {
   comm::Place place{};
   bool waits = false;  ///< it is in a call that ends when others have come
-  Cause lacks = Cause::none;  ///< or one of cpu, memory and reader
+  Cause lacks = Cause::none;  ///< or one of cpu to launcher
   double still = 0;  ///< seconds since it did anything that others may wait for
   double idle = 0;   ///< seconds of `still` since it used a CPU or lacked something
-  double fair = 0;   ///< seconds of `still` in which it did not wait for a CPU
+  double fair = 0;   ///< seconds of `still` in which it could find messages
   double deaf = 0;   ///< seconds since it got an answer
 };
 

@@ -24,6 +24,8 @@ constexpr const char* name_of(Cause cause) {
       return "memory";
     case Cause::reader:
       return "reader";
+    case Cause::launcher:
+      return "launcher";
     case Cause::slow:
       return "slow";
     case Cause::deaf:
@@ -116,6 +118,9 @@ std::string Narrator::why(const Finding& finding) const {
       return fmt::format("{} {} until somebody reads what {} (in {}; a paused terminal or pager?)",
                          who(finding), one ? "waits" : "wait", one ? "it prints" : "they print",
                          place);
+    case Cause::launcher:
+      return fmt::format("{} {} for the launcher, which is stopped (in {})", who(finding),
+                         one ? "waits" : "wait", place);
     case Cause::slow:
       return fmt::format("{} still {} (in {}), so it is slow and no stall", who(finding),
                          one ? "computes" : "compute", place);

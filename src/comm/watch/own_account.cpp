@@ -4,12 +4,29 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "system/terminal/output.h"
 #include "system/usage/cpu_seconds.h"
 
 namespace cputrain::watch {
+namespace {
+
+/// Whether the parent is stopped by a signal.
+bool launcher_stands() {
+  const auto threads = system::thread_states(std::to_string(::getppid()));
+  return !threads.empty() && threads.front().state == 'T';
+}
+
+Cause lack_of(const system::Shortage& shortage, double seconds) {
+  constexpr double kMost = 0.5;  // of the time
+  if (launcher_stands()) return Cause::launcher;
+  if (shortage.cpu >= kMost * seconds) return Cause::cpu;
+  return shortage.pages ? Cause::memory : Cause::none;
+}
+
+}  // namespace
 
 OwnAccount::OwnAccount(std::shared_ptr<comm::Pulse> pulse, const Limits& limits)
     : pulse_(std::move(pulse)), sample_(limits.sample()) {}
@@ -34,7 +51,6 @@ Report OwnAccount::look(double now) {
 }
 
 void OwnAccount::look_closer(double now) {
-  constexpr double kMost = 0.5;  // of the time
   const double seconds = now - std::exchange(sampled_, now);
   lacks_ = Cause::none;
   if (uses_cpu(seconds)) busy_ = now;
@@ -42,13 +58,9 @@ void OwnAccount::look_closer(double now) {
   const bool is_known = !threads_.empty();
   const system::Shortage shortage = this->shortage(seconds);
   if (!is_known) return;
-  fair_ += seconds - shortage.cpu;
-  if (shortage.cpu >= kMost * seconds) {
-    lacks_ = Cause::cpu;
-  } else if (shortage.pages) {
-    lacks_ = Cause::memory;
-  }
+  lacks_ = lack_of(shortage, seconds);
   if (lacks_ != Cause::none) busy_ = now;
+  if (lacks_ != Cause::launcher) fair_ += seconds - shortage.cpu;
 }
 
 /// Since the last call. Short waits of threads that look around now and then are none of it.

@@ -122,7 +122,7 @@ TEST(Findings, WhoHearsNobodyEndsTheJobOnceItWasSoForTheTimeOut) {
 }
 
 TEST(Findings, WhoLacksSomethingIsNamedWithItAndEndsNothing) {
-  for (const Cause lack : {Cause::cpu, Cause::memory, Cause::reader}) {
+  for (const Cause lack : {Cause::cpu, Cause::memory, Cause::reader, Cause::launcher}) {
     expect_found(find({waiting(0, 5000), lacking(1, lack, 5000)}), lack, {1}, false);
     expect_found(find({lacking(0, lack, 5000)}), lack, {0}, false);
     expect_found(find({silent(0, 5000), waiting(1, 5000), lacking(2, lack, 5000)}), Cause::silent,

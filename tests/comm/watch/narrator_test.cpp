@@ -99,10 +99,11 @@ TEST_F(NarratorTest, NamesWhatRanksLackAndNoEnd) {
     return word->line + word->entry["cause"].dump();
   };
   const std::string cpu = said(Cause::cpu, 800), memory = said(Cause::memory, 810),
-                    reader = said(Cause::reader, 820);
+                    reader = said(Cause::reader, 820), launcher = said(Cause::launcher, 830);
   EXPECT_TRUE(holds(cpu, "for a CPU (in exchange of step 120)") && holds(cpu, "\"cpu\"")) << cpu;
   EXPECT_TRUE(holds(memory, "memory that is read back") && holds(memory, "\"memory\"")) << memory;
   EXPECT_TRUE(holds(reader, "somebody reads") && holds(reader, "\"reader\"")) << reader;
+  EXPECT_TRUE(holds(launcher, "which is stopped") && holds(launcher, "\"launcher\"")) << launcher;
 }
 
 TEST_F(NarratorTest, TellsOnceOfHostsThatWereNeverHeard) {
