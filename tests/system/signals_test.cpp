@@ -1,16 +1,20 @@
 #include "system/signals.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <new>
 #include <thread>
+
+#include "system/terminal/output.h"
 
 namespace cputrain::system {
 namespace {
@@ -167,6 +171,28 @@ TEST(SignalWatch, SignalsAreAnsweredWhileTheFunctionHangs) {
   });
   process.wait_until_ready();
   process.send(SIGTERM);
+  while (!process.held()) std::this_thread::sleep_for(milliseconds(1));
+  process.send(SIGINT);
+  EXPECT_EQ(process.end_within(std::chrono::seconds(60)), 130);
+}
+
+// `2>&1 | less`, or a terminal that Ctrl-S holds: "Ctrl-C again ends at once" is a line, too.
+TEST(SignalWatch, ASecondInterruptEndsItWhereNobodyReadsStandardError) {
+  const Watched process([](SignalWatch& watch, Watched::Shared& shared) {
+    std::array<int, 2> pipe{};
+    if (::pipe(pipe.data()) != 0 || ::dup2(pipe[1], STDERR_FILENO) < 0) ::_exit(2);
+    ::fcntl(pipe[1], F_SETFL, O_NONBLOCK);
+    while (::write(pipe[1], ".", 1) == 1) continue;
+    ::fcntl(pipe[1], F_SETFL, 0);
+    begin_output();
+    const auto armed = watch.arm([] {});
+    shared.ready = true;
+    while (!watch.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    shared.held = true;
+    std::this_thread::sleep_for(std::chrono::seconds(100));
+  });
+  process.wait_until_ready();
+  process.send(SIGINT);
   while (!process.held()) std::this_thread::sleep_for(milliseconds(1));
   process.send(SIGINT);
   EXPECT_EQ(process.end_within(std::chrono::seconds(60)), 130);

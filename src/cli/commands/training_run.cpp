@@ -211,6 +211,8 @@ class Run {
     std::vector<watch::Writing> writings = control.writings();
     writings.push_back({"logs", &logs.meter()});
     std::ranges::move(results.writings(), std::back_inserter(writings));
+    const auto disk = std::make_shared<const system::DiskWrites>(folder_.path);
+    for (watch::Writing& writing : writings) writing.disk = disk;
     return session_.watch.look_after({.folder = folder_.path,
                                       .writings = std::move(writings),
                                       .logs = &logs,
