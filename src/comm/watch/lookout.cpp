@@ -156,10 +156,9 @@ std::vector<RankView> Lookout::views(double now) const {
     const bool known =
         team_.observes() || rank == team_.rank || rank == 0 || rank == team_.deputy();
     if (!known) continue;
-    RankView one = view(rank, now);
     // Observers send others no more than that they are there.
-    if (!team_.observes() && rank != team_.rank && one.silence < silent_after_) continue;
-    views.push_back(one);
+    if (!team_.observes() && rank != team_.rank && hears(rank, now)) continue;
+    views.push_back(view(rank, now));
   }
   return views;
 }
