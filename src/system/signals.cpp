@@ -115,6 +115,7 @@ void SignalWatch::ask_for_stop(int signal) {
   }
   int none = 0;
   const bool first = stop_signal_.compare_exchange_strong(none, signal);
+  if (first) since_stop_ = {};
   if (!first && signal == SIGINT) end_at_once(static_cast<int>(ExitCode::interrupted));
   if (!first || signal != SIGINT || !on_terminate_) return;
   take_unended_line();  // the bar, perhaps with the ^C behind it, stays as it is
@@ -128,6 +129,7 @@ void SignalWatch::terminated(int signal) {
   terminates_ = true;
   since_terminate_ = {};
   stop_signal_ = signal;
+  since_stop_ = {};
   hurry_output();
   try {
     std::thread([this, call = on_terminate_] {
@@ -153,8 +155,10 @@ void SignalWatch::look_around() {
   if (terminates_ && interrupted_ && since_terminate_.seconds() >= kMostSaving) {
     end_at_once(static_cast<int>(ExitCode::interrupted));
   }
+  // Ctrl-C reaches all of `mpirun ... | tee`: mpirun dies of it while its ranks save.
+  const bool saves = armed_ && stop_signal_ != 0 && since_stop_.seconds() < kMostAlone;
   for (const Ending& ending : endings_) {
-    if (ending.gone()) end_at_once(static_cast<int>(ending.code));
+    if (!saves && ending.gone()) end_at_once(static_cast<int>(ending.code));
   }
 }
 

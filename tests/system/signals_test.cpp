@@ -134,6 +134,27 @@ TEST(SignalWatch, SeveralThingsAreLookedAfterEachWithItsCode) {
   }
 }
 
+// `mpirun ... | tee`: Ctrl-C ends both, while ranks save what they have.
+TEST(SignalWatch, WhatIsSavedAfterASignalOutlivesWhatItWorksFor) {
+  for (const bool ends : {true, false}) {
+    const Watched process([ends](SignalWatch& watch, Watched::Shared& shared) {
+      std::atomic<bool> gone = false;
+      watch.end_when([&gone] { return gone.load(); }, ExitCode::unanswered);
+      const auto armed = watch.arm([&gone] { gone = true; });
+      shared.ready = true;
+      while (!gone) std::this_thread::sleep_for(milliseconds(1));
+      std::this_thread::sleep_for(milliseconds(500));  // the signal thread looks ten times a second
+      shared.held = true;                              // saved
+      if (ends) ::_exit(watch.stop_code());
+      std::this_thread::sleep_for(std::chrono::seconds(100));
+    });
+    process.wait_until_ready();
+    process.send(SIGTERM);
+    EXPECT_EQ(process.end_within(std::chrono::seconds(60)), ends ? 75 : 76);
+    EXPECT_TRUE(process.held());
+  }
+}
+
 // A step ends, and its checkpoint is taken, while the function still writes.
 TEST(SignalWatch, ArmedItAsksForAStopAndMeanwhileCallsTheFunctionOnSigterm) {
   const auto work = [](SignalWatch& watch, Watched::Shared& shared) {

@@ -16,6 +16,7 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -71,13 +72,13 @@ std::size_t written(int descriptor, std::string_view bytes) {
 class Channel {
  public:
   Channel() {
-    std::thread([this] { run(); }).detach();
-  }  // it may never return from a write
+    std::thread([this] { run(); }).detach();  // which may never return from a write
+  }
 
   bool put(int descriptor, std::string_view text, Worth worth) {
     Lock lock(mutex_);
     const auto has_room = [&] { return bytes_ == 0 || bytes_ + text.size() <= most_bytes(worth); };
-    if (worth == Worth::result ? !wait(lock, kNever, has_room)
+    if (worth == Worth::result ? !wait(lock, kNever, kNever, has_room)
                                : !has_room() || (worth <= Worth::line && drops())) {
       if (worth != Worth::redrawn) dropped_[at(descriptor)] += lines_of(text);
       if (worth == Worth::result) failed_[at(descriptor)] = true;
@@ -91,16 +92,15 @@ class Channel {
     } catch (const std::bad_alloc&) {  // what ends the process must find the lock free
       return false;
     }
-    if (bytes_ == 0) taken_at_ = steady_seconds();
     bytes_ += text.size();
     asked_.notify_one();
     return !failed_[at(descriptor)];
   }
 
   /// Whether all is written in time.
-  bool finish(double seconds) {
+  bool finish(double unread, double all) {
     Lock lock(mutex_);
-    return wait(lock, seconds, [this] { return bytes_ == 0 && !drops(); });
+    return wait(lock, unread, all, [this] { return bytes_ == 0 && !drops(); });
   }
 
   bool has_failed(int descriptor) {
@@ -122,14 +122,16 @@ class Channel {
 
   bool drops() const { return dropped_[STDOUT_FILENO] + dropped_[STDERR_FILENO] > 0; }
 
+  /// A thread that lacks a CPU is no reader who takes nothing.
   template <class Done>
-  bool wait(Lock& lock, double seconds, const Done& done) {
+  bool wait(Lock& lock, double most_unread, double most, const Done& done) {
     if (done()) return true;
     const Stopwatch whole;
     ++waiting;
     const auto has_time = [&] {
-      const double since = std::max<double>(hurried_since, taken_at_);
-      return whole.seconds() < seconds && steady_seconds() - since < kGivesUp;
+      const double now = steady_seconds(), unread = writes_since_ ? now - *writes_since_ : 0;
+      const bool is_hurried = std::min(unread, now - hurried_since) >= kGivesUp;
+      return !is_hurried && unread < most_unread && whole.seconds() < most;
     };
     bool is_done = false;
     while (!(is_done = done()) && has_time()) {
@@ -147,6 +149,7 @@ class Channel {
       const Piece piece = std::move(pieces_.front());
       pieces_.pop_front();
       for (std::string_view rest = piece.text; !rest.empty();) {
+        writes_since_ = steady_seconds();
         lock.unlock();
         const std::size_t count = written(piece.descriptor, first_lines(rest));
         lock.lock();
@@ -154,7 +157,7 @@ class Channel {
         const std::size_t gone = count == 0 ? rest.size() : count;
         rest.remove_prefix(gone);
         bytes_ -= gone;
-        taken_at_ = steady_seconds();
+        writes_since_.reset();
         taken_.notify_all();
         if (drops() && bytes_ <= kMostLines / 2) say_dropped(lock);
       }
@@ -178,8 +181,8 @@ class Channel {
   std::mutex mutex_;
   std::condition_variable asked_, taken_;
   std::deque<Piece> pieces_;
-  std::size_t bytes_ = 0;  ///< theirs, with what is being written
-  double taken_at_ = 0;    ///< when a reader last took something, or the first byte began to wait
+  std::size_t bytes_ = 0;                 ///< theirs, with what is being written
+  std::optional<double> writes_since_{};  ///< the call that is being made
   std::array<bool, 3> failed_{};          ///< by descriptor
   std::array<std::size_t, 3> dropped_{};  ///< lines, since that was told
 };
@@ -222,12 +225,12 @@ bool put(std::FILE* stream, std::string_view text, Worth worth) {
   return !std::ferror(stream);
 }
 
-bool flush_output(double seconds) {
-  const Channels* const all = channels;
-  if (!all) return std::fflush(stdout) == 0 && !std::ferror(stdout);
-  const bool whole = all->output->finish(seconds);
-  all->error->finish(seconds);
-  return whole && !all->output->has_failed(STDOUT_FILENO);
+bool flush_output(double unread, double all) {
+  const Channels* const begun = channels;
+  if (!begun) return std::fflush(stdout) == 0 && !std::ferror(stdout);
+  const bool whole = begun->output->finish(unread, all);
+  begun->error->finish(unread, all);
+  return whole && !begun->output->has_failed(STDOUT_FILENO);
 }
 
 void hurry_output() {
@@ -238,8 +241,7 @@ void hurry_output() {
 bool waits_for_reader() { return waiting > 0; }
 
 void end_at_once(int code) {
-  constexpr double kReadsAtOnce = 0.2;
-  flush_output(kReadsAtOnce);
+  flush_output(0.2, 2);
   ::_exit(code);
 }
 

@@ -34,9 +34,11 @@ void begin_output();
 /// where it was left out, or where an earlier one could not be written.
 bool put(std::FILE* stream, std::string_view text, Worth worth = Worth::line);
 
-/// Waits until all is written, for so many seconds at most. False where standard output did not
-/// take all that it was given (`head`, a full disk).
-bool flush_output(double seconds = std::numeric_limits<double>::infinity());
+/// Waits until all is written, for so many seconds at most in which a reader takes nothing, and so
+/// many in all. False where standard output did not take all that it was given (`head`, a full
+/// disk).
+bool flush_output(double unread = std::numeric_limits<double>::infinity(),
+                  double all = std::numeric_limits<double>::infinity());
 
 /// This process was asked to end: no text may keep it for long. From any thread.
 void hurry_output();
