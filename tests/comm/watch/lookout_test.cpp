@@ -137,6 +137,7 @@ TEST(Lookout, WhoIsSilentForWantOfACpuLacksOne) {
   Ranks ranks({0, 0});
   ranks.team(0).processes = {0, ::getpid()};
   ranks.pass(1);
+  ranks.pass(30, {1});
   const auto view = [&] { return ranks[0].views(30)[1]; };
   EXPECT_DOUBLE_EQ(view().silence, 29);  // it has no such thread
   std::atomic<bool> ends = false;
