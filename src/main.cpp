@@ -31,6 +31,7 @@
 #include "system/placement/launcher_gone.h"
 #include "system/signals.h"
 #include "system/tell.h"
+#include "system/terminal/output.h"
 
 extern "C" {
 extern char** environ;  // NOLINT: the name is the system's
@@ -66,6 +67,7 @@ void say_failure(const placement::Launcher& launcher, const std::string& message
     system::tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
   }
   for (const std::string& line : lines) system::tell(line);
+  system::flush_output();
 }
 
 /// Exceptions of libraries. What the system refuses is no mistake of the program.
@@ -105,7 +107,7 @@ std::string failure_text(const std::exception& error) {
     text += " (an unknown exception)";
   }
   system::tell(fmt::format("cputrain: {}", text));
-  std::_Exit(static_cast<int>(ExitCode::internal));
+  system::end_at_once(static_cast<int>(ExitCode::internal));
 }
 
 /// A file opened later must not get the number of a closed standard stream and its output.
@@ -123,9 +125,10 @@ bool reader_has_gone() {
 
 /// The exit code, unless `results` on standard output were lost on the way (a full disk).
 int with_output_checked(ExitCode code, bool results = true) {
-  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout);
+  const bool lost = !system::flush_output();
   if (lost && code == ExitCode::ok && (results || !reader_has_gone())) {
     system::tell("cputrain: standard output cannot be written (the results are not whole)");
+    system::flush_output();
     code = ExitCode::output;
   }
   return static_cast<int>(code);
@@ -153,6 +156,7 @@ int run_program(int argc, char** argv) {
   // May start the program again, which then finds signals that came meanwhile.
   cpu::wait_shortly(argv);
   open_standard_streams();
+  system::begin_output();
   std::set_terminate(end_uncaught);
   void* frame = nullptr;
   ::backtrace(&frame, 1);  // loads what passes exceptions on while there is memory for it
@@ -165,7 +169,7 @@ int run_program(int argc, char** argv) {
     auto parsed = cli::parse_command_line({argv + 1, argv + argc}, cli::program_variables(environ),
                                           command_line_choices(argc > 0 ? argv[0] : ""));
     if (const auto* help = std::get_if<cli::HelpText>(&parsed)) {
-      if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
+      if (launcher.rank == 0) system::put(stdout, help->text, system::Worth::result);
       return with_output_checked(ExitCode::ok);
     }
     return run_command(*std::get<std::unique_ptr<cli::Command>>(parsed), launcher, *signals,

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
 #include <numeric>
 #include <regex>
@@ -13,6 +12,7 @@
 #include "backends/mpi/node.h"
 #include "backends/mpi/pieces.h"
 #include "backends/mpi/session.h"
+#include "system/terminal/output.h"
 
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>  // MPIX_CUDA_AWARE_SUPPORT
@@ -61,7 +61,7 @@ class MpiCommunicator final : public comm::Communicator {
   bool serves_threads() const override { return session_.serves_threads(); }
 
   [[noreturn]] void abort(int code) override {
-    std::fflush(nullptr);
+    system::flush_output(1);
     // MPICH's launcher drops what ranks have written and it has not read yet: the error's message.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     MPI_Abort(MPI_COMM_WORLD, code);

@@ -14,7 +14,10 @@
 #include "backends/mpi/own_folder.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "system/clock.h"
+#include "system/lost_time/own_clock.h"
 #include "system/tell.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::mpi {
 namespace {
@@ -112,10 +115,10 @@ StartGuard::~StartGuard() {
 
 void StartGuard::run(double seconds) {
   ::pthread_setname_np(::pthread_self(), "start guard");
-  using Clock = std::chrono::steady_clock;
-  const auto end_of_patience = Clock::now() + std::chrono::duration<double>(seconds);
+  constexpr double kMost = 2;  // of a longer pause of this process, or of its machine
+  system::OwnClock clock(system::steady_seconds(), kMost);
   std::unique_lock lock(mutex_);
-  while (Clock::now() < end_of_patience) {
+  while (clock.look(system::steady_seconds()) < seconds) {
     if (changed_.wait_for(lock, std::chrono::seconds(1), [this] { return started_; })) return;
     show();
   }
@@ -142,7 +145,7 @@ void StartGuard::end(double seconds) const {
   // MPICH's launcher drops what ranks have written and it has not read yet; silent ranks wait
   // longer, so that the message comes first.
   std::this_thread::sleep_for(std::chrono::milliseconds(speaks ? 100 : 1000));
-  ::_exit(static_cast<int>(ExitCode::unanswered));
+  system::end_at_once(static_cast<int>(ExitCode::unanswered));
 }
 
 }  // namespace cputrain::mpi

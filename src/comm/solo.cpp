@@ -1,11 +1,10 @@
 #include "comm/solo.h"
 
 #include <cassert>
-#include <cstdio>
-#include <cstdlib>
 
 #include "system/pages.h"
 #include "system/scratch/scratch_file.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::comm {
 
@@ -72,8 +71,7 @@ class SoloCommunicator final : public Communicator {
   bool serves_threads() const override { return true; }
 
   [[noreturn]] void abort(int code) override {
-    std::fflush(nullptr);
-    std::_Exit(code);  // other threads may still run: no destructors
+    system::end_at_once(code);  // other threads may still run: no destructors
   }
 
  private:

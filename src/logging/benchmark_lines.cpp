@@ -13,6 +13,7 @@
 #include "core/statistics/statistics.h"
 #include "logging/reporters.h"
 #include "system/print.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::logging {
 namespace {
@@ -84,8 +85,7 @@ class BenchmarkLines final : public RunReporter {
  private:
   template <class... T>
   void line(fmt::format_string<system::Formatted<T>...> format, const T&... values) {
-    fmt::print(stream_, "{}\n", system::formatted(format, values...));
-    std::fflush(stream_);
+    system::put(stream_, system::formatted(format, values...) + "\n");
   }
 
   std::FILE* stream_;

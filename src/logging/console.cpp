@@ -12,6 +12,7 @@
 #include "system/clock.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
+#include "system/terminal/output.h"
 #include "system/terminal/redrawn_line.h"
 
 namespace cputrain::logging {
@@ -158,17 +159,12 @@ class Console final : public RunReporter {
     return (watch_.seconds() - first_step_seconds_) / static_cast<double>(here - 1);
   }
 
-  void print(const std::string& text) { put(text, lines_); }
+  void print(const std::string& text) { system::put(lines_, text); }
 
   /// For people, not for programs that read Keras' lines.
   void notice(const std::string& text) {
     bar_.leave();
-    put(text, notices_);
-  }
-
-  static void put(const std::string& text, std::FILE* stream) {
-    std::fputs(text.c_str(), stream);
-    std::fflush(stream);
+    system::put(notices_, text);
   }
 
   std::FILE* lines_;

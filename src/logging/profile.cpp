@@ -8,6 +8,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "system/files.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::logging {
 namespace {
@@ -32,7 +33,7 @@ class Profile final : public RunReporter {
 
   void summary(const SummaryRecord&) override {
     if (steps_ == 0) return;
-    if (stream_) print();
+    if (stream_) system::put(stream_, text());
     system::AtomicFile file(path_);
     file.write(json_text(json(), 2) + "\n");
     file.commit(system::Durability::process);
@@ -60,22 +61,21 @@ class Profile final : public RunReporter {
   double share(double seconds) const { return seconds_ > 0 ? seconds / seconds_ : 0; }
   double milliseconds(double seconds) const { return 1e3 * seconds / static_cast<double>(steps_); }
 
-  void line(const std::string& name, const std::string& ways, double seconds,
-            const std::string& rest) const {
-    fmt::print(stream_, "{:<24}{:>30}{:>10.2f}{:>7.1f}%{}\n", name, ways, milliseconds(seconds),
-               100 * share(seconds), rest);
+  std::string line(const std::string& name, const std::string& ways, double seconds,
+                   const std::string& rest) const {
+    return fmt::format("{:<24}{:>30}{:>10.2f}{:>7.1f}%{}\n", name, ways, milliseconds(seconds),
+                       100 * share(seconds), rest);
   }
 
-  void print() const {
-    fmt::print(
-        stream_,
+  std::string text() const {
+    std::string text = fmt::format(
         "\nProfile: ms per step of rank 0 (mean of {}), its share, and parts of the map that "
         "is read and of the gradient\nthat comes back that are not zero, where that is "
         "known\n{:<24}",
         with_commas(steps_), "layer");
     for (const compute::LayerDirection& way : compute::kLayerDirections)
-      fmt::print(stream_, "{:>10}", way.title);
-    fmt::print(stream_, "{:>10}{:>8}{:>7}{:>7}  {}\n", "all", "share", "map", "grad.", "algorithm");
+      text += fmt::format("{:>10}", way.title);
+    text += fmt::format("{:>10}{:>8}{:>7}{:>7}  {}\n", "all", "share", "map", "grad.", "algorithm");
     for (const compute::LayerTime& layer : layers_) {
       if (layer.seconds() == 0) continue;
       std::string ways;
@@ -84,13 +84,13 @@ class Profile final : public RunReporter {
         ways +=
             fmt::format("{:>10}", seconds > 0 ? fmt::format("{:.2f}", milliseconds(seconds)) : "");
       }
-      line(escaped(layer.name), ways, layer.seconds(),
-           fmt::format("{:>7}{:>7}  {}", compute::density_text(layer.density),
-                       compute::density_text(layer.gradient_density),
-                       compute::algorithms_text(layer)));
+      text += line(escaped(layer.name), ways, layer.seconds(),
+                   fmt::format("{:>7}{:>7}  {}", compute::density_text(layer.density),
+                               compute::density_text(layer.gradient_density),
+                               compute::algorithms_text(layer)));
     }
-    line("all else", "", seconds_ - in_layers(), "  input, sums over ranks, update");
-    line("step", "", seconds_, "");
+    text += line("all else", "", seconds_ - in_layers(), "  input, sums over ranks, update");
+    return text + line("step", "", seconds_, "");
   }
 
   Json json() const {

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "logging/reporters.h"
 #include "system/terminal/log_pace.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::logging {
 namespace {
@@ -58,8 +59,7 @@ class ProgressLines final : public RunReporter {
   void print(const std::string& what) {
     const std::string epoch = start_.epochs ? fmt::format("{}/{}", start_.epoch, *start_.epochs)
                                             : std::to_string(start_.epoch);
-    std::fputs(fmt::format("Epoch {} - {}\n", epoch, what).c_str(), stream_);
-    std::fflush(stream_);
+    system::put(stream_, fmt::format("Epoch {} - {}\n", epoch, what));
   }
 
   std::FILE* stream_;

@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <vector>
 
 #include "system/tell.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::system {
 namespace {
@@ -25,7 +25,7 @@ void print_lines(std::string_view text) {
   if (safe.find("warning:") != std::string::npos && shows_colours(STDOUT_FILENO)) {
     safe = with_coloured_warnings(safe);
   }
-  std::fwrite(safe.data(), 1, safe.size(), stdout);
+  put(stdout, safe, Worth::result);
 }
 
 }  // namespace cputrain::system

@@ -13,9 +13,9 @@
 /// no terminal as they are: what a terminal would obey is escaped.
 namespace cputrain::system {
 
-/// A text of several lines; what was put into it went through escaped(). A failure shows in
-/// ferror(stdout), which main looks at in the end: half a result is still better than an exception
-/// in the middle of printing it.
+/// A text of several lines; what was put into it went through escaped(). It waits for its reader as
+/// long as it takes. A failure shows in flush_output(), which main asks in the end: half a result is
+/// still better than an exception in the middle of printing it.
 void print_lines(std::string_view text);
 
 template <class T>

@@ -2,14 +2,13 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
+#include "system/terminal/output.h"
 #include "system/terminal/redrawn_line.h"
 
 namespace cputrain::system {
@@ -108,17 +107,19 @@ void SignalWatch::answer(int signal) {
 
 void SignalWatch::ask_for_stop(int signal) {
   if (!armed_)
-    _exit(static_cast<int>(signal == SIGINT ? ExitCode::interrupted : ExitCode::stopped));
+    end_at_once(static_cast<int>(signal == SIGINT ? ExitCode::interrupted : ExitCode::stopped));
+  hurry_output();
   if (terminates_ && signal == SIGINT) {
     interrupted_ = true;
     return;
   }
   int none = 0;
   const bool first = stop_signal_.compare_exchange_strong(none, signal);
-  if (!first && signal == SIGINT) _exit(static_cast<int>(ExitCode::interrupted));
+  if (first) since_stop_ = {};
+  if (!first && signal == SIGINT) end_at_once(static_cast<int>(ExitCode::interrupted));
   if (!first || signal != SIGINT || !on_terminate_) return;
   take_unended_line();  // the bar, perhaps with the ^C behind it, stays as it is
-  std::fputs("\ncputrain: finishing the step; Ctrl-C again ends at once\n", stderr);
+  put(stderr, "\ncputrain: finishing the step; Ctrl-C again ends at once\n", Worth::told);
 }
 
 void SignalWatch::terminated(int signal) {
@@ -128,6 +129,8 @@ void SignalWatch::terminated(int signal) {
   terminates_ = true;
   since_terminate_ = {};
   stop_signal_ = signal;
+  since_stop_ = {};
+  hurry_output();
   try {
     std::thread([this, call = on_terminate_] {
       ::pthread_setname_np(::pthread_self(), "saving");  // for ps and strace
@@ -150,10 +153,12 @@ void SignalWatch::terminate(const std::function<void()>& on_terminate) {
 
 void SignalWatch::look_around() {
   if (terminates_ && interrupted_ && since_terminate_.seconds() >= kMostSaving) {
-    _exit(static_cast<int>(ExitCode::interrupted));
+    end_at_once(static_cast<int>(ExitCode::interrupted));
   }
+  // Ctrl-C reaches all of `mpirun ... | tee`: mpirun dies of it while its ranks save.
+  const bool saves = armed_ && stop_signal_ != 0 && since_stop_.seconds() < kMostAlone;
   for (const Ending& ending : endings_) {
-    if (ending.gone()) _exit(static_cast<int>(ending.code));
+    if (!saves && ending.gone()) end_at_once(static_cast<int>(ending.code));
   }
 }
 

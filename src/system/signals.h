@@ -51,6 +51,9 @@ class SignalWatch {
   /// SIGINT leaves the function of SIGTERM so many seconds.
   static constexpr double kMostSaving = 2;
   [[nodiscard]] Armed arm(std::function<void()> on_terminate);
+  /// What is saved in answer to a signal has so many seconds, even where what the process works for
+  /// has died.
+  static constexpr double kMostAlone = 8;
   /// For a program that has nothing to save but children to end: every signal only asks for a stop,
   /// but for a second SIGINT.
   [[nodiscard]] Armed arm();
@@ -80,8 +83,9 @@ class SignalWatch {
   /// Seconds of its life in which this process did not run, by the thread that waits for signals.
   double stopped_seconds() { return stopped_.look(); }
 
-  /// From now on the process ends with `code` soon after `gone` is true, held or not: what it works
-  /// for has died. Several may be given; an empty function is none.
+  /// From now on the process ends with `code` soon after `gone` is true, held or not, unless it
+  /// saves in answer to a signal: what it works for has died. Several may be given; an empty
+  /// function is none.
   void end_when(std::function<bool()> gone, ExitCode code = ExitCode::stopped);
 
  private:
@@ -111,6 +115,7 @@ class SignalWatch {
   bool terminates_ = false;      ///< it is being called
   bool interrupted_ = false;     ///< SIGINT came meanwhile
   Stopwatch since_terminate_{};  ///< since then
+  Stopwatch since_stop_{};       ///< since it was asked to stop
   std::condition_variable terminated_;
   std::vector<Ending> endings_;
   StoppedTime stopped_;

@@ -1,16 +1,14 @@
 #include "system/tell.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "core/text.h"
 #include "system/terminal/columns.h"
+#include "system/terminal/output.h"
 #include "system/terminal/redrawn_line.h"
 
 namespace cputrain::system {
@@ -26,7 +24,7 @@ void tell(std::string_view line) {
     }
   }
   safe += "\n";
-  std::fwrite(safe.data(), 1, safe.size(), stderr);
+  put(stderr, safe, Worth::told);
 }
 
 bool shows_colours(int descriptor) {
@@ -49,15 +47,6 @@ std::string coloured(std::string_view line) {
   }
   if (line.starts_with(kError)) return text.append(kRed).append(line).append(kPlain);
   return text.append(line);
-}
-
-void never_wait_for_readers() {
-  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
-    struct stat about {};
-    if (::fstat(descriptor, &about) != 0) continue;
-    if (!S_ISFIFO(about.st_mode) && !S_ISCHR(about.st_mode) && !S_ISSOCK(about.st_mode)) continue;
-    ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
-  }
 }
 
 }  // namespace cputrain::system

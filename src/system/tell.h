@@ -10,8 +10,9 @@ namespace cputrain::system {
 
 /// One line for people on standard error. It is escaped as a whole (core/text.h), since names,
 /// paths and libraries' messages in it come from outside: line ends, too, so several lines are
-/// several calls. A full or closed stream is no reason to stop: errors are ignored. On a terminal
-/// it takes the place of a bar of progress, and warnings and errors are coloured.
+/// several calls. A full or closed stream is no reason to stop, nor is one that nobody reads: errors
+/// are ignored. On a terminal it takes the place of a bar of progress, and warnings and errors are
+/// coloured.
 void tell(std::string_view line);
 /// The same with a line that is put together, as fmt::format does it.
 template <class First, class... Others>
@@ -26,10 +27,5 @@ bool shows_colours(int descriptor);
 /// A line that begins with "warning:" has that word in yellow; one that begins with "cputrain:", an
 /// error, is red. Blanks may come before these. Any other line stays as it is.
 std::string coloured(std::string_view line);
-
-/// From now on writes to standard output or error that are not read are lost and do not wait:
-/// mpirun reads no more once it was told to end, and its ranks would spend the second that they
-/// have in a write. Only for pipes and terminals, which a launcher made for this process.
-void never_wait_for_readers();
 
 }  // namespace cputrain::system

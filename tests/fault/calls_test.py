@@ -25,14 +25,6 @@ class Calls(FaultTest):
         self.wait(self.start(*self.words, "--steps", "20", out="seed"), 0)
         self.wait(self.start(*self.words, *END, out="whole"), 0)
 
-    def writer(self, process):
-        """The thread that writes checkpoints."""
-        for task in os.listdir(f"/proc/{process.pid}/task"):
-            with open(f"/proc/{process.pid}/task/{task}/comm") as f:
-                if f.read().strip() == "checkpoints":
-                    return task
-        return None
-
     def stop_while(self, inject):
         """A training that goes on from step 20 and is told to stop, while `inject` watches what its thread writes."""
         shutil.rmtree(self.path("run"), ignore_errors=True)

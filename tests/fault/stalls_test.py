@@ -3,6 +3,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 import unittest
 
@@ -106,6 +108,59 @@ class Stalls(FaultTest):
         text = self.wait(process, 0)
         self.assertRegex(text, r"rank 1 on \S+ still computes \(in forward of step 5\)")
         self.assertEqual([e["cause"] for e in self.stalls()], ["slow", "slow"])
+
+    def starve(self, pid):
+        """Its threads have one CPU, and that only when nobody else wants it."""
+        cpu = {min(os.sched_getaffinity(0))}
+        for _ in range(16):
+            other = subprocess.Popen([sys.executable, "-c", "while True: pass"],
+                                     preexec_fn=lambda: os.sched_setaffinity(0, cpu))
+            self.addCleanup(other.wait)
+            self.addCleanup(other.kill)
+        for thread in map(int, os.listdir(f"/proc/{pid}/task")):
+            os.sched_setaffinity(thread, cpu)
+            os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+
+    def assert_lives_without_a_cpu(self, ranks):
+        process = self.begin("--stall-warning", "1", "--stall-timeout", "3", ranks=ranks)
+        self.starve(self.rank_of(1) if ranks else process.pid)
+        named = rf"rank {max(ranks - 1, 0)} on \S+ waits for a CPU"
+        self.until(process, lambda: re.search(named, self.said(process)))
+        time.sleep(8)
+        self.assertIsNone(process.poll(), self.said(process))
+        self.assertLessEqual({e["event"] for e in self.stalls()}, {"stall", "goes_on"})
+        self.assertLessEqual({e["cause"] for e in self.stalls()}, {"cpu", "slow"})
+
+    def test_a_rank_without_a_cpu_is_named_and_ends_nothing(self):
+        self.assert_lives_without_a_cpu(2)
+
+    def test_one_process_without_a_cpu_goes_on(self):
+        self.assert_lives_without_a_cpu(0)
+
+    def test_what_survivors_have_is_saved_and_a_resume_goes_on(self):
+        """The weights are those of a training that ends behind the last step that was made."""
+        process = self.start("--stall-timeout", "3", "--reproducible", ranks=2, CPUTRAIN_FAULT="hang:1:20:forward")
+        text = self.wait_for_end(process)
+        self.assertIn("the newest whole checkpoint is ckpt-000000014, and --resume auto goes on from it", text)
+        self.assertIn("weights of the last completed step are in run/weights.safetensors; the job ends", text)
+        self.wait(self.start("--steps", "19", "--reproducible", ranks=2, out="short"), 0)
+        weights = []
+        for run in ("run", "short"):
+            with open(self.path(run, "weights.safetensors"), "rb") as f:
+                weights.append(f.read())
+        self.assertEqual(*weights)
+        self.wait(self.start("--resume", "auto", "--reproducible", ranks=2), 0)
+        self.wait(self.start("--reproducible", ranks=2, out="whole"), 0)
+        self.assert_same_end("run", "whole")
+
+    def test_without_rank_0_the_checkpoint_that_counts_is_named(self):
+        process = self.begin("--stall-timeout", "3")
+        self.until(process, self.points)
+        self.stop(0)
+        text = self.wait_for_end(process)
+        named = re.search(r"the newest whole checkpoint is ckpt-(\d{9})", text)
+        self.assertTrue(named, text)
+        self.assertEqual(int(named[1]), max(self.points()))
 
     @unittest.skipIf(why_no_trace(), why_no_trace())
     def test_a_disk_that_hangs_keeps_no_job_from_its_end(self):

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from program import OPEN_MPI, needs_mpi
-from trainings import FaultTest
+from trainings import FaultTest, why_no_trace
 
 NAMES_ITSELF = 30  # seconds that a busy machine may take for what is due at once
 GRACE = 20         # seconds that a signal leaves storage
@@ -150,6 +150,30 @@ class Storage(FaultTest):
                 self.until_ended(process, NAMES_ITSELF)
                 self.thaw()
                 self.wait(process, code)
+
+    @unittest.skipIf(why_no_trace(), why_no_trace())
+    def test_a_slow_disk_that_gets_on_is_waited_for(self):
+        """An fsync takes longer than the grace, while the disk writes what others gave it."""
+        process = self.start("--epochs", "100000", "--checkpoint-every", "1000000", out="disk/run")
+        self.until(process, lambda: len(self.lines("disk/run", "step")) > 20)
+        trace = subprocess.Popen(["strace", "-o", "/dev/null", "-p", self.writer(process), "-e", "trace=fsync", "-e",
+                                  f"inject=fsync:delay_enter={GRACE + 10}000000:when=1"], stderr=subprocess.PIPE,
+                                 text=True)
+        self.addCleanup(trace.wait)
+        self.addCleanup(trace.kill)
+        self.addCleanup(trace.stderr.close)
+        self.assertIn("attached", trace.stderr.readline())
+        began = time.time()
+        self.send(signal.SIGTERM, process.pid)
+        while process.poll() is None and time.time() < began + 10 * GRACE:
+            with open(self.path("disk/others"), "w") as f:
+                f.write("more")
+                f.flush()
+                os.fsync(f.fileno())
+            time.sleep(0.2)
+        self.assertGreater(time.time() - began, GRACE + 5)  # else nothing was tried
+        self.assertNotIn("without its last state", self.wait(process, 75))
+        self.assertEqual(max(self.points("disk/run")), self.lines("disk/run", "step")[-1]["step"])
 
     def assert_ends_where_steps_cannot_go_on(self, ended, **options):
         """It has made all of its steps, and waits for its last checkpoint."""

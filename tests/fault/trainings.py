@@ -93,6 +93,15 @@ class FaultTest(TinyTest):
         except ProcessLookupError:
             pass
 
+    @staticmethod
+    def writer(process):
+        """The thread that writes checkpoints."""
+        for task in os.listdir(f"/proc/{process.pid}/task"):
+            with open(f"/proc/{process.pid}/task/{task}/comm") as f:
+                if f.read().strip() == "checkpoints":
+                    return task
+        return None
+
     def wait(self, process, code=None):
         """Until the job and all of its ranks have ended."""
         process.wait(100)

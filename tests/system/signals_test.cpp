@@ -1,16 +1,20 @@
 #include "system/signals.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <new>
 #include <thread>
+
+#include "system/terminal/output.h"
 
 namespace cputrain::system {
 namespace {
@@ -130,6 +134,27 @@ TEST(SignalWatch, SeveralThingsAreLookedAfterEachWithItsCode) {
   }
 }
 
+// `mpirun ... | tee`: Ctrl-C ends both, while ranks save what they have.
+TEST(SignalWatch, WhatIsSavedAfterASignalOutlivesWhatItWorksFor) {
+  for (const bool ends : {true, false}) {
+    const Watched process([ends](SignalWatch& watch, Watched::Shared& shared) {
+      std::atomic<bool> gone = false;
+      watch.end_when([&gone] { return gone.load(); }, ExitCode::unanswered);
+      const auto armed = watch.arm([&gone] { gone = true; });
+      shared.ready = true;
+      while (!gone) std::this_thread::sleep_for(milliseconds(1));
+      std::this_thread::sleep_for(milliseconds(500));  // the signal thread looks ten times a second
+      shared.held = true;                              // saved
+      if (ends) ::_exit(watch.stop_code());
+      std::this_thread::sleep_for(std::chrono::seconds(100));
+    });
+    process.wait_until_ready();
+    process.send(SIGTERM);
+    EXPECT_EQ(process.end_within(std::chrono::seconds(60)), ends ? 75 : 76);
+    EXPECT_TRUE(process.held());
+  }
+}
+
 // A step ends, and its checkpoint is taken, while the function still writes.
 TEST(SignalWatch, ArmedItAsksForAStopAndMeanwhileCallsTheFunctionOnSigterm) {
   const auto work = [](SignalWatch& watch, Watched::Shared& shared) {
@@ -167,6 +192,28 @@ TEST(SignalWatch, SignalsAreAnsweredWhileTheFunctionHangs) {
   });
   process.wait_until_ready();
   process.send(SIGTERM);
+  while (!process.held()) std::this_thread::sleep_for(milliseconds(1));
+  process.send(SIGINT);
+  EXPECT_EQ(process.end_within(std::chrono::seconds(60)), 130);
+}
+
+// `2>&1 | less`, or a terminal that Ctrl-S holds: "Ctrl-C again ends at once" is a line, too.
+TEST(SignalWatch, ASecondInterruptEndsItWhereNobodyReadsStandardError) {
+  const Watched process([](SignalWatch& watch, Watched::Shared& shared) {
+    std::array<int, 2> pipe{};
+    if (::pipe(pipe.data()) != 0 || ::dup2(pipe[1], STDERR_FILENO) < 0) ::_exit(2);
+    ::fcntl(pipe[1], F_SETFL, O_NONBLOCK);
+    while (::write(pipe[1], ".", 1) == 1) continue;
+    ::fcntl(pipe[1], F_SETFL, 0);
+    begin_output();
+    const auto armed = watch.arm([] {});
+    shared.ready = true;
+    while (!watch.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    shared.held = true;
+    std::this_thread::sleep_for(std::chrono::seconds(100));
+  });
+  process.wait_until_ready();
+  process.send(SIGINT);
   while (!process.held()) std::this_thread::sleep_for(milliseconds(1));
   process.send(SIGINT);
   EXPECT_EQ(process.end_within(std::chrono::seconds(60)), 130);

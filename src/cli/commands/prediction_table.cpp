@@ -10,6 +10,7 @@
 #include "core/csv.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::commands {
 
@@ -36,7 +37,7 @@ void PredictionTable::write(const std::vector<std::string>& cells) {
   if (!file_ && !prints_) return;
   const std::string line = join(cells, ",") + "\r\n";
   if (file_) return file_->write(line);
-  if (std::fputs(line.c_str(), stdout) < 0) {
+  if (!system::put(stdout, line, system::Worth::result)) {
     fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
   }
 }

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "core/version.h"
 #include "system/files.h"
 #include "system/print.h"
+#include "system/terminal/output.h"
 #include "training/session/session.h"
 
 namespace cputrain::commands {
@@ -51,7 +51,7 @@ class CasesReport {
     begun_ = true;
     if (!prints_) return;
     system::print("{} ... ", name);
-    std::fflush(stdout);
+    system::flush_output();
   }
   void add(const compute::SelftestCase& result) {
     begun_ = false;
@@ -61,14 +61,14 @@ class CasesReport {
     system::print("{} {:.1e} of {:.0e} {:016x}\n", result.passed() ? "ok" : "FAILED", result.error,
                   result.limit, result.hash);
     if (!result.passed()) system::print("       {}\n", result.wrong);
-    std::fflush(stdout);
+    system::flush_output();
   }
   void leave_out(const selftest::LeftOut& what) {
     left_out_.push_back(what);
     const bool has_name = std::exchange(begun_, false);
     if (!prints_) return;
     system::print("{}left out: {}\n", has_name ? "" : what.name + " ... ", what.why);
-    std::fflush(stdout);
+    system::flush_output();
   }
 
   std::size_t passed() const { return cases_.size() - failed_; }

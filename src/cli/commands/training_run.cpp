@@ -159,10 +159,13 @@ class Run {
     std::optional<training::LostRanks> lost_ranks;
     if (spec_.flags.safety.on_failure == training::RankFailure::shrink)
       lost_ranks.emplace(session_);
-    const auto finishing = session_.watch.finish_first([&control, &logs](double seconds) {
-      control.finish_writing(seconds);
-      logs.wait_for(kLogsAtLast);
-    });
+    const auto finishing = session_.watch.finish_first(
+        [&control, &logs, &results](double seconds, const std::filesystem::path& folder) {
+          control.finish_writing(seconds);
+          logs.wait_for(kLogsAtLast);
+          system::tell("cputrain: " + control.newest_text(folder));
+          results.save_now("the job ends");
+        });
     const auto looked_after = look_after(results, control, logs);
     const loop::TrainResult result = training_.run(progress_, *reporter, control);
     if (is_void(result)) {
@@ -208,6 +211,8 @@ class Run {
     std::vector<watch::Writing> writings = control.writings();
     writings.push_back({"logs", &logs.meter()});
     std::ranges::move(results.writings(), std::back_inserter(writings));
+    const auto disk = std::make_shared<const system::DiskWrites>(folder_.path);
+    for (watch::Writing& writing : writings) writing.disk = disk;
     return session_.watch.look_after({.folder = folder_.path,
                                       .writings = std::move(writings),
                                       .logs = &logs,

@@ -10,15 +10,20 @@ struct Wire {
   std::uint64_t token, calls, step;
   std::uint32_t kind, way;
   std::int32_t rank;
-  std::uint8_t phase, waits, deaf, unused;
-  double grace, still, idle;
+  std::uint8_t phase, waits, lacks, unused;
+  double grace, still, idle, fair, deaf;
   std::uint64_t check;  ///< a word that begins alike and ends otherwise is none
 };
 static_assert(sizeof(Wire) == kBeatBytes);
 
-constexpr std::uint64_t kCheck = 0x6265'6174'2031'0a00;  // "beat 1"
+constexpr std::uint64_t kCheck = 0x6265'6174'2032'0a00;  // "beat 2"
 
 bool is_duration(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
+
+bool is_lack(std::uint8_t cause) {
+  const auto lack = static_cast<Cause>(cause);
+  return lack == Cause::none || (lack >= Cause::cpu && lack <= Cause::launcher);
+}
 
 }  // namespace
 
@@ -32,11 +37,13 @@ std::array<std::byte, kBeatBytes> to_bytes(const Beat& beat, std::uint64_t token
                   .rank = beat.rank,
                   .phase = static_cast<std::uint8_t>(report.place.phase),
                   .waits = report.waits,
-                  .deaf = report.deaf,
+                  .lacks = static_cast<std::uint8_t>(report.lacks),
                   .unused = 0,
                   .grace = beat.grace,
                   .still = report.still,
                   .idle = report.idle,
+                  .fair = report.fair,
+                  .deaf = report.deaf,
                   .check = kCheck ^ token};
   std::array<std::byte, kBeatBytes> bytes;
   std::memcpy(bytes.data(), &wire, sizeof wire);
@@ -51,8 +58,9 @@ std::optional<Beat> beat_of(std::span<const std::byte> bytes, std::uint64_t toke
   if (!is_ours || wire.rank < 0 || wire.rank >= ranks) return std::nullopt;
   if (wire.kind > static_cast<std::uint32_t>(Beat::Kind::verdict)) return std::nullopt;
   if (wire.phase >= comm::kPhaseNames.size()) return std::nullopt;
-  if (!is_duration(wire.grace) || !is_duration(wire.still) || !is_duration(wire.idle)) {
-    return std::nullopt;
+  if (!is_lack(wire.lacks)) return std::nullopt;
+  for (const double seconds : {wire.grace, wire.still, wire.idle, wire.fair, wire.deaf}) {
+    if (!is_duration(seconds)) return std::nullopt;
   }
   return Beat{.kind = static_cast<Beat::Kind>(wire.kind),
               .rank = wire.rank,
@@ -60,9 +68,11 @@ std::optional<Beat> beat_of(std::span<const std::byte> bytes, std::uint64_t toke
               .grace = wire.grace,
               .report = {.place = {wire.calls, wire.step, static_cast<comm::Phase>(wire.phase)},
                          .waits = wire.waits != 0,
-                         .deaf = wire.deaf != 0,
+                         .lacks = static_cast<Cause>(wire.lacks),
                          .still = wire.still,
-                         .idle = wire.idle}};
+                         .idle = wire.idle,
+                         .fair = wire.fair,
+                         .deaf = wire.deaf}};
 }
 
 }  // namespace cputrain::watch

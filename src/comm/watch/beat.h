@@ -25,7 +25,7 @@ struct Beat {
   Report report{};
 };
 
-inline constexpr std::size_t kBeatBytes = 72;
+inline constexpr std::size_t kBeatBytes = 88;
 
 /// `token` is the job's own, which no other job's datagrams have. Numbers lie as in this machine's
 /// memory: a host with another order of bytes has another token.

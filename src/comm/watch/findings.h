@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -8,13 +9,31 @@
 
 namespace cputrain::watch {
 
+/// Why no rank gets further.
+enum class Cause : std::uint8_t {
+  none,
+  silent,  ///< ranks that are stopped, or whose host or network is gone
+  hung,    ///< ranks that answer and do nothing: storage, a lock
+  // Ranks that go on as soon as they have what they lack: no reason to end.
+  cpu,     ///< others have all CPUs, or a quota is used up
+  memory,  ///< pages that were written to a disk are read back
+  reader,  ///< of what they print: a paused terminal, a pager
+  launcher,  ///< the one that started them is stopped, and so what MPI asks of it
+  slow,    ///< ranks that others wait for and that compute: no reason to end
+  deaf,    ///< all wait, and messages reach some ranks no more: a link that is cut in one direction
+  hidden,  ///< all wait but those of which nothing is known
+  network,  ///< all wait and all answer: what travels between them was lost
+};
+
 /// What a rank reports of itself.
 struct Report {
   comm::Place place{};
   bool waits = false;  ///< it is in a call that ends when others have come
-  bool deaf = false;   ///< it gets no answers
-  double still = 0;    ///< seconds since it did anything that others may wait for
-  double idle = 0;     ///< seconds of `still` since it used a CPU
+  Cause lacks = Cause::none;  ///< or one of cpu to launcher
+  double still = 0;  ///< seconds since it did anything that others may wait for
+  double idle = 0;   ///< seconds of `still` since it used a CPU or lacked something
+  double fair = 0;   ///< seconds of `still` in which it could find messages
+  double deaf = 0;   ///< seconds since it got an answer
 };
 
 /// What is known of a rank.
@@ -27,17 +46,7 @@ struct RankView {
   bool finished = false;  ///< its work is done, and no rank waits for it
 
   double still() const { return last.still + silence; }
-};
-
-/// Why no rank gets further.
-enum class Cause {
-  none,
-  silent,  ///< ranks that are stopped, or whose host or network is gone
-  hung,    ///< ranks that answer and do nothing: storage, a lock
-  slow,    ///< ranks that others wait for and that compute: no reason to end
-  deaf,    ///< all wait, and messages reach some ranks no more: a link that is cut in one direction
-  hidden,  ///< all wait but those of which nothing is known
-  network,  ///< all wait and all answer: what travels between them was lost
+  double idle() const { return last.idle + silence; }
 };
 
 struct Finding {

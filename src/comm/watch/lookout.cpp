@@ -1,8 +1,24 @@
 #include "comm/watch/lookout.h"
 
+#include <algorithm>
 #include <array>
+#include <string>
+#include <utility>
+
+#include "system/lost_time/shortage.h"
 
 namespace cputrain::watch {
+namespace {
+
+/// Whether a rank of this machine is silent for want of a CPU, as the kernel says of its thread
+/// that speaks. One that is stopped, dead or at sleep is silent by itself.
+bool wants_to_speak(int process) {
+  return std::ranges::any_of(system::thread_states(std::to_string(process)), [](const auto& state) {
+    return state.name == kThreadName && state.state == 'R';
+  });
+}
+
+}  // namespace
 
 Lookout::Lookout(const Team& team, Datagrams& socket, const Limits& limits)
     : team_(team),
@@ -19,7 +35,8 @@ std::vector<int> Lookout::observers() const {
 }
 
 void Lookout::report(Report own, double now) {
-  own.deaf = team_.size() > 1 && !hears(team_.rank == 0 ? team_.deputy() : 0, now);
+  const auto answers = static_cast<std::size_t>(team_.rank == 0 ? team_.deputy() : 0);
+  if (team_.size() > 1) own.deaf = now - ranks_[answers].heard.value_or(0);
   own_ = own;
   ranks_[static_cast<std::size_t>(team_.rank)].last = own;
   for (const int observer : observers()) send_report(observer, now, Beat::Kind::report);
@@ -116,12 +133,21 @@ RankView Lookout::view(int rank, double now) const {
   const auto index = static_cast<std::size_t>(rank);
   const Known& known = ranks_[index];
   if (rank == team_.rank) return {.rank = rank, .last = own_, .heard = true};
-  return {.rank = rank,
-          .last = known.last,
-          .silence = now - known.heard.value_or(0),
-          .heard = known.heard.has_value(),
-          .hidden = !known.heard && (team_.addresses[index].empty() || !node_was_heard(rank)),
-          .finished = known.finished};
+  RankView view{.rank = rank,
+                .last = known.last,
+                .silence = now - known.heard.value_or(0),
+                .heard = known.heard.has_value(),
+                .hidden = !known.heard && (team_.addresses[index].empty() || !node_was_heard(rank)),
+                .finished = known.finished};
+  const int process = team_.processes.empty() ? 0 : team_.processes[index];
+  if (view.silence >= silent_after_ && process != 0 && wants_to_speak(process)) {
+    view.last.lacks = Cause::cpu;
+    view.last.waits = false;
+    view.last.still += std::exchange(view.silence, 0);
+    view.last.idle = 0;
+    view.heard = true;
+  }
+  return view;
 }
 
 std::vector<RankView> Lookout::views(double now) const {
@@ -130,10 +156,9 @@ std::vector<RankView> Lookout::views(double now) const {
     const bool known =
         team_.observes() || rank == team_.rank || rank == 0 || rank == team_.deputy();
     if (!known) continue;
-    RankView one = view(rank, now);
     // Observers send others no more than that they are there.
-    if (!team_.observes() && rank != team_.rank && one.silence < silent_after_) continue;
-    views.push_back(one);
+    if (!team_.observes() && rank != team_.rank && hears(rank, now)) continue;
+    views.push_back(view(rank, now));
   }
   return views;
 }
@@ -141,7 +166,7 @@ std::vector<RankView> Lookout::views(double now) const {
 bool Lookout::speaks(double now) const {
   if (team_.rank == 0) return true;
   // Where rank 0 gets no reports from this side, it cannot print them.
-  if (team_.observes()) return !hears(0, now) || ranks_.front().last.deaf;
+  if (team_.observes()) return !hears(0, now) || ranks_.front().last.deaf >= silent_after_;
   return judges(now) && team_.is_first_of_node();
 }
 

@@ -10,6 +10,9 @@
 
 namespace cputrain::watch {
 
+/// Of the thread that uses it, for ps, strace and other ranks.
+inline constexpr const char* kThreadName = "watch";
+
 /// What a rank knows of others by their words. Every rank reports to two observers, rank 0 and a
 /// deputy, which answer: so they know of all, and all know of them. Times are seconds of the
 /// caller's clock. Borrows team and socket.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "system/lost_time/cpu_wait.h"
 
 namespace cputrain::watch {
 namespace {
@@ -17,6 +18,14 @@ constexpr const char* name_of(Cause cause) {
       return "silent";
     case Cause::hung:
       return "hung";
+    case Cause::cpu:
+      return "cpu";
+    case Cause::memory:
+      return "memory";
+    case Cause::reader:
+      return "reader";
+    case Cause::launcher:
+      return "launcher";
     case Cause::slow:
       return "slow";
     case Cause::deaf:
@@ -28,6 +37,9 @@ constexpr const char* name_of(Cause cause) {
   }
   return "none";
 }
+
+/// By itself, as soon as its ranks have what they lack.
+bool goes_on(Cause cause) { return cause >= Cause::cpu && cause <= Cause::slow; }
 
 std::string place_text(const comm::Place& place) {
   const std::string phase(comm::name_of(place.phase));
@@ -75,13 +87,13 @@ std::vector<std::string> hosts_of(const Team& team, std::vector<int> ranks) {
 
 Narrator::Narrator(const Team& team, const Limits& limits) : team_(team), limits_(limits) {}
 
-/// "rank 3 on b", "Missing ranks: 2, 3 on b; 5 on c"; a rank that computes is not missing.
+/// "rank 3 on b", "Missing ranks: 2, 3 on b; 5 on c"; a rank that goes on is not missing.
 std::string Narrator::who(const Finding& finding) const {
   std::vector<std::string> parts;
   for (const auto& [host, those] : by_host(team_, finding.ranks)) {
     parts.push_back(fmt::format("{} on {}", list_of(those), host));
   }
-  const char* const many = finding.cause == Cause::slow ? "ranks " : "Missing ranks: ";
+  const char* const many = goes_on(finding.cause) ? "ranks " : "Missing ranks: ";
   return (finding.ranks.size() == 1 ? "rank " : many) + join(parts, "; ");
 }
 
@@ -96,6 +108,19 @@ std::string Narrator::why(const Finding& finding) const {
     case Cause::hung:
       return fmt::format("{} {} and {} nothing (in {}; storage, a lock, or a device?)",
                          who(finding), one ? "answers" : "answer", one ? "does" : "do", place);
+    case Cause::cpu:
+      return fmt::format("{} {} for a CPU (in {}): {}", who(finding), one ? "waits" : "wait", place,
+                         system::cpu_wait_reason(false));
+    case Cause::memory:
+      return fmt::format("{} {} for memory that is read back from a disk (in {}): too little of it",
+                         who(finding), one ? "waits" : "wait", place);
+    case Cause::reader:
+      return fmt::format("{} {} until somebody reads what {} (in {}; a paused terminal or pager?)",
+                         who(finding), one ? "waits" : "wait", one ? "it prints" : "they print",
+                         place);
+    case Cause::launcher:
+      return fmt::format("{} {} for the launcher, which is stopped (in {})", who(finding),
+                         one ? "waits" : "wait", place);
     case Cause::slow:
       return fmt::format("{} still {} (in {}), so it is slow and no stall", who(finding),
                          one ? "computes" : "compute", place);
@@ -135,7 +160,7 @@ Word Narrator::word_of(const Finding& finding) const {
             entry_of("end", finding)};
   }
   const bool may_end =
-      limits_.timeout > 0 && finding.cause != Cause::slow && finding.cause != Cause::hidden;
+      limits_.timeout > 0 && !goes_on(finding.cause) && finding.cause != Cause::hidden;
   return {
       fmt::format(
           "warning: no rank has got further for {:.0f} s: {}{}", finding.seconds, why(finding),

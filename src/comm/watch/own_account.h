@@ -1,15 +1,17 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "comm/pulse.h"
 #include "comm/watch/findings.h"
 #include "comm/watch/limits.h"
+#include "system/lost_time/shortage.h"
 
 namespace cputrain::watch {
 
-/// What a rank reports of itself, from its pulse and the CPU time that it uses. Of the watch's
-/// thread.
+/// What a rank reports of itself, from its pulse, the CPU time that it uses, and what its threads
+/// lack. Of the watch's thread.
 class OwnAccount {
  public:
   OwnAccount(std::shared_ptr<comm::Pulse>, const Limits&);
@@ -17,12 +19,16 @@ class OwnAccount {
   Report look(double now);
 
  private:
-  void look_at_cpu(double now);
+  bool uses_cpu(double seconds);
+  system::Shortage shortage(double seconds);
+  void look_closer(double now);
 
   std::shared_ptr<comm::Pulse> pulse_;
   const double sample_;
   std::uint64_t moves_ = 0;
-  double since_ = 0, busy_ = 0, sampled_ = 0, process_ = 0, working_ = 0;
+  double since_ = 0, busy_ = 0, fair_ = 0, sampled_ = 0, process_ = 0, working_ = 0;
+  Cause lacks_ = Cause::none;
+  std::vector<system::ThreadState> threads_{};  ///< at the last look; none while work gets on
 };
 
 }  // namespace cputrain::watch

@@ -8,6 +8,12 @@
 #include "core/text.h"
 
 namespace cputrain::watch {
+namespace {
+
+/// A disk that has completed something since so many seconds gets on.
+constexpr double kSlow = 1;
+
+}  // namespace
 
 StorageAccount::StorageAccount(std::vector<Writing> writings) {
   for (Writing& writing : writings) known_.push_back({std::move(writing)});
@@ -18,12 +24,16 @@ StorageSilence StorageAccount::look(double now) {
   StorageSilence silence;
   for (Known& known : known_) {
     const std::optional<double> cpu = known.writing.meter->cpu_seconds();
-    if (!cpu || cpu != std::exchange(known.cpu, cpu)) known.since = now;
-    if (!cpu) known.cpu.reset();
+    const bool works = cpu != std::exchange(known.cpu, cpu) || !cpu;
+    const std::uint64_t completed = cpu && known.writing.disk ? known.writing.disk->completed() : 0;
+    const bool gets_on = completed != std::exchange(known.completed, completed);
+    if (works) known.since = now;
+    if (works || gets_on) known.still_since = now;
     const double seconds = now - known.since;
     if (seconds < kTick) continue;
     silence.what.push_back(known.writing.what);
     silence.seconds = std::max(silence.seconds, seconds);
+    silence.still = std::max(silence.still, now - known.still_since);
   }
   return silence;
 }
@@ -63,8 +73,9 @@ std::optional<Word> StorageNarrator::hear(const StorageSilence& silence, const c
   return word_of(
       "storage",
       fmt::format(
-          "warning: storage has not answered for {:.0f} s: rank {} on {} writes {} in {}; {}",
-          silence.seconds, rank_, host_, join(silence.what, ", "), folder_,
+          "warning: storage has not answered for {:.0f} s{}: rank {} on {} writes {} in {}; {}",
+          silence.seconds, silence.still < kSlow ? " (its disk is slow and gets on)" : "", rank_,
+          host_, join(silence.what, ", "), folder_,
           silence.keeps_steps ? "steps wait for it, since memory for lines of logs is full"
                               : "steps go on, and what is written later waits"),
       silence.seconds, place);
@@ -73,10 +84,10 @@ std::optional<Word> StorageNarrator::hear(const StorageSilence& silence, const c
 Farewell StorageFarewell::hear(const StorageSilence& silence, int signals, double now) {
   if (signals == 0) return Farewell::none;
   if (!first_) first_ = now;
-  const double waited = std::min(silence.seconds, now - *first_);
+  const double waited = std::min(silence.still, now - *first_);
   if (waited >= kStorageGrace) return Farewell::now;
-  if (signals > 1 && silence.seconds >= kStorageGraceAfterTwo) return Farewell::now;
-  if (silence.what.empty() || std::exchange(announced_, true)) return Farewell::none;
+  if (signals > 1 && silence.still >= kStorageGraceAfterTwo) return Farewell::now;
+  if (silence.still < kSlow || std::exchange(announced_, true)) return Farewell::none;
   return Farewell::announced;
 }
 

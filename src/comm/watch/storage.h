@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "comm/watch/limits.h"
 #include "comm/watch/narrator.h"
 #include "system/signals.h"
+#include "system/usage/disk_writes.h"
 #include "system/usage/work_meter.h"
 #include "system/write_queue.h"
 
@@ -19,6 +21,7 @@ namespace cputrain::watch {
 struct Writing {
   std::string what;  ///< "a checkpoint"
   const system::WorkMeter* meter;
+  std::shared_ptr<const system::DiskWrites> disk{};  ///< that it goes to; null: not known
 };
 
 /// What a rank that writes has its watch look after. All is borrowed.
@@ -35,9 +38,11 @@ struct StorageSilence {
   std::vector<std::string> what{};
   double seconds = 0;
   bool keeps_steps = false;
+  double still = 0;  ///< of these seconds, those since the disk last completed a write
 };
 
-/// A writer that uses no CPU time waits for storage. Times are seconds of the caller's clock.
+/// A writer that uses no CPU time waits for storage, which may be slow and get on. Times are
+/// seconds of the caller's clock.
 class StorageAccount {
  public:
   explicit StorageAccount(std::vector<Writing>);
@@ -47,7 +52,8 @@ class StorageAccount {
   struct Known {
     Writing writing;
     std::optional<double> cpu{};  ///< when it was last looked at
-    double since = 0;
+    std::uint64_t completed = 0;  ///< writes of its disk, then
+    double since = 0, still_since = 0;
   };
   std::vector<Known> known_;
 };
@@ -78,8 +84,8 @@ enum class Farewell {
   now,
 };
 
-/// A job that is asked to end leaves storage so many seconds to answer; after a second signal as
-/// many fewer.
+/// A job that is asked to end leaves storage so many seconds in which nothing gets on; after a
+/// second signal as many fewer.
 inline constexpr double kStorageGrace = 20, kStorageGraceAfterTwo = 2;
 
 class StorageFarewell {

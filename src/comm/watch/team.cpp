@@ -1,5 +1,6 @@
 #include "comm/watch/team.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,10 +22,17 @@ std::uint64_t random_token() {
   return std::uint64_t{device()} << 32 | device();
 }
 
-/// "TOKEN HOST PORT ADDRESS..."
+/// The processes that see each other's numbers have one; 0 where it is not known.
+std::uint64_t process_space() {
+  struct stat found {};
+  return ::stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+}
+
+/// "TOKEN HOST SPACE PROCESS PORT ADDRESS..."
 std::string own_text(const Datagrams& socket) {
   std::ostringstream text;
-  text << random_token() << ' ' << own_host() << ' ' << socket.port();
+  text << random_token() << ' ' << own_host() << ' ' << process_space() << ' ' << ::getpid() << ' '
+       << socket.port();
   for (const std::uint32_t address : network_addresses()) text << ' ' << address;
   return text.str();
 }
@@ -62,9 +70,13 @@ Team gather_team(comm::Communicator& communicator, const comm::NodeMap& map,
     std::uint64_t token = 0;
     Address address;
     std::string host;
-    words >> token >> host >> address.port;
+    std::uint64_t space = 0;
+    int process = 0;
+    words >> token >> host >> space >> process >> address.port;
     if (rank == 0) team.token = token;
     team.hosts.push_back(host);
+    const bool is_seen = space != 0 && space == process_space() && team.is_on_own_node(rank);
+    team.processes.push_back(is_seen ? process : 0);
     std::vector<Address>& all = team.addresses.emplace_back();
     if (address.port == 0) continue;
     if (team.is_on_own_node(rank)) all.push_back({this_machine(), address.port});

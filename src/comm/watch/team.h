@@ -17,6 +17,7 @@ struct Team {
   std::vector<std::string> hosts{};               ///< by rank
   std::vector<int> nodes{};                       ///< by rank: which share a machine
   std::vector<std::vector<Address>> addresses{};  ///< by rank, as this one may reach it
+  std::vector<int> processes{};  ///< by rank: as this one sees it in /proc; 0: not at all
 
   int size() const { return static_cast<int>(hosts.size()); }
   bool is_on_own_node(int other) const { return nodes[other] == nodes[rank]; }

@@ -17,16 +17,18 @@
 #include "comm/watch/lookout.h"
 #include "comm/watch/narrator.h"
 #include "comm/watch/own_account.h"
-#include "comm/watch/own_clock.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "system/clock.h"
+#include "system/lost_time/own_clock.h"
 #include "system/tell.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::watch {
 namespace {
 
-/// So long rank 0 finishes what it writes before it ends, and a line about a stall may take.
+/// So long rank 0 finishes what it writes before it ends, and a line about a stall may take; a
+/// second more what else it saves.
 constexpr double kFinish = 3, kSaying = 0.5;
 /// So long others leave rank 0 for all of that.
 constexpr double kGrace = kFinish + 4 * kSaying;
@@ -62,7 +64,7 @@ class Watch::Thread {
     const std::lock_guard lock(mutex_);
     folder_ = folder;
   }
-  void finish_with(std::function<void(double)> finish) {
+  void finish_with(Finish finish) {
     const std::lock_guard lock(mutex_);
     finish_ = std::move(finish);
   }
@@ -88,7 +90,7 @@ class Watch::Thread {
   void start(const std::shared_future<Team>& team) {
     try {
       thread_ = std::jthread([this, team](const std::stop_token& stop) {
-        ::pthread_setname_np(::pthread_self(), "watch");  // for ps and strace
+        ::pthread_setname_np(::pthread_self(), kThreadName);
         try {
           team_ = team.get();
         } catch (const std::future_error&) {
@@ -109,7 +111,7 @@ class Watch::Thread {
     while (!stop.stop_requested()) {
       const double now = clock_.look(system::steady_seconds());
       lookout.listen(now);
-      if (lookout.verdict()) end(*lookout.verdict());
+      if (lookout.verdict()) end(team_.rank == 0, *lookout.verdict());
       if (now >= due) {
         due = now + limits_.beat();
         look(lookout, narrator, now);
@@ -132,12 +134,12 @@ class Watch::Thread {
       if (finding.ends) lookout.pass_verdict(team_.rank == 0 ? kGrace : 0.5);
       say(narrator.hear(finding, now));
     }
-    if (finding.ends) end(0);
+    if (finding.ends) end(team_.rank == 0 || lookout.speaks(now), 0);
   }
 
   void say(const std::optional<Word>& word) {
     if (!word) return;
-    tell(word->line);
+    system::tell(word->line);
     const std::filesystem::path folder = this->folder();
     if (folder.empty()) return;
     const auto write = [folder, line = stall_line(word->entry)] { append_stall(folder, line); };
@@ -163,7 +165,7 @@ class Watch::Thread {
                                  team_.hosts[static_cast<std::size_t>(team_.rank)], limits_);
     }
     if (const auto word = storage_->narrator->hear(silence, place, now)) {
-      tell(word->line);
+      system::tell(word->line);
       // Behind what waits for the same storage: it is there as soon as that is.
       duty.logs->post(
           [folder = duty.folder, line = stall_line(word->entry)] { append_stall(folder, line); });
@@ -173,7 +175,7 @@ class Watch::Thread {
       case Farewell::none:
         return;
       case Farewell::announced:
-        return tell(
+        return system::tell(
             fmt::format("cputrain: storage does not answer ({}); the job ends without its "
                         "last state in {:g} s, and at once after another signal",
                         join(silence.what, ", "), kStorageGrace));
@@ -186,43 +188,45 @@ class Watch::Thread {
   /// What was made since the newest checkpoint is lost.
   [[noreturn]] void end_without_storage(const StorageDuty& duty, const StorageSilence& silence) {
     const std::string newest = duty.newest();
-    tell(
+    system::tell(
         fmt::format("cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends "
                     "without its last state; {}",
                     silence.seconds, join(silence.what, ", "), duty.folder.string(),
                     newest.empty() ? "there is no whole checkpoint of it"
                                    : "the newest whole checkpoint is " + newest));
-    sleep_for(0.1);
     const int code = duty.signals->stop_code();
-    ::_exit(code == static_cast<int>(ExitCode::interrupted) ? code
+    end_with(code == static_cast<int>(ExitCode::interrupted) ? code
                                                             : static_cast<int>(ExitCode::output));
   }
 
-  void tell(const std::string& line) {
-    telling_.make([line] { system::tell(line); }, kSaying);
-  }
-
   /// Rank 0 ends last where it can, since the launcher then ends all.
-  [[noreturn]] void end(double grace) {
-    if (team_.rank == 0) {
-      const std::lock_guard lock(mutex_);
-      if (finish_) finish_(kFinish);
+  [[noreturn]] void end(bool finishes, double grace) {
+    if (finishes) {
+      const std::lock_guard lock(mutex_);  // what it saves is destroyed behind this
+      BoundedCalls finishing;
+      const auto finish = [call = finish_, folder = folder_] { call(kFinish, folder); };
+      if (finish_) finishing.make(finish, kFinish + 2 * kSaying);
     } else {
       sleep_for(grace);
     }
+    end_with(static_cast<int>(ExitCode::unanswered));
+  }
+
+  [[noreturn]] static void end_with(int code) {
+    system::flush_output(kSaying);
     sleep_for(0.1);  // MPICH's launcher drops what ranks have written and it has not read yet
-    ::_exit(static_cast<int>(ExitCode::unanswered));
+    ::_exit(code);
   }
 
   const Limits limits_;
   Datagrams socket_;
   OwnAccount account_;
-  OwnClock clock_;
+  system::OwnClock clock_;
   Team team_;
-  BoundedCalls telling_, writing_;  // the run's disk may be what hangs
+  BoundedCalls writing_;  // the run's disk may be what hangs
   std::mutex mutex_;
   std::filesystem::path folder_;
-  std::function<void(double)> finish_;
+  Finish finish_;
   std::mutex storage_mutex_;
   std::optional<Storage> storage_;
   std::jthread thread_;  // last: it uses the others
@@ -241,7 +245,7 @@ void Watch::write_into(const std::filesystem::path& folder) const {
   if (thread_) thread_->write_into(folder);
 }
 
-std::shared_ptr<void> Watch::finish_first(std::function<void(double)> finish) const {
+std::shared_ptr<void> Watch::finish_first(Finish finish) const {
   if (!thread_) return nullptr;
   thread_->finish_with(std::move(finish));
   return {thread_.get(), [](Thread* thread) { thread->finish_with({}); }};

@@ -29,10 +29,12 @@ class Watch {
   /// From now on stalls are also written into this folder's stalls.jsonl, where it is there.
   void write_into(const std::filesystem::path& folder) const;
 
-  /// While what it returns lives, `finish` is called before this process ends: it waits for what is
-  /// being written, for so many seconds at most. From the watch's thread.
-  [[nodiscard]] std::shared_ptr<void> finish_first(
-      std::function<void(double seconds)> finish) const;
+  /// Saves what it can and says what a resume goes on from, in so many seconds. `folder` is that of
+  /// write_into(). It may be on storage that hangs: then it is left alone.
+  using Finish = std::function<void(double seconds, const std::filesystem::path& folder)>;
+  /// While what it returns lives, `finish` is called, from any thread, before rank 0 ends the
+  /// process for a stall, or this rank where it cannot reach rank 0.
+  [[nodiscard]] std::shared_ptr<void> finish_first(Finish finish) const;
 
   /// While what it returns lives, storage that does not answer is reported, and a job that a signal
   /// asks to end does not wait for it longer than kStorageGrace seconds.

@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "system/terminal/columns.h"
+#include "system/terminal/output.h"
 
 namespace cputrain::system {
 namespace {
@@ -39,8 +40,7 @@ void RedrawnLine::leave() {
   const bool stands = standing() > 0;
   drawn_ = 0;
   if (!stands) return;
-  std::fputs("\n", stream_);
-  std::fflush(stream_);
+  put(stream_, "\n");
   if (on_terminal_) unended = 0;
 }
 
@@ -52,8 +52,8 @@ void RedrawnLine::write(std::string_view line, std::string_view end) {
   const std::size_t width = columns_of(line), old = std::min(standing(), space().value_or(drawn_));
   std::string text = "\r";
   text.append(line).append(old > width ? old - width : 0, ' ').append(end);
-  std::fwrite(text.data(), 1, text.size(), stream_);
-  std::fflush(stream_);
+  // What is left out leaves the line as it is.
+  if (!put(stream_, text, end.empty() ? Worth::redrawn : Worth::line)) return;
   drawn_ = end.empty() ? width : 0;
   if (on_terminal_) unended = drawn_;
 }

@@ -123,7 +123,7 @@ void add_stalls(FlagRows& r) {
          "say after X seconds, and then each minute, which rank the others wait for [60]");
   r.real("start-timeout", stalls(&watch::Limits::start), 0, kMostSeconds,
          "end with exit code 76 where MPI has not started after X seconds, and say which ranks did "
-         "not come; 0: never [120]");
+         "not come; 0: never [600]");
 }
 
 void add_output(FlagRows& r) {

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "checkpoint/folder.h"
 #include "checkpoint/names.h"
 #include "checkpoint/writer.h"
 #include "core/error.h"
@@ -79,6 +80,16 @@ std::vector<watch::Writing> RunControl::writings() const {
 std::string RunControl::newest() const {
   const std::uint64_t step = newest_step_;
   return step > 0 && safety_.takes_checkpoints() ? checkpoint::name_of(step) : "";
+}
+
+std::string RunControl::newest_text(const std::filesystem::path& folder) const {
+  std::string name = newest();
+  if (!training_.session().leads() && safety_.takes_checkpoints()) {
+    const auto found = checkpoint::list(folder);
+    name = found.empty() ? "" : found.front().folder.filename().string();
+  }
+  if (name.empty()) return "there is no whole checkpoint of this training";
+  return fmt::format("the newest whole checkpoint is {}, and --resume auto goes on from it", name);
 }
 
 void RunControl::at_checkpoint(const loop::Progress& progress) {

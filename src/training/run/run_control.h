@@ -65,6 +65,8 @@ class RunControl final : public loop::Control {
   std::vector<watch::Writing> writings() const;
   /// The newest checkpoint that it has written, or begun from; empty of none. From any thread.
   std::string newest() const;
+  /// The same in words, for a job that ends; another rank than 0 looks into the folder.
+  std::string newest_text(const std::filesystem::path& folder) const;
 
  private:
   void at_checkpoint(const loop::Progress&);

@@ -55,9 +55,7 @@ void RunResults::say_earlier() const {
                   weights_path().string()));
 }
 
-void RunResults::save_now() {
-  // A terminal that this process shares with a shell stays as it is.
-  if (training_.session().services.launcher.present()) system::never_wait_for_readers();
+void RunResults::save_now(const char* then) {
   if (!training_.session().leads()) return;
   const std::lock_guard lock(saving_);
   if (saved_) return;
@@ -66,9 +64,8 @@ void RunResults::save_now() {
     training_.save_at_once(weights_path());
     has_earlier_ = false;
     system::tell(
-        fmt::format("cputrain: weights of the last completed step are in {}; the training ends "
-                    "after its step",
-                    weights_path().string()));
+        fmt::format("cputrain: weights of the last completed step are in {}; {}",
+                    weights_path().string(), then));
   } catch (const Error& error) {
     system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
     return;

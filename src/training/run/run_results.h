@@ -25,8 +25,9 @@ class RunResults {
   /// A line about weights that lie in the folder, of a run before this one.
   void say_earlier() const;
   /// The answer to SIGTERM, from another thread: saves the weights of the last completed step at
-  /// once, since a step may last longer than its sender waits. Rank 0 only; others do nothing.
-  void save_now();
+  /// once, since a step may last longer than its sender waits; says what comes `then`. Rank 0 only;
+  /// others do nothing.
+  void save_now(const char* then = "the training ends after its step");
   /// Steps are made from here on: what came before is start-up, unless this was called before.
   void begin_training(const loop::Progress& from);
   struct Kept {

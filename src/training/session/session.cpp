@@ -20,6 +20,7 @@
 #include "system/files.h"
 #include "system/tell.h"
 #include "system/terminal/log_pace.h"
+#include "system/terminal/output.h"
 #include "system/terminal/redrawn_line.h"
 #include "training/session/place_ranks.h"
 
@@ -236,7 +237,7 @@ void check_agreement(const Session& session, const std::string& what, const std:
 void write_result(const Session& session, const std::string& file, const std::string& text) {
   if (!session.leads() || file.empty()) return;
   if (file != "-") return system::write_given_file(file, text);
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+  if (!system::put(stdout, text, system::Worth::result) || !system::flush_output()) {
     fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
   }
 }

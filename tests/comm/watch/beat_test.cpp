@@ -17,9 +17,11 @@ Beat some_beat() {
           .way = 2,
           .report = {.place = {77, 120, comm::Phase::checkpoint},
                      .waits = true,
-                     .deaf = true,
+                     .lacks = Cause::reader,
                      .still = 1.5,
-                     .idle = 0.25}};
+                     .idle = 0.25,
+                     .fair = 0.5,
+                     .deaf = 7}};
 }
 
 TEST(Beat, ArrivesAsItWasSent) {
@@ -31,9 +33,11 @@ TEST(Beat, ArrivesAsItWasSent) {
   EXPECT_EQ(read->way, 2u);
   EXPECT_EQ(read->report.place, (comm::Place{77, 120, comm::Phase::checkpoint}));
   EXPECT_TRUE(read->report.waits);
-  EXPECT_TRUE(read->report.deaf);
+  EXPECT_EQ(read->report.lacks, Cause::reader);
   EXPECT_EQ(read->report.still, 1.5);
   EXPECT_EQ(read->report.idle, 0.25);
+  EXPECT_EQ(read->report.fair, 0.5);
+  EXPECT_EQ(read->report.deaf, 7);
 }
 
 TEST(Beat, OfAnotherJobIsNone) {
@@ -67,8 +71,16 @@ TEST(Beat, WithNumbersOutOfTheirRangeIsNone) {
   EXPECT_TRUE(refuses(beat));
   for (const double wrong :
        {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    for (double Report::* const seconds :
+         {&Report::still, &Report::idle, &Report::fair, &Report::deaf}) {
+      beat = some_beat();
+      beat.report.*seconds = wrong;
+      EXPECT_TRUE(refuses(beat));
+    }
+  }
+  for (const Cause no_lack : {Cause::silent, Cause::slow, static_cast<Cause>(99)}) {
     beat = some_beat();
-    beat.report.still = wrong;
+    beat.report.lacks = no_lack;
     EXPECT_TRUE(refuses(beat));
   }
 }

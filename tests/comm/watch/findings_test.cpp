@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/watch/own_clock.h"
+#include "system/lost_time/own_clock.h"
 
 namespace cputrain::watch {
 namespace {
@@ -15,7 +15,7 @@ const Limits kUsual;
 /// A rank that waits for others in the exchange of step 5.
 RankView waiting(int rank, double still = 70) {
   return {.rank = rank,
-          .last = {.place = {10, 5, Phase::exchange}, .waits = true, .still = still},
+          .last = {.place = {10, 5, Phase::exchange}, .waits = true, .still = still, .fair = still},
           .heard = true};
 }
 
@@ -32,9 +32,24 @@ RankView silent(int rank, double silence = 70) {
   return view;
 }
 
-RankView deaf(int rank) {
-  RankView view = waiting(rank);
-  view.last.deaf = true;
+RankView deaf(int rank, double deaf = 70, double still = 70) {
+  RankView view = waiting(rank, still);
+  view.last.deaf = deaf;
+  return view;
+}
+
+/// One that does not wait for others, but for a CPU or the like.
+RankView lacking(int rank, Cause what, double still = 70) {
+  RankView view = at_work(rank, 0, still);
+  view.last.lacks = what;
+  return view;
+}
+
+/// One that waits for others and had a CPU for `fair` seconds of it.
+RankView starved(int rank, double fair, double still) {
+  RankView view = waiting(rank, still);
+  view.last.lacks = Cause::cpu;
+  view.last.fair = fair;
   return view;
 }
 
@@ -101,6 +116,56 @@ TEST(Findings, WhoHearsNobodyIsBehindACutLink) {
   expect_found(find({waiting(0), waiting(1), deaf(2), deaf(3)}), Cause::deaf, {2, 3}, false);
 }
 
+TEST(Findings, WhoHearsNobodyEndsTheJobOnceItWasSoForTheTimeOut) {
+  expect_found(find({waiting(0, 700), deaf(1, 20, 700)}), Cause::deaf, {1}, false);
+  expect_found(find({waiting(0, 700), deaf(1, 600, 700)}), Cause::deaf, {1}, true);
+}
+
+TEST(Findings, WhoLacksSomethingIsNamedWithItAndEndsNothing) {
+  for (const Cause lack : {Cause::cpu, Cause::memory, Cause::reader, Cause::launcher}) {
+    expect_found(find({waiting(0, 5000), lacking(1, lack, 5000)}), lack, {1}, false);
+    expect_found(find({lacking(0, lack, 5000)}), lack, {0}, false);
+    expect_found(find({silent(0, 5000), waiting(1, 5000), lacking(2, lack, 5000)}), Cause::silent,
+                 {0}, false);
+    expect_found(find({at_work(0, 5000, 5000), lacking(1, lack, 5000)}), Cause::hung, {0}, false);
+  }
+}
+
+TEST(Findings, OfThoseThatLackDifferentThingsOneCauseIsNamed) {
+  expect_found(find({lacking(0, Cause::cpu), lacking(1, Cause::reader), lacking(2, Cause::cpu)}),
+               Cause::cpu, {0, 2}, false);
+}
+
+TEST(Findings, WhoLackedSomethingHasItsTimeToHangAfterwards) {
+  RankView view = lacking(1, Cause::none, 5000);
+  view.last.idle = 40;
+  expect_found(find({waiting(0, 5000), view}), Cause::hung, {1}, false);
+  view.last.idle = 600;
+  expect_found(find({waiting(0, 5000), view}), Cause::hung, {1}, true);
+}
+
+TEST(Findings, AMessageMayLieWithARankThatHasNoCpu) {
+  expect_found(find({waiting(0, 650), starved(1, 3, 650)}), Cause::cpu, {1}, false);
+  expect_found(find({starved(0, 3, 650), starved(1, 2, 650)}), Cause::cpu, {0, 1}, false);
+  expect_found(find({starved(0, 10, 650), starved(1, 10, 650)}), Cause::network, {}, true);
+  // It has a CPU now, but not for long enough.
+  RankView late = starved(1, 3, 650);
+  late.last.lacks = Cause::none;
+  expect_found(find({waiting(0, 650), late}), Cause::network, {}, false);
+}
+
+TEST(Findings, AWordThatComesLateEndsNothing) {
+  RankView late = silent(1, 5);
+  late.last.still = 700;
+  expect_found(find({waiting(0, 700), late}), Cause::silent, {1}, false);
+}
+
+TEST(Findings, ARankThatHungBeforeItWasSilentHasHadItsTime) {
+  RankView view = at_work(1, 400, 500);
+  view.silence = 200;
+  expect_found(find({waiting(0, 700), view}), Cause::silent, {1}, true);
+}
+
 TEST(Findings, WhereAllWaitAndAnswerTheNetworkHasLostSomething) {
   const Finding finding = find({waiting(0, 650), waiting(1, 650)});
   expect_found(finding, Cause::network, {}, true);
@@ -131,7 +196,7 @@ TEST(Limits, AShortTimeOutIsToldBefore) {
 }
 
 TEST(OwnClock, DoesNotRunWhileItsProcessIsStopped) {
-  OwnClock clock(100, 2);
+  system::OwnClock clock(100, 2);
   EXPECT_DOUBLE_EQ(clock.look(101), 1);
   EXPECT_DOUBLE_EQ(clock.look(201), 3);  // of a hundred seconds two
   EXPECT_DOUBLE_EQ(clock.look(202), 4);

@@ -1,11 +1,15 @@
 #include "comm/watch/lookout.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace cputrain::watch {
@@ -47,7 +51,7 @@ class Ranks {
 
   Lookout& operator[](std::size_t rank) { return *lookouts_[rank]; }
   Datagrams& socket(std::size_t rank) { return *sockets_[rank]; }
-  const Team& team(std::size_t rank) { return *teams_[rank]; }
+  Team& team(std::size_t rank) { return *teams_[rank]; }
 
  private:
   std::vector<std::unique_ptr<Datagrams>> sockets_;
@@ -72,7 +76,7 @@ TEST(Lookout, ObserversKnowOfAllAndAllKnowOfThem) {
     for (const RankView& view : views) {
       EXPECT_TRUE(view.heard);
       EXPECT_DOUBLE_EQ(view.still(), 2);
-      EXPECT_FALSE(view.last.deaf);
+      EXPECT_LT(view.last.deaf, kLimits.silent_after());
     }
   }
   for (const std::size_t other : {1, 3}) {
@@ -126,6 +130,30 @@ TEST(Lookout, ForeignDatagramsChangeNothing) {
   ranks[0].listen(20);
   EXPECT_FALSE(ranks[0].verdict());
   EXPECT_FALSE(ranks[0].hears(1, 20));
+}
+
+/// The process of rank 1 is this one; a thread of it has the name of that which speaks.
+TEST(Lookout, WhoIsSilentForWantOfACpuLacksOne) {
+  Ranks ranks({0, 0});
+  ranks.team(0).processes = {0, ::getpid()};
+  ranks.pass(1);
+  ranks.pass(30, {1});
+  const auto view = [&] { return ranks[0].views(30)[1]; };
+  EXPECT_DOUBLE_EQ(view().silence, 29);  // it has no such thread
+  std::atomic<bool> ends = false;
+  std::jthread busy([&] {
+    ::pthread_setname_np(::pthread_self(), kThreadName);
+    while (!ends) continue;
+  });
+  // The thread may sleep until it has its name.
+  while (view().last.lacks == Cause::none) continue;
+  EXPECT_EQ(view().last.lacks, Cause::cpu);
+  EXPECT_EQ(view().silence, 0);
+  EXPECT_DOUBLE_EQ(view().still(), 30);
+  EXPECT_EQ(find_stall(ranks[0].views(30), kLimits).cause, Cause::cpu);
+  ends = true;
+  busy.join();
+  EXPECT_DOUBLE_EQ(view().silence, 29);
 }
 
 TEST(Lookout, AVerdictReachesAll) {

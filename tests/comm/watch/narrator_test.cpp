@@ -88,6 +88,24 @@ TEST_F(NarratorTest, NamesNoRankWhereTheNetworkIsAtFault) {
   EXPECT_FALSE(holds(text, "rank 0")) << text;
 }
 
+TEST_F(NarratorTest, NamesWhatRanksLackAndNoEnd) {
+  const auto said = [&](Cause cause, double now) {
+    const auto word = narrator_.hear(stall(cause, {1, 2}, 700), now);
+    EXPECT_TRUE(word);
+    if (!word) return std::string();
+    EXPECT_FALSE(holds(word->line, "--stall-timeout")) << word->line;
+    EXPECT_FALSE(holds(word->line, "Missing")) << word->line;
+    EXPECT_TRUE(holds(word->line, "ranks 1 on a; 2 on b wait")) << word->line;
+    return word->line + word->entry["cause"].dump();
+  };
+  const std::string cpu = said(Cause::cpu, 800), memory = said(Cause::memory, 810),
+                    reader = said(Cause::reader, 820), launcher = said(Cause::launcher, 830);
+  EXPECT_TRUE(holds(cpu, "for a CPU (in exchange of step 120)") && holds(cpu, "\"cpu\"")) << cpu;
+  EXPECT_TRUE(holds(memory, "memory that is read back") && holds(memory, "\"memory\"")) << memory;
+  EXPECT_TRUE(holds(reader, "somebody reads") && holds(reader, "\"reader\"")) << reader;
+  EXPECT_TRUE(holds(launcher, "which is stopped") && holds(launcher, "\"launcher\"")) << launcher;
+}
+
 TEST_F(NarratorTest, TellsOnceOfHostsThatWereNeverHeard) {
   const std::vector<RankView> views{{.rank = 0, .heard = true}, {.rank = 2, .hidden = true}};
   const auto word = narrator_.hear_hidden(views);

@@ -1,10 +1,16 @@
 #include "comm/watch/storage.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include <fstream>
 #include <future>
 #include <string>
 #include <thread>
+
+#include "tests/support/temporary_folder.h"
 
 namespace cputrain::watch {
 namespace {
@@ -67,10 +73,38 @@ TEST(StorageAccount, WhoGetsOnSlowlyIsNot) {
   }
 }
 
+// fsync uses no CPU time while its disk writes what came before.
+TEST(StorageAccount, ADiskThatCompletesWritesGetsOn) {
+  const testing::TemporaryFolder folder;
+  struct stat about {};
+  ASSERT_EQ(::stat(folder.path().c_str(), &about), 0);
+  const std::filesystem::path counters =
+      folder.path() / fmt::format("sys/dev/block/{}:{}", major(about.st_dev), minor(about.st_dev));
+  std::filesystem::create_directories(counters);
+  // Fields of Linux's Documentation/admin-guide/iostats.rst.
+  const auto complete = [&](int reads, int writes, int flushes) {
+    std::ofstream(counters / "stat")
+        << fmt::format("{} 3 4 5 {} 7 8 9 1 11 12 13 14 15 16 {} 18\n", reads, writes, flushes);
+  };
+  complete(10, 20, 30);
+  const auto disk = std::make_shared<const system::DiskWrites>(folder.path(), folder.path());
+  Waiting waiting;
+  StorageAccount account({{"a checkpoint", waiting.meter(), disk}});
+  const double began = begin_of_silence(account, 5);
+  complete(10, 21, 30);
+  EXPECT_EQ(account.look(began + 60).still, 0);
+  complete(10, 21, 31);
+  EXPECT_EQ(account.look(began + 70).still, 0);
+  complete(99, 21, 31);  // who reads does not help a write
+  const StorageSilence silence = account.look(began + 80);
+  EXPECT_EQ(silence.still, 10);
+  EXPECT_EQ(silence.seconds, 80);
+}
+
 TEST(StorageNarrator, SaysItOnceAMinuteAndAtItsEnd) {
   StorageNarrator narrator("runs/a", 0, "node7", {});
   const auto told = [&](double seconds, double now, bool keeps_steps = false) {
-    return narrator.hear({{"a checkpoint", "logs"}, seconds, keeps_steps}, kPlace, now);
+    return narrator.hear({{"a checkpoint", "logs"}, seconds, keeps_steps, seconds}, kPlace, now);
   };
   EXPECT_FALSE(narrator.hear({}, kPlace, 0));
   EXPECT_FALSE(told(59, 100));
@@ -93,6 +127,15 @@ TEST(StorageNarrator, SaysItOnceAMinuteAndAtItsEnd) {
   EXPECT_FALSE(narrator.hear({}, kPlace, 166));
 }
 
+TEST(StorageNarrator, ASlowDiskIsNamed) {
+  StorageNarrator narrator("runs/a", 0, "node7", {});
+  const auto word = narrator.hear({.what = {"logs"}, .seconds = 60, .still = 0.9}, kPlace, 100);
+  ASSERT_TRUE(word);
+  EXPECT_TRUE(word->line.starts_with(
+      "warning: storage has not answered for 60 s (its disk is slow and gets on): rank 0 on"))
+      << word->line;
+}
+
 TEST(StorageNarrator, SaysNothingOfWhatAnswersInTime) {
   StorageNarrator narrator("runs/a", 0, "node7", {.warning = 600, .timeout = 100});
   EXPECT_FALSE(narrator.hear({{"logs"}, 49}, kPlace, 49));
@@ -104,7 +147,7 @@ TEST(StorageFarewell, ASignalLeavesStorageTwentySeconds) {
   StorageFarewell farewell;
   const auto heard = [&](double silent, int signals, double now) {
     StorageSilence silence;
-    if (silent > 0) silence = {{"logs"}, silent};
+    if (silent > 0) silence = {{"logs"}, silent, false, silent};
     return farewell.hear(silence, signals, now);
   };
   EXPECT_EQ(heard(500, 0, 1000), Farewell::none);
@@ -113,19 +156,32 @@ TEST(StorageFarewell, ASignalLeavesStorageTwentySeconds) {
   EXPECT_EQ(heard(521, 1, 1021), Farewell::now);
 }
 
+StorageSilence silent_for(double seconds, double still) {
+  return {.what = {"a checkpoint"}, .seconds = seconds, .still = still};
+}
+
 TEST(StorageFarewell, WhatAnswersIsWaitedFor) {
   StorageFarewell farewell;
   EXPECT_EQ(farewell.hear({}, 1, 0), Farewell::none);
-  EXPECT_EQ(farewell.hear({{"a checkpoint"}, 9}, 1, 100), Farewell::announced);
+  EXPECT_EQ(farewell.hear(silent_for(9, 9), 1, 100), Farewell::announced);
   EXPECT_EQ(farewell.hear({}, 1, 101), Farewell::none);
-  EXPECT_EQ(farewell.hear({{"a checkpoint"}, 19}, 1, 140), Farewell::none);
-  EXPECT_EQ(farewell.hear({{"a checkpoint"}, 20}, 1, 141), Farewell::now);
+  EXPECT_EQ(farewell.hear(silent_for(19, 19), 1, 140), Farewell::none);
+  EXPECT_EQ(farewell.hear(silent_for(20, 20), 1, 141), Farewell::now);
+}
+
+TEST(StorageFarewell, SoIsASlowDiskThatGetsOn) {
+  StorageFarewell farewell;
+  for (int second = 1; second < 1000; ++second) {
+    EXPECT_EQ(farewell.hear(silent_for(second, 0.5), second < 500 ? 1 : 2, second), Farewell::none);
+  }
+  EXPECT_EQ(farewell.hear(silent_for(1001.5, 1.5), 2, 1001), Farewell::announced);
+  EXPECT_EQ(farewell.hear(silent_for(1002, 2), 2, 1002), Farewell::now);
 }
 
 TEST(StorageFarewell, AnotherSignalLeavesItTwo) {
   StorageFarewell farewell;
-  EXPECT_EQ(farewell.hear({{"logs"}, 1.5}, 2, 0), Farewell::announced);
-  EXPECT_EQ(farewell.hear({{"logs"}, 2}, 2, 0.5), Farewell::now);
+  EXPECT_EQ(farewell.hear(silent_for(1.5, 1.5), 2, 0), Farewell::announced);
+  EXPECT_EQ(farewell.hear(silent_for(2, 2), 2, 0.5), Farewell::now);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cputrain::watch {
+namespace cputrain::system {
 
 /// A clock that runs while this process does. One that was stopped, or whose machine was paused,
 /// must not take its own pause for the others' silence. Looked at often enough it shows seconds; of
@@ -21,4 +21,4 @@ class OwnClock {
   double last_, most_, seconds_ = 0;
 };
 
-}  // namespace cputrain::watch
+}  // namespace cputrain::system

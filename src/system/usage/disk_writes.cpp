@@ -1,0 +1,65 @@
+#include "system/usage/disk_writes.h"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace cputrain::system {
+namespace {
+
+/// Those that lie on disks of this machine and have a device number of their own.
+bool hides_its_disk(const std::filesystem::path& folder) {
+  constexpr long kZfs = 0x2fc12fc1, kBcachefs = static_cast<long>(0xca451a4e);
+  struct statfs about {};
+  if (::statfs(folder.c_str(), &about) != 0) return false;
+  const auto kind = static_cast<long>(about.f_type);
+  return kind == OVERLAYFS_SUPER_MAGIC || kind == static_cast<long>(BTRFS_SUPER_MAGIC) ||
+         kind == kZfs || kind == kBcachefs;
+}
+
+/// Of the fields of Documentation/admin-guide/iostats.rst, behind those that name the disk: writes
+/// that were completed, and flushes, which older systems do not count.
+std::uint64_t completed_in(std::istringstream line) {
+  constexpr int kWrites = 5, kFlushes = 16;
+  std::uint64_t sum = 0, value = 0;
+  for (int field = 1; field <= kFlushes && line >> value; ++field) {
+    if (field == kWrites || field == kFlushes) sum += value;
+  }
+  return sum;
+}
+
+}  // namespace
+
+DiskWrites::DiskWrites(const std::filesystem::path& folder, std::filesystem::path root) {
+  struct stat about {};
+  if (::stat(folder.c_str(), &about) != 0) return;
+  std::filesystem::path disk =
+      root / fmt::format("sys/dev/block/{}:{}/stat", major(about.st_dev), minor(about.st_dev));
+  std::error_code ignored;
+  if (std::filesystem::exists(disk, ignored)) {
+    counters_ = std::move(disk);
+  } else if (hides_its_disk(folder)) {
+    counters_ = root / "proc/diskstats";
+  }
+}
+
+std::uint64_t DiskWrites::completed() const {
+  std::uint64_t sum = 0;
+  const bool names_disks = counters_.filename() == "diskstats";
+  std::ifstream lines(counters_);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    std::string skipped;
+    if (names_disks) fields >> skipped >> skipped >> skipped;
+    sum += completed_in(std::move(fields));
+  }
+  return sum;
+}
+
+}  // namespace cputrain::system

@@ -1,0 +1,142 @@
+"""Nobody reads what is printed, for a while or for ever: a pager, a terminal that Ctrl-S holds, an ssh client that
+sleeps. Steps go on, results are whole when they are read, and signals end it."""
+import array
+import fcntl
+import os
+import pty
+import re
+import signal
+import subprocess
+import termios
+import unittest
+
+from program import PROGRAM, wait_until
+from tiny import TinyTest
+
+ENDLESS = ["--model", "tiny.json", "--data", "synthetic:24", "--threads", "1", "--verbose", "2", "--epochs", "1000000",
+           "--log-every", "1", "--out", "run"]
+
+
+class Readers(TinyTest):
+    def pipe(self):
+        """Its ends; it holds a page."""
+        ends = os.pipe()
+        fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, 4096)
+        return ends
+
+    def start(self, *words, stdout, stderr):
+        job = subprocess.Popen([PROGRAM, *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=stdout,
+                               stderr=stderr)
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        return job
+
+    def lines(self):
+        try:
+            with open(self.path("run/metrics.jsonl")) as f:
+                return sum(1 for _ in f)
+        except FileNotFoundError:
+            return 0
+
+    def steps_go_on(self, job, count=200):
+        before = self.lines()
+        wait_until(lambda: job.poll() is not None or self.lines() > before + count)
+        self.assertIsNone(job.poll())
+
+    def unread(self, both=True):
+        """A training whose standard output, and perhaps error, nobody reads, at a moment when the pipe is full; with
+        the end to read from."""
+        ours, theirs = self.pipe()
+        self.addCleanup(os.close, ours)
+        job = self.start(*ENDLESS, stdout=theirs, stderr=theirs if both else subprocess.DEVNULL)
+        os.close(theirs)
+
+        def is_full():
+            waiting = array.array("i", [0])
+            fcntl.ioctl(ours, termios.FIONREAD, waiting)
+            return waiting[0] > 4096 - 200
+        wait_until(is_full)
+        self.steps_go_on(job)
+        return job, ours
+
+    def test_steps_go_on_and_lines_that_nobody_read_are_counted(self):
+        """A mebibyte of them waits; each epoch is two."""
+        job, ours = self.unread()
+        wait_until(lambda: self.lines() > 3 * 25_000 or job.poll() is not None, 300)
+        text = b""
+        while b" dropped, as nobody read" not in text.rpartition(b"\n")[0] or not text.endswith(b"\n"):
+            text += os.read(ours, 65536)
+        job.send_signal(signal.SIGINT)
+        while more := os.read(ours, 65536):
+            text += more
+        self.assertEqual(job.wait(60), 130)
+        epochs = [int(n) for n in re.findall(rb"^Epoch (\d+)/1000000$", text, re.M)]
+        lost = sum(int(n) for n in re.findall(rb"^warning: (\d+) lines were dropped, as nobody read standard output$",
+                                              text, re.M))
+        told = len(epochs) + len(re.findall(rb"^\d+/\d+ - \d+s - loss", text, re.M))
+        self.assertEqual(epochs, sorted(epochs))
+        self.assertGreater(lost, 0)
+        self.assertEqual(told + lost, 2 * len(self.metrics("run", "epoch")) + (told + lost) % 2)
+
+    def test_signals_end_it_where_nobody_reads(self):
+        for both in (False, True):
+            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGHUP, 75)):
+                with self.subTest(number, both=both):
+                    job, _ = self.unread(both)
+                    job.send_signal(number)
+                    self.assertEqual(job.wait(60), code)
+                    self.evaluate("synthetic:24")
+                    os.rename(self.path("run"), self.path(f"run-{number}-{both}"))
+
+    def test_a_terminal_that_is_held_keeps_no_step(self):
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        job = self.start(*ENDLESS, stdout=theirs, stderr=theirs)
+        wait_until(lambda: self.lines() > 10)
+        os.write(ours, b"\x13")  # Ctrl-S
+        os.close(theirs)
+        for _ in range(3):
+            self.steps_go_on(job)
+        os.write(ours, b"\x11")  # Ctrl-Q
+        last = self.metrics("run", "epoch")[-1]["epoch"]
+        text = b""
+        while f"Epoch {last}/1000000\r\n".encode() not in text:
+            text += os.read(ours, 65536)
+
+    def test_results_wait_for_their_reader(self):
+        """All of them, and those of the end of a training."""
+        self.make("photos", cat=12, dog=12)
+        self.tiny(0, "run", "photos")
+        names = [f"photos/cat/{i % 12}.bmp" for i in range(3000)]
+        for words in (["predict", "--weights", "run", "--csv", "-", *names],
+                      ["predict", "--weights", "run", "--json", "-", *names],
+                      ["predict", "--weights", "run", *names],
+                      ["selftest", "--cases", "20", "--threads", "1"]):
+            with self.subTest(words[:4]):
+                whole = self.expect(0, *words).stdout.encode()
+                self.assertGreater(len(whole), 1000)
+                ours, theirs = self.pipe()
+                job = self.start(*words, stdout=theirs, stderr=subprocess.DEVNULL)
+                os.close(theirs)
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    job.wait(3)
+                with os.fdopen(ours, "rb") as reader:
+                    self.assertEqual(reader.read(), whole)
+                self.assertEqual(job.wait(60), 0)
+
+    def test_the_end_of_a_training_waits_for_its_reader(self):
+        words = ["--model", "tiny.json", "--data", "synthetic:24", "--threads", "1", "--verbose", "2", "--epochs",
+                 "200", "--out", "run"]
+        ours, theirs = self.pipe()
+        job = self.start(*words, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        wait_until(lambda: os.path.exists(self.path("run/weights.safetensors")))
+        with os.fdopen(ours) as reader:
+            text = reader.read()
+        self.assertEqual(job.wait(60), 0)
+        self.assertEqual(text.count("\nEpoch "), 200)
+        self.assertIn("Run folder: run", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
