@@ -11,7 +11,7 @@ from program import MPIRUN, OPEN_MPI, PROGRAM, SMALL, ProgramTest, as_root, mpir
 
 CPUS = len(os.sched_getaffinity(0))
 NAMED = ["unshare", "-u", "sh", "-c", 'hostname "c$OMPI_COMM_WORLD_RANK$PMI_RANK"; exec "$@"', "sh"]
-BLANK = ["unshare", "-u", "sh", "-c", 'hostname "my laptop"; exec "$@"', "sh"]
+BLANK = ["unshare", "-u", "sh", "-c", 'printf "my laptop" >/proc/sys/kernel/hostname; exec "$@"', "sh"]
 OWN_MEMORY = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /dev/shm; exec "$@"', "sh"]
 OWN_NUMBERS = ["unshare", "-p", "-f", "--mount-proc"]
 

@@ -19,6 +19,7 @@
 
 #include "../../support/in_a_child.h"
 #include "../../support/temporary_folder.h"
+#include "system/placement/launcher_gone.h"
 
 namespace cputrain::mpi {
 namespace {
