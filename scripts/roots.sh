@@ -58,19 +58,20 @@ ubuntu_keys() {
 
 # make_root SUITE FOLDER  a bare root that can install packages: with this machine's proxies, certificates and names.
 make_root() {
-  local mirror=${CPUTRAIN_MIRROR-} components=main options=(--variant=minbase) script=() path
+  local mirror=${CPUTRAIN_MIRROR-} components=main options=(--variant=minbase) script=() path work failed=false
+  work=$(mktemp -d)
   if [[ $1 == noble ]]; then
     mirror=${mirror:-$(mirror_of Ubuntu)} components=main,universe
-    options+=(--keyring="$(ubuntu_keys "$2.keys")") || return 1
+    options+=(--keyring="$(ubuntu_keys "$work/keys")") || return 1
     [[ -e /usr/share/debootstrap/scripts/$1 ]] || script=(gutsy)  # what all of Ubuntu has been since
   else
     mirror=${mirror:-$(mirror_of Debian)}
   fi
-  if ! debootstrap "${options[@]}" --components="$components" "$1" "$2" "$mirror" "${script[@]}" >"$2.log" 2>&1; then
-    tail "$2.log" >&2
-    return 1
-  fi
-  rm -rf "$2.log" "$2.keys"
+  debootstrap "${options[@]}" --components="$components" "$1" "$2" "$mirror" "${script[@]}" >"$work/log" 2>&1 ||
+    failed=true
+  ! $failed || tail "$work/log" >&2
+  rm -rf "$work"
+  ! $failed || return 1
   sed -i -E "p; s/^(deb +[^ ]+ +$1) /\1-updates /" "$2/etc/apt/sources.list"
   for path in /etc/apt/apt.conf.d /etc/apt/auth.conf.d /etc/ssl/certs /usr/local/share/ca-certificates \
               /etc/resolv.conf /etc/hosts; do

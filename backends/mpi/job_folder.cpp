@@ -5,17 +5,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
-#include <random>
-#include <sstream>
+#include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
 
-#include "backends/mpi/launcher_session.h"
 #include "backends/mpi/own_folder.h"
 #include "core/hash.h"
 #include "system/file_lock.h"
+#include "system/placement/launcher_gone.h"
 
 namespace cputrain::mpi {
 namespace {
@@ -24,6 +27,8 @@ namespace fs = std::filesystem;
 using system::FileLock;
 
 constexpr const char* kLock = "lock";
+/// What stands in the locked file: a folder without it is not of this program.
+constexpr std::string_view kMark = "a job of cputrain\n";
 
 /// Closes a descriptor at the end of its scope, unless it is released.
 class Descriptor {
@@ -45,10 +50,14 @@ class Descriptor {
 /// How names of our folders begin: with the user's number, since all users share /dev/shm.
 std::string name_prefix() { return "cputrain-" + std::to_string(::geteuid()) + "-"; }
 
-std::string folder_name(const LaunchedJob& job) {
-  std::ostringstream name;
-  name << name_prefix() << std::hex << Fnv1a().add(job.id).value();
-  return name.str();
+std::string folder_name(std::string_view job) {
+  return fmt::format("{}{:x}", name_prefix(), Fnv1a().add(job).value());
+}
+
+bool may_be_of_job(std::string_view name) {
+  const std::string prefix = name_prefix();
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+         name.find_first_not_of("0123456789abcdef", prefix.size()) == name.npos;
 }
 
 /// Opens the folder if no other user may write there, so that what it holds is this user's, too.
@@ -77,120 +86,84 @@ bool is_still_lock_of(int lock, const fs::path& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-/// The locked file's text, for those that find the job dead: the launcher's number and start, and
-/// its session folder, a line each. All ranks write the same.
-std::string text_of(const LaunchedJob& job) {
-  const auto launcher = job.launcher.value_or(placement::ProcessIdentity{});
-  return std::to_string(launcher.id) + ' ' + std::to_string(launcher.start) + '\n' + job.session +
-         '\n';
-}
-
-/// Without a session where the text is not whole.
-LaunchedJob read_text(int lock) {
-  std::string text(8192, '\0');
-  const ssize_t size = ::pread(lock, text.data(), text.size(), 0);
-  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  std::istringstream lines(text);
-  placement::ProcessIdentity launcher;
-  std::string session;
-  lines >> launcher.id >> launcher.start;
-  std::getline(lines, session);  // the rest of the first line
-  std::getline(lines, session);
-  if (!lines || lines.eof()) return {};
-  LaunchedJob job{.id = {}, .session = session, .launcher = {}};
-  if (launcher.id > 0) job.launcher = launcher;
-  return job;
-}
-
-/// Whether a folder has the name that it is given to be removed: ...-HASH-NUMBER.
-bool is_being_removed(const fs::path& path) {
-  const std::string name = path.filename().string().substr(name_prefix().size());
-  const std::size_t hyphen = name.find('-');
-  return hyphen != name.npos && number_after("-", name.substr(hyphen)).has_value();
-}
-
-/// One that a rank has just begun is empty, as is the rest of one that was removed.
-void remove_without_lock(const fs::path& path) {
-  std::error_code ignored;
-  if (is_being_removed(path)) {
-    fs::remove_all(path, ignored);
-  } else {
-    ::rmdir(path.c_str());
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    paths.push_back(entry->path());
   }
+  return paths;
 }
 
-/// Removes the folder if no rank holds its lock; `clean_up` is given what the job left word of. A
-/// lock that is missing is not made: the folder may be going away just now.
-void remove_if_dead(const fs::path& path, const std::function<void(const LaunchedJob&)>& clean_up) {
+/// A rank that was killed as it began may have left the file empty, with nothing beside it.
+bool is_of_this_program(int lock, const std::vector<fs::path>& entries) {
+  std::array<char, 64> text{};
+  const ssize_t size = ::pread(lock, text.data(), text.size(), 0);
+  if (size == 0) return entries.size() == 1;
+  return size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)) == kMark;
+}
+
+/// Removes the folder if no rank holds its lock. A lock that is missing is not made: the folder may
+/// be going away just now.
+void remove_if_dead(const fs::path& path) {
   const Descriptor folder(open_private(path));
   if (!folder.is_open()) return;
   const Descriptor lock(::openat(folder.number(), kLock, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   if (!lock.is_open()) {
-    if (errno == ENOENT) remove_without_lock(path);
+    // One that a rank has just begun is empty, as is the rest of one that was removed.
+    if (errno == ENOENT) ::rmdir(path.c_str());
     return;
   }
   if (system::try_lock(lock.number(), FileLock::Kind::exclusive) != 0) return;
   if (!is_still_lock_of(lock.number(), path)) return;
-  clean_up(read_text(lock.number()));
-  // At once away from its name: a rank that joins meanwhile must not get what is being removed.
-  const auto number = static_cast<pid_t>(std::random_device()() >> 1 | 1);
-  const fs::path away = path.string() + "-" + std::to_string(number);
-  std::error_code error;
-  fs::rename(path, away, error);
-  // A rank that had the folder open before it moved may still have made a lock in it.
-  for (int i = 0; i < 3 && !error && fs::exists(away, error); ++i) {
-    std::error_code ignored;
-    fs::remove_all(away, ignored);
+  const std::vector<fs::path> entries = entries_of(path);
+  if (!is_of_this_program(lock.number(), entries)) return;
+  // The lock goes last: a rank that joins waits for it, and a removal that is cut short is gone on
+  // with.
+  std::error_code ignored;
+  for (const fs::path& entry : entries) {
+    if (entry.filename() != kLock) fs::remove_all(entry, ignored);
   }
+  ::unlink((path / kLock).c_str());
+  ::rmdir(path.c_str());
 }
 
 /// Hydra's variables are alike in all jobs. They differ in its process on this machine, which
 /// started the ranks here.
-std::optional<LaunchedJob> job_of_hydra(const std::function<const char*(const char*)>& variable) {
+std::optional<std::string> job_of_hydra(const Variable& variable) {
   if (variable("PMI_RANK") == nullptr || variable("MPI_LOCALRANKID") == nullptr) return {};
-  LaunchedJob job{.id = {}, .session = {}, .launcher = placement::find_launcher(::getpid())};
-  if (!job.launcher) return {};
+  const auto launcher = placement::find_launcher(::getpid());
+  if (!launcher) return {};
   std::string name;
-  std::ifstream file(fmt::format("/proc/{}/comm", job.launcher->id));
+  std::ifstream file(fmt::format("/proc/{}/comm", launcher->id));
   if (!std::getline(file, name) || name != "hydra_pmi_proxy") return {};
-  job.id = fmt::format("hydra {} {}", job.launcher->id, job.launcher->start);
-  return job;
+  return fmt::format("hydra {} {}", launcher->id, launcher->start);
 }
 
 }  // namespace
 
-std::optional<LaunchedJob> launched_job(const std::function<const char*(const char*)>& variable) {
+std::optional<std::string> launched_job(const Variable& variable) {
   if (auto job = job_of_hydra(variable)) return job;
-  const auto text = [&](const char* name) {
-    const char* value = variable(name);
-    return std::string(value ? value : "");
-  };
-  LaunchedJob job{
-      .id = text("PMIX_NAMESPACE"), .session = text("PMIX_SERVER_TMPDIR"), .launcher = {}};
-  if (job.id.empty()) return std::nullopt;
+  if (const char* name = variable("PMIX_NAMESPACE"); !name || !*name) return std::nullopt;
   // Numbers of jobs come again. Of the last two, the first is random with Open MPI 4; the other has
   // the port of the host's launcher or daemon.
-  for (const char* name :
-       {"PMIX_SERVER_TMPDIR", "OMPI_MCA_orte_precondition_transports", "PMIX_SERVER_URI2"}) {
-    job.id += '\n' + text(name);
+  std::string job;
+  for (const char* name : {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR",
+                           "OMPI_MCA_orte_precondition_transports", "PMIX_SERVER_URI2"}) {
+    const char* value = variable(name);
+    job.append(value ? value : "").push_back('\n');
   }
-  job.launcher = placement::find_launcher(::getpid());
   return job;
 }
 
-void remove_dead_jobs(const fs::path& base, const LaunchedJob& mine) {
-  const std::string prefix = name_prefix();
-  std::error_code error;
-  for (fs::directory_iterator entry(base, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (!entry->path().filename().string().starts_with(prefix)) continue;
-    remove_if_dead(entry->path(), [&](const LaunchedJob& dead) {
-      if (dead.session != mine.session) remove_session(dead.session, dead.launcher);
-    });
+void remove_dead_jobs(const fs::path& base) {
+  for (const fs::path& path : entries_of(base)) {
+    if (may_be_of_job(path.filename().string())) remove_if_dead(path);
   }
 }
 
-std::optional<JobFolder> JobFolder::join(const fs::path& base, const LaunchedJob& job) {
+std::optional<JobFolder> JobFolder::join(const fs::path& base, std::string_view job) {
   constexpr int kTries = 1000;  // a second: as long as others take to remove a folder
   const fs::path path = base / folder_name(job);
   for (int i = 0; i < kTries; ++i) {
@@ -200,8 +173,7 @@ std::optional<JobFolder> JobFolder::join(const fs::path& base, const LaunchedJob
     const int error = lock.is_open() ? system::try_lock(lock.number(), FileLock::Kind::shared) : 0;
     if (error != 0 && !system::is_taken(error)) return std::nullopt;
     if (lock.is_open() && error == 0 && is_still_lock_of(lock.number(), path)) {
-      const std::string text = text_of(job);
-      if (::pwrite(lock.number(), text.data(), text.size(), 0) < 0) return std::nullopt;
+      if (::pwrite(lock.number(), kMark.data(), kMark.size(), 0) < 0) return std::nullopt;
       return JobFolder(path, lock.release());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // another process is removing it
@@ -216,7 +188,7 @@ JobFolder::~JobFolder() {
   if (lock_ < 0) return;
   ::close(lock_);
   // If several ranks leave at the same time, one finds the lock free.
-  remove_if_dead(path_, [](const LaunchedJob&) {});
+  remove_if_dead(path_);
 }
 
 }  // namespace cputrain::mpi

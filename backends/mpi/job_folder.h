@@ -4,9 +4,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
-
-#include "system/placement/launcher_gone.h"
 
 /// What Open MPI keeps in /dev/shm while a job runs stays there where the job is killed together
 /// with its launcher. So the ranks of a job put it into a folder of their own, in which each of
@@ -15,27 +14,25 @@
 /// removes it.
 namespace cputrain::mpi {
 
-/// A job of an MPI launcher on this machine, alike on all its ranks here.
-struct LaunchedJob {
-  std::string id;       ///< differs from that of any other job
-  std::string session;  ///< the launcher's folder of this job; empty where it has none
-  std::optional<placement::ProcessIdentity> launcher;  ///< when it ends, that folder is of no use
-};
+/// An environment variable's value; nullptr where it is not set.
+using Variable = std::function<const char*(const char*)>;
 
-/// The job by the environment (PMIX_*), or by the MPICH launcher that started this process; nothing
-/// where there is neither. `variable` gives nullptr where one is not set.
-std::optional<LaunchedJob> launched_job(const std::function<const char*(const char*)>& variable);
+/// What tells the job of an MPI launcher that this process is a rank of from any other on this
+/// machine, alike on all its ranks here: by the environment (PMIX_*), or by the MPICH launcher that
+/// started this process; nothing where there is neither.
+std::optional<std::string> launched_job(const Variable&);
 
-/// Removes folders of dead jobs below `base`, and their launchers' session folders. Keeps silent
-/// about what cannot be removed.
-void remove_dead_jobs(const std::filesystem::path& base, const LaunchedJob& mine);
+/// Removes folders of dead jobs below `base`. Keeps silent about what cannot be removed, and leaves
+/// alone what is not known to be a job's of this program and this user: also the folders that MPI's
+/// launchers make for themselves.
+void remove_dead_jobs(const std::filesystem::path& base);
 
 /// The folder of this rank's job.
 class JobFolder {
  public:
   /// Makes it, or joins the other ranks in it. Nothing where it cannot be had: no such `base`, one
   /// that cannot be written, no locks, or a folder of another user with its name.
-  static std::optional<JobFolder> join(const std::filesystem::path& base, const LaunchedJob&);
+  static std::optional<JobFolder> join(const std::filesystem::path& base, std::string_view job);
   /// The last rank that leaves removes it.
   ~JobFolder();
   JobFolder(JobFolder&&) noexcept;

@@ -134,6 +134,7 @@ NodeRanks::NodeRanks(std::optional<int> most) {
   check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
   check(MPI_Comm_rank(MPI_COMM_WORLD, &first_rank_), "MPI_Comm_rank");
   check(MPI_Bcast(&first_rank_, 1, MPI_INT, 0, comm_), "MPI_Bcast");
+  require_shared_folder(*this);
 }
 
 NodeRanks::~NodeRanks() {
@@ -161,7 +162,7 @@ std::string MpiNodeMemory::touch(const system::SharedBlock& block, std::span<con
   } catch (const Error& error) {
     failure = error.what();
   }
-  return failure_of_any(node_, failure);
+  return failure_of_any(node_.comm(), failure);
 }
 
 std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -17,11 +16,6 @@ inline bool is_own_folder(const struct stat& status) {
   return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
 }
 
-inline bool is_own_folder(const std::filesystem::path& path) {
-  struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0 && is_own_folder(status);
-}
-
 /// N of a name such as "pid.N", from 0; nothing for other names.
 inline std::optional<pid_t> number_of(std::string_view prefix, std::string_view name) {
   if (!name.starts_with(prefix)) return std::nullopt;
@@ -30,12 +24,6 @@ inline std::optional<pid_t> number_of(std::string_view prefix, std::string_view 
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   if (error != std::errc() || end != name.data() + name.size() || number < 0) return std::nullopt;
   return number;
-}
-
-/// The same of processes, which count from 1.
-inline std::optional<pid_t> number_after(std::string_view prefix, std::string_view name) {
-  const auto number = number_of(prefix, name);
-  return number && *number > 0 ? number : std::nullopt;
 }
 
 }  // namespace cputrain::mpi

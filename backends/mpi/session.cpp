@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "backends/mpi/check.h"
-#include "backends/mpi/launcher_session.h"
 #include "backends/mpi/start_guard.h"
 #include "system/scratch/scratch_file.h"
 
@@ -44,10 +43,7 @@ std::optional<JobFolder> join_job() {
 
 }  // namespace
 
-void remove_leftovers_of_dead_jobs() {
-  remove_dead_jobs(kSharedMemory, launched_job(variable).value_or(LaunchedJob{}));
-  for (const auto& base : session_bases(variable)) remove_dead_sessions(base);
-}
+void remove_leftovers_of_dead_jobs() { remove_dead_jobs(kSharedMemory); }
 
 MpiSession::MpiSession(HoldSignals hold, const StartLimit& limit)
     : hold_(std::move(hold)), job_folder_(join_job()) {

@@ -14,15 +14,16 @@
 namespace cputrain::mpi {
 namespace {
 
+constexpr const char* kSharedMemory = "/dev/shm";
 constexpr const char* kRemedy =
     "enlarge /dev/shm (containers: docker run --shm-size), name a folder with room in TMPDIR";
 
-/// A text that one rank of the node has, on all of them.
-std::string text_of(const NodeRanks& node, int rank, std::string text) {
+/// A text that one of these ranks has, on all of them.
+std::string text_of(MPI_Comm ranks, int rank, std::string text) {
   std::uint64_t size = text.size();
-  check(MPI_Bcast(&size, 1, MPI_UINT64_T, rank, node.comm()), "MPI_Bcast");
+  check(MPI_Bcast(&size, 1, MPI_UINT64_T, rank, ranks), "MPI_Bcast");
   text.resize(size);
-  check(MPI_Bcast(text.data(), static_cast<int>(size), MPI_CHAR, rank, node.comm()), "MPI_Bcast");
+  check(MPI_Bcast(text.data(), static_cast<int>(size), MPI_CHAR, rank, ranks), "MPI_Bcast");
   return text;
 }
 
@@ -43,14 +44,43 @@ struct Descriptor {
 
 }  // namespace
 
-std::string failure_of_any(const NodeRanks& node, const std::string& mine) {
-  int first = mine.empty() ? node.size() : node.rank();
-  check(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, node.comm()), "MPI_Allreduce");
-  return first == node.size() ? "" : text_of(node, first, mine);
+std::string failure_of_any(MPI_Comm ranks, const std::string& mine) {
+  int rank = 0, size = 0;
+  check(MPI_Comm_rank(ranks, &rank), "MPI_Comm_rank");
+  check(MPI_Comm_size(ranks, &size), "MPI_Comm_size");
+  int first = mine.empty() ? size : rank;
+  check(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, ranks), "MPI_Allreduce");
+  return first == size ? "" : text_of(ranks, first, mine);
+}
+
+void require_shared_folder(const NodeRanks& node) {
+  const char* const chosen = std::getenv("OMPI_MCA_osc_sm_backing_directory");
+  const std::string folder = chosen ? chosen : kSharedMemory;
+  std::string path = folder + "/cputrain-shared-XXXXXX";
+  Descriptor file;
+  if (node.rank() == 0) {
+    file.number = ::mkostemp(path.data(), O_CLOEXEC);
+    if (file.number < 0) path.clear();  // nothing is known, then
+  }
+  path = text_of(node.comm(), 0, path);
+  std::string failure;
+  if (!path.empty() && ::access(path.c_str(), F_OK) != 0) {
+    int rank = 0;
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
+    failure = "rank " + std::to_string(rank) + " does not see what rank " +
+              std::to_string(node.first_rank()) + " makes in " +
+              (folder.starts_with(kSharedMemory) ? kSharedMemory : folder) +
+              ", and MPI counts both to one machine (its ranks share memory there); give their "
+              "containers one /dev/shm (docker run --ipc=host, apptainer exec without --contain), "
+              "or have mpirun reach each of them as a host";
+  }
+  failure = failure_of_any(MPI_COMM_WORLD, failure);
+  if (file.number >= 0) ::unlink(path.c_str());
+  if (!failure.empty()) fail(ExitCode::usage, failure);
 }
 
 std::string folder_on_disk(const NodeRanks& node, std::uint64_t bytes) {
-  return text_of(node, 0,
+  return text_of(node.comm(), 0,
                  node.rank() == 0 ? system::folder_with_room(bytes, system::Storage::disk) : "");
 }
 
@@ -62,9 +92,9 @@ std::string folder_for_file(const NodeRanks& node, std::uint64_t bytes) {
     folder = system::folder_with_room(bytes);
     if (folder.empty()) failure = "and so are the file systems of TMPDIR, /var/tmp, /tmp and here";
   }
-  failure = text_of(node, 0, failure);
+  failure = text_of(node.comm(), 0, failure);
   if (!failure.empty()) no_space(bytes, failure);
-  return text_of(node, 0, folder);
+  return text_of(node.comm(), 0, folder);
 }
 
 SharedFile::SharedFile(const NodeRanks& node, const std::string& folder, std::size_t bytes) {
@@ -74,18 +104,18 @@ SharedFile::SharedFile(const NodeRanks& node, const std::string& folder, std::si
     file.number = ::mkostemp(path.data(), O_CLOEXEC);
     if (file.number < 0) failure = std::strerror(errno);
   }
-  path = text_of(node, 0, path);
-  failure = failure_of_any(node, failure);
+  path = text_of(node.comm(), 0, path);
+  failure = failure_of_any(node.comm(), failure);
   if (failure.empty() && node.rank() != 0) {
     file.number = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (file.number < 0) failure = std::strerror(errno);
   }
-  failure = failure_of_any(node, failure);
+  failure = failure_of_any(node.comm(), failure);
   if (node.rank() == 0) ::unlink(path.c_str());  // all have it open, or it is of no use
   if (failure.empty() && node.rank() == 0) failure = system::reserve(file.number, bytes);
-  failure = failure_of_any(node, failure);
+  failure = failure_of_any(node.comm(), failure);
   if (failure.empty()) failure = map(file.number, bytes);
-  failure = failure_of_any(node, failure);
+  failure = failure_of_any(node.comm(), failure);
   if (!failure.empty()) no_space(bytes, "and a file in " + folder + " cannot be had: " + failure);
 }
 

@@ -10,9 +10,14 @@
 /// reading them costs what memory costs as long as the machine has room for them.
 namespace cputrain::mpi {
 
-/// The same text on all ranks of the node: the failure of the first rank that has one, else empty.
+/// The same text on all of these ranks: the failure of the first that has one, else empty.
 /// Collective.
-std::string failure_of_any(const NodeRanks&, const std::string& mine);
+std::string failure_of_any(MPI_Comm, const std::string& mine);
+
+/// Error(usage) on all ranks of the job where ranks of a node do not see each other's files in the
+/// folder of what they share: containers may have one each, and MPI finds out by a signal that ends
+/// them. Collective.
+void require_shared_folder(const NodeRanks&);
 
 /// The first of $TMPDIR, /var/tmp, /tmp and the working folder, as the node's first rank sees them,
 /// that may be written to and has room for so many bytes. Collective; Error(usage) on all ranks of

@@ -60,12 +60,13 @@ std::vector<int> bound_cpus(hwloc_topology_t tree) {
   return cpus;
 }
 
-/// The core of a hardware thread; a number of its own where hwloc knows no cores.
+/// The core of a hardware thread, by the first of its threads: hwloc's own number counts those
+/// alone that this container may use, and others may be another's. A thread is a core where hwloc
+/// knows none.
 int core_of(hwloc_topology_t tree, int cpu) {
   hwloc_obj_t object = hwloc_get_pu_obj_by_os_index(tree, static_cast<unsigned>(cpu));
   while (object != nullptr && object->type != HWLOC_OBJ_CORE) object = object->parent;
-  return object != nullptr ? static_cast<int>(object->logical_index)
-                           : count(tree, HWLOC_OBJ_CORE) + cpu;
+  return object != nullptr ? hwloc_bitmap_first(object->complete_cpuset) : cpu;
 }
 
 /// The NUMA node beside a hardware thread (the first, where fast and large memory are two).
@@ -116,6 +117,12 @@ std::string read_file(const char* path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
 }  // namespace
 
 placement::Machine machine_of(hwloc_topology_t tree, const std::vector<int>& allowed_cpus) {
@@ -146,6 +153,7 @@ placement::Machine read_machine() {
   placement::Machine machine =
       machine_of(loaded.tree(), by_openmp.empty() ? bound_cpus(loaded.tree()) : by_openmp);
   machine.host = host_name();
+  machine.kernel = boot_id();
   machine.cpu_model = cpu_model(cpuinfo);
   machine.cpu_id = cpu_id(cpuinfo);
   machine.instruction_set = instruction_set(cpuinfo);
@@ -155,6 +163,7 @@ placement::Machine read_machine() {
     machine.memory_gb = std::min(machine.memory_gb, limits.memory_bytes / 1e9);
   }
   machine.cpu_quota = limits.cpus;
+  machine.cpu_group = limits.cpu_group;
   const TeamLimit team = openmp_team_limit();
   machine.team_limit = team.threads;
   machine.team_limited_by = team.named;

@@ -49,15 +49,15 @@ ssh_flags=(-n -o BatchMode=yes -o ConnectTimeout=5)
 ask_host() { timeout 20 ssh "${ssh_flags[@]}" -- "$1" "$2" >/dev/null 2>&1; }
 
 # which_answer  sets `answers` to those hosts that do, `lost` to the others. What launchers left of the last start is
-# ended and removed there, and what an earlier supervise of this run folder left.
+# ended and removed there, and what an earlier supervise of this run folder left, if that is known to be gone.
 answers=() lost=()
 which_answer() {
   local i pids=() clean
   clean=$(removal_of "$work")
-  [[ -z $left_folder ]] || clean+="; $(removal_of "$left_folder")"
+  [[ -z $left_there ]] || clean+="; $(removal_of "$left_there")"
   for i in "${!hosts[@]}"; do
     is_here "${hosts[i]}" && { pids+=(''); continue; }
-    ask_host "${hosts[i]}" "$clean" &
+    ask_host "${hosts[i]}" "$clean" 8<&- &
     pids+=($!)
   done
   answers=() lost=()
@@ -131,13 +131,13 @@ ask_the_lost() {
   local host
   [[ -z $wanted ]] || echo "all ranks are tried again" >>"$work/back"
   for host in "${lost[@]}"; do
-    { ! ask_host "$host" true || echo "$host answers again" >>"$work/back"; } &
+    { ! ask_host "$host" true || echo "$host answers again" >>"$work/back"; } 8<&- &
   done
 }
 
 # What watches hosts ends with this script, however that ends.
 watchers=()
-watch_with() { setpriv --pdeathsig TERM -- "$@" 2>/dev/null & watchers+=($!); }
+watch_with() { setpriv --pdeathsig TERM -- "$@" 2>/dev/null 8<&- & watchers+=($!); }
 start_watchers() {
   watchers=()
   [[ $watch != none ]] || return 0

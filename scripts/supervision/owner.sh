@@ -53,20 +53,23 @@ read_record() {
 }
 was_alive() { [[ -n ${was[$1]-} ]] && is_alive "${was[$1]%% *}" "${was[$1]#* }"; }  # supervise or training
 was_here() { [[ ${was[boot]-} == "$boot" && ${was[numbers]-} == "$numbers" ]]; }
-# Nothing outlives the machine's restart.
-was_before() { [[ ${was[host]-} == "$(hostname)" && ${was[boot]-} != "$boot" ]]; }
-is_over() { was_before || { was_here && ! was_alive supervise && ! was_alive training; }; }
+# The machine was started anew, or this is a container of it, or another one of that name: nobody can tell.
+was_of_this_name() { [[ ${was[host]-} == "$(hostname)" && ${was[boot]-} != "$boot" ]]; }
 
 is_work_folder() { [[ $1 =~ ^/.*/cputrain-supervise\.[A-Za-z0-9]{6}$ && $1 != *..* ]]; }
 
-# remove_left FOLDER  what a dead supervise left, of this user alone.
+# shows_all_locks FOLDER  whether locks in it are those of all processes that can be at work there: in containers, too,
+# and not on other machines.
+shows_all_locks() {
+  [[ $(stat -f -c %T -- "$1") =~ ^(ext2/ext3|xfs|btrfs|f2fs|zfs|bcachefs|jfs|tmpfs|ramfs|overlayfs)$ ]]
+}
+
+# remove_left FOLDER  what a supervise of this user left that is dead and whose training is: both hold a lock on it.
 remove_left() {
-  is_work_folder "$1" && [[ -d $1 && ! -L $1 && -O $1 && $1 != "$work" ]] || return 0
-  if [[ ! -e $1/owner ]]; then  # killed as it began, or it begins just now
-    [[ -z $(find "$1" -maxdepth 0 -mmin +60) ]] || rmdir "$1" 2>/dev/null || true
-  elif (read_record "$1/owner" && is_over); then
-    rm -rf "$1"
-  fi
+  is_work_folder "$1" && [[ -d $1 && ! -L $1 && -O $1 && $1 != "$work" ]] && shows_all_locks "$1" || return 0
+  # One without a record was killed as it began, or begins just now and is about to lock it.
+  [[ -f $1/lock && (-f $1/owner || -n $(find "$1/lock" -mmin +60)) ]] || return 0
+  (! flock -n 7 || rm -rf "$1") 7<"$1/lock" || true
 }
 remove_all_left() {
   local folder
@@ -86,7 +89,7 @@ refuse_other() {
   exit 2
 }
 
-# ask_elsewhere  the record is of another host or container.
+# ask_elsewhere  the record is of another host or container. Fails where it cannot be asked.
 ask_elsewhere() {
   local key code
   for key in supervise training; do
@@ -98,7 +101,7 @@ ask_elsewhere() {
       255)
         say "whether the $key of process ${was[$key]%% *} on ${was[host]-?} still works in $out cannot be asked;" \
           "the lock of the run folder keeps two trainings apart"
-        return
+        return 1
         ;;
     esac
   done
@@ -120,9 +123,11 @@ claim() {
         { [[ -O $out/.supervise ]] && kill -0 "$job" 2>/dev/null; } ||
           refuse_other "another user's training, process $job on ${was[host]}," training
       fi
-    elif ! was_before; then
-      ask_elsewhere
+      left_there=${was[folder]-}
+    elif ! was_of_this_name && ask_elsewhere; then
+      left_there=${was[folder]-}
     fi
+    is_work_folder "$left_there" || left_there=''
   fi
   claimed=true
   record ${job:+"$job"}

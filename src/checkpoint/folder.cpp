@@ -1,5 +1,6 @@
 #include "checkpoint/folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -32,13 +33,20 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
+bool is_left(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const bool left = descriptor >= 0 && system::is_left(descriptor);
+  if (descriptor >= 0) ::close(descriptor);
+  return left;
+}
+
 /// A folder is in use as long as its MANIFEST is locked, which is the first thing in it.
 void remove_if_abandoned(const fs::path& folder) {
   std::error_code ignored;
   if (fs::symlink_status(folder, ignored).type() != fs::file_type::directory) return;
   if (::rmdir(folder.c_str()) == 0) return;  // it was empty: a writer that lives makes another
   const system::AbandonedFile manifest(folder / kManifestName);
-  if (manifest.is_missing() || manifest.is_abandoned()) remove_folder(folder);
+  if (manifest.is_missing() ? is_left(folder) : manifest.is_abandoned()) remove_folder(folder);
 }
 
 /// The step of a folder that was written aside.
@@ -52,7 +60,7 @@ fs::path newest_whole_aside(const fs::path& run, const std::vector<std::string>&
   std::ranges::copy_if(names, std::back_inserter(left), is_aside);
   std::ranges::sort(left, std::greater(), step_aside);
   for (const std::string& name : left) {
-    if (system::AbandonedFile(run / name / kManifestName).is_abandoned() &&
+    if (system::AbandonedFile(run / name / kManifestName).is_free() &&
         fault_of(run / name).empty()) {
       return run / name;
     }

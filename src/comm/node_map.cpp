@@ -24,6 +24,18 @@ std::vector<int> NodeMap::lane(int lane) const {
   return members;
 }
 
+std::vector<int> NodeMap::by_rank() const {
+  std::vector<int> node_of;
+  for (int one = 0; one < nodes(); ++one) {
+    for (const int rank : ranks[static_cast<std::size_t>(one)]) {
+      const auto place = static_cast<std::size_t>(rank);
+      node_of.resize(std::max(node_of.size(), place + 1));
+      node_of[place] = one;
+    }
+  }
+  return node_of;
+}
+
 NodeMap read_node_map(Communicator& communicator) {
   const NodeMemory& memory = communicator.node_memory();
   std::ostringstream own;

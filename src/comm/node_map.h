@@ -20,6 +20,8 @@ struct NodeMap {
   int lanes() const;
   /// Whether all nodes have the same number of ranks.
   bool even() const;
+  /// The node of each rank.
+  std::vector<int> by_rank() const;
   /// The ranks that own slice `lane`, one a node.
   std::vector<int> lane(int lane) const;
 };

@@ -1,15 +1,17 @@
 #include "system/temporary.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
-#include <chrono>
+#include <ctime>
 #include <random>
-#include <system_error>
 
 #include "system/file_lock.h"
 
@@ -23,10 +25,10 @@ bool is_number(std::string_view text) {
          std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
 }
 
-bool is_old(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto written = std::filesystem::last_write_time(path, error);
-  return !error && std::filesystem::file_time_type::clock::now() - written > std::chrono::hours(24);
+/// A writer changes its file more often than once a day.
+bool is_old(const struct stat& about) {
+  constexpr std::time_t kDay = 24 * 3600;
+  return ::time(nullptr) - about.st_mtime > kDay;
 }
 
 }  // namespace
@@ -58,14 +60,37 @@ int open_locked(const std::filesystem::path& path) {
   }
 }
 
+bool shows_all_locks(int descriptor) {
+  constexpr std::array<unsigned long, 12> kTypes{
+      EXT4_SUPER_MAGIC,  XFS_SUPER_MAGIC,   BTRFS_SUPER_MAGIC,    F2FS_SUPER_MAGIC,
+      TMPFS_MAGIC,       RAMFS_MAGIC,       0x2fc12fc1,  // ZFS
+      0xca451a4e,                                        // bcachefs
+      0x3153464a,                                        // JFS
+      MSDOS_SUPER_MAGIC, EXFAT_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
+  struct statfs about {};
+  if (::fstatfs(descriptor, &about) != 0) return false;
+  // Some systems keep the 32 bits of a type as a signed number.
+  const auto type = static_cast<unsigned long>(about.f_type) & 0xffffffff;
+  return std::ranges::find(kTypes, type) != kTypes.end();
+}
+
+bool is_left(int descriptor) {
+  struct stat about {};
+  if (::fstat(descriptor, &about) != 0 || about.st_uid != ::geteuid()) return false;
+  return shows_all_locks(descriptor) || is_old(about);
+}
+
 AbandonedFile::AbandonedFile(const std::filesystem::path& path)
     : descriptor_(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)) {
   if (descriptor_ < 0) {
     missing_ = errno == ENOENT;
     return;
   }
+  struct stat about {};
+  if (::fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) return;
   const int error = try_lock(descriptor_, FileLock::Kind::exclusive);
-  abandoned_ = error == 0 || (!is_taken(error) && is_old(path));
+  free_ = error == 0 || (!is_taken(error) && is_old(about));
+  abandoned_ = free_ && is_left(descriptor_);
 }
 
 AbandonedFile::~AbandonedFile() {

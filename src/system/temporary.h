@@ -19,6 +19,15 @@ bool is_temporary_of(std::string_view name, std::string_view file);
 /// for as long as the descriptor is open. -1 with errno where that fails.
 int open_locked(const std::filesystem::path&);
 
+/// Whether an open file or folder lies on a file system that one machine alone can write to, so
+/// that locks show all processes that are at work there, in containers, too. Over a network each
+/// machine may know its own locks alone.
+bool shows_all_locks(int descriptor);
+
+/// Whether a file or folder that no process is seen to have locked is left over from a dead one: it
+/// is this user's, and other machines can have no locks there, or it was not written for a day.
+bool is_left(int descriptor);
+
 /// Asks about a file of open_locked() whether the process that writes it is gone, and keeps others
 /// from taking the file up while one lives.
 class AbandonedFile {
@@ -28,13 +37,16 @@ class AbandonedFile {
   AbandonedFile(const AbandonedFile&) = delete;
   AbandonedFile& operator=(const AbandonedFile&) = delete;
 
-  /// Its lock is free. Where the file system has no locks: it is older than a day.
+  /// Its lock is free, and it is_left(): it may be removed.
   bool is_abandoned() const { return abandoned_; }
+  /// Its lock is free here; without locks: it was not written for a day. Whoever knows that he
+  /// alone works in the folder may go on with it.
+  bool is_free() const { return free_; }
   bool is_missing() const { return missing_; }
 
  private:
   int descriptor_;
-  bool abandoned_ = false, missing_ = false;
+  bool free_ = false, abandoned_ = false, missing_ = false;
 };
 
 }  // namespace cputrain::system

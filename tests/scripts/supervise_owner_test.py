@@ -1,4 +1,5 @@
 """scripts/supervise that SIGKILL ended, and the next one."""
+import fcntl
 import os
 import shutil
 import signal
@@ -98,6 +99,37 @@ class Killed(SupervisedTest):
             with open(self.path("asked")) as f:
                 self.assertEqual(set(f.read().split()), {"vm-9"})
             self.assertEqual(os.path.exists(self.path("run", ".supervise")), expected == 2)
+
+    def test_folders_that_a_lock_shows_to_be_in_use_stay(self):
+        # Of a supervise in a container with this TMPDIR, or of one before the machine was started anew.
+        names = [f"cputrain-supervise.{name}" for name in ("active", "nolock", "over00")]
+        for name in names:
+            os.mkdir(self.path("tmp", name))
+            with open(self.path("tmp", name, "owner"), "w") as f:
+                f.write(f"host {os.uname().nodename}\nboot other\nnumbers pid:[1]\nsupervise 77 1000\n"
+                        f"training 78 1001\nfolder {self.path('tmp', name)}\n")
+        open(self.path("tmp", names[2], "lock"), "w").close()
+        with open(self.path("tmp", names[0], "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.assertEqual(self.end_of(self.start(["os._exit(0)"]), left=names[:2]), (0, ""))
+        self.again()
+        self.assertEqual(self.end_of(self.start(["os._exit(0)"]), left=names[1:2]), (0, ""))
+
+    def test_what_may_be_another_hosts_of_this_name_is_left_alone_on_all_hosts(self):
+        os.mkdir(self.path("run"))
+        for host, boot, asked in ((os.uname().nodename, "other", 0), ("vm-9", "other", 1)):
+            self.again()
+            with open(self.path("run", ".supervise"), "w") as f:
+                f.write(f"host {host}\nboot {boot}\nnumbers pid:[1]\nsupervise 77 1000\n"
+                        "folder /tmp/cputrain-supervise.abcdef\n")
+            self.tool("ssh", '#!/bin/bash\necho "${@: -2:1} ${@: -1}" >>asked\n'
+                      '[[ ${@: -2:1} == vm-1 ]]\n')  # vm-9 says that there is no such process
+            self.supervise(["os._exit(0)"], words=["mpirun", "--host", "vm-1", "-np", "1", "x", "--out", "run"])
+            with open(self.path("asked")) as f:
+                said = f.read()
+            self.assertEqual(said.count("vm-9 "), asked)
+            self.assertEqual("cputrain-supervise.abcdef" in said, asked > 0, said)
+            os.remove(self.path("asked"))
 
     def test_a_link_in_its_place_is_neither_read_nor_followed(self):
         os.mkdir(self.path("run"))

@@ -84,7 +84,7 @@ class SupervisedTest(ProgramTest):
     def end_of(self, script, left=()):
         self.addCleanup(script.kill)
         _, said = script.communicate(timeout=60)
-        self.assertEqual(os.listdir(self.path("tmp")), list(left))
+        self.assertEqual(sorted(os.listdir(self.path("tmp"))), sorted(left))
         self.assertFalse(glob.glob(self.path("run", ".supervise*")))
         return script.returncode, said
 

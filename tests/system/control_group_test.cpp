@@ -1,6 +1,7 @@
 #include "system/limits/control_group.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -21,6 +22,11 @@ class ControlGroups : public ::testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
   }
+  /// The kernel's number of a group.
+  std::uint64_t number_of(const std::string& folder) const {
+    struct stat about {};
+    return ::stat((root_ / folder).c_str(), &about) == 0 ? about.st_ino : 0;
+  }
   GroupLimits read() const { return read_group_limits(root_); }
 
  private:
@@ -32,6 +38,7 @@ class ControlGroups : public ::testing::Test {
 TEST_F(ControlGroups, NoneAreNoLimit) {
   EXPECT_EQ(read().cpus, 0);
   EXPECT_EQ(read().memory_bytes, 0);
+  EXPECT_EQ(read().cpu_group + read().memory_group, 0u);
 }
 
 TEST_F(ControlGroups, VersionTwo) {
@@ -58,6 +65,8 @@ TEST_F(ControlGroups, TheTightestGroupCounts) {
   write("sys/fs/cgroup/user/memory.max", "6000\n");
   EXPECT_EQ(read().cpus, 3);
   EXPECT_EQ(read().memory_bytes, 5000);
+  EXPECT_EQ(read().cpu_group, number_of("sys/fs/cgroup/user"));
+  EXPECT_EQ(read().memory_group, number_of("sys/fs/cgroup/user/job"));
 }
 
 TEST_F(ControlGroups, VersionOne) {

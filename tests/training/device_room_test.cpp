@@ -65,25 +65,48 @@ class BackendOfDevice final : public compute::Backend {
   MemoryOfDevice memory_;
 };
 
+/// What ranks find whose hosts have these names; a rank each.
+std::vector<NodeCapacity> capacities_of(comm::Communicator& communicator, SharedDevice& device,
+                                        const std::vector<std::string>& hosts) {
+  const Services services{};
+  Session session{.services = services, .communicator = nullptr};
+  session.communicator.reset(&communicator);
+  session.nodes = comm::read_node_map(communicator);
+  session.backend = std::make_unique<BackendOfDevice>(device);
+  for (const std::string& host : hosts) {
+    session.plan.ranks.push_back(
+        {.rank = static_cast<int>(session.plan.ranks.size()), .host = host});
+  }
+  auto capacities = measure_capacities(session);
+  (void)session.communicator.release();
+  return capacities;
+}
+
 TEST(DeviceRoom, IsAskedWhenAllRanksHaveTheirPart) {
   constexpr int kRanks = 4;
   SharedDevice device;
-  const Services services{};
   threads::run_ranks(kRanks, [&](comm::Communicator& communicator) {
     // Ranks come one after the other, far apart.
     std::this_thread::sleep_for(std::chrono::milliseconds(20 * communicator.rank()));
-    Session session{.services = services, .communicator = nullptr};
-    session.communicator.reset(&communicator);
-    session.backend = std::make_unique<BackendOfDevice>(device);
-    for (int rank = 0; rank < kRanks; ++rank) {
-      session.plan.ranks.push_back({.rank = rank, .host = "here"});
-    }
-    const std::vector<NodeCapacity> capacities = measure_capacities(session);
-    (void)session.communicator.release();
-    ASSERT_EQ(capacities.size(), 1u);
+    const auto capacities = capacities_of(communicator, device, {"a", "b", "c", "d"});
+    ASSERT_EQ(capacities.size(), 1u);  // one machine, with four containers
+    EXPECT_EQ(capacities[0].ranks.size(), 4u);
     EXPECT_EQ(capacities[0].backend_available, 600u);
   });
   EXPECT_EQ(device.most_told, 600u);  // each of them heard it, not only who asked last
+}
+
+TEST(NodeCapacities, AreOfMachinesThoughTheseHaveOneName) {
+  SharedDevice device;
+  threads::run_ranks(
+      4,
+      [&](comm::Communicator& communicator) {
+        const auto capacities = capacities_of(communicator, device, {"a", "a", "a", "a"});
+        ASSERT_EQ(capacities.size(), 2u);
+        EXPECT_EQ(capacities[0].ranks, (std::vector{0, 1}));
+        EXPECT_EQ(capacities[1].ranks, (std::vector{2, 3}));
+      },
+      2);
 }
 
 }  // namespace

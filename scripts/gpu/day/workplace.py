@@ -46,6 +46,10 @@ def locked(folder):
     return file
 
 
+def is_own_folder(entry):
+    return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+
+
 def is_dead(folder):
     try:
         with open(os.path.join(folder, LOCK)) as file:
@@ -58,5 +62,5 @@ def is_dead(folder):
 def remove_dead():
     """Folders of earlier days whose guard was killed, too."""
     for entry in os.scandir(tempfile.gettempdir()):
-        if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False) and is_dead(entry.path):
+        if entry.name.startswith(PREFIX) and is_own_folder(entry) and is_dead(entry.path):
             shutil.rmtree(entry.path, ignore_errors=True)

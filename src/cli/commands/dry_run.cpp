@@ -33,11 +33,12 @@ std::string in_bytes(std::size_t bytes) { return bytes_text(static_cast<double>(
 
 /// The gradients that learn, once a step; of sharded layers each node has one, nothing to reduce
 /// where it is the only one.
-std::size_t reduced_bytes(const training::CompiledTraining& compiled) {
+std::size_t reduced_bytes(const training::Session& session,
+                          const training::CompiledTraining& compiled) {
   const compute::ParameterLayout& layout = compiled.program->layout();
   std::size_t elements = layout.gradient_size;
   for (const compute::Parameter& parameter : compute::sharded_parameters(layout)) {
-    if (compiled.memory.capacities.size() == 1) elements -= parameter.range.size();
+    if (session.nodes.nodes() == 1) elements -= parameter.range.size();
   }
   return elements * size_of(layout.dtype);
 }
@@ -93,7 +94,7 @@ Json plan_json(const training::Training& training) {
           {"steps_per_epoch", plan.steps()},
           {"epochs", spec.epochs},
           {"steps", training::all_steps(plan, spec.epochs, spec.flags.steps)},
-          {"bytes_reduced_per_step", reduced_bytes(compiled)},
+          {"bytes_reduced_per_step", reduced_bytes(session, compiled)},
           {"memory", memory_json(session, compiled.memory)}};
 }
 
@@ -168,7 +169,7 @@ void print_plan(const training::Training& training) {
                 with_commas(training::all_steps(plan, spec.epochs, spec.flags.steps)));
   system::print("Model {}: {} parameters; {} of gradients are reduced in each step over {}\n",
                 spec.model->name, with_commas(graph.parameter_count()),
-                in_bytes(reduced_bytes(compiled)), counted(images.size(), "rank"));
+                in_bytes(reduced_bytes(session, compiled)), counted(images.size(), "rank"));
 }
 
 }  // namespace

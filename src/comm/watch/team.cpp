@@ -28,23 +28,15 @@ std::uint64_t process_space() {
   return ::stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
 }
 
-/// "TOKEN HOST SPACE PROCESS PORT ADDRESS..."
+/// "TOKEN SPACE PROCESS PORT NUMBER ADDRESS... HOST": the name of a host may have blanks.
 std::string own_text(const Datagrams& socket) {
   std::ostringstream text;
-  text << random_token() << ' ' << own_host() << ' ' << process_space() << ' ' << ::getpid() << ' '
-       << socket.port();
-  for (const std::uint32_t address : network_addresses()) text << ' ' << address;
+  const auto addresses = network_addresses();
+  text << random_token() << ' ' << process_space() << ' ' << ::getpid() << ' ' << socket.port()
+       << ' ' << addresses.size();
+  for (const std::uint32_t address : addresses) text << ' ' << address;
+  text << ' ' << own_host();
   return text.str();
-}
-
-std::vector<int> nodes_of(const comm::NodeMap& map, int ranks) {
-  std::vector<int> nodes(static_cast<std::size_t>(ranks));
-  for (int node = 0; node < map.nodes(); ++node) {
-    for (const int rank : map.ranks[static_cast<std::size_t>(node)]) {
-      nodes[static_cast<std::size_t>(rank)] = node;
-    }
-  }
-  return nodes;
 }
 
 }  // namespace
@@ -63,25 +55,28 @@ bool Team::is_first_of_node() const {
 
 Team gather_team(comm::Communicator& communicator, const comm::NodeMap& map,
                  const Datagrams& socket) {
-  Team team{.rank = communicator.rank(), .nodes = nodes_of(map, communicator.size())};
+  Team team{.rank = communicator.rank(), .nodes = map.by_rank()};
   const std::vector<std::string> texts = communicator.gather(own_text(socket));
   for (int rank = 0; rank < communicator.size(); ++rank) {
     std::istringstream words(texts[static_cast<std::size_t>(rank)]);
     std::uint64_t token = 0;
     Address address;
-    std::string host;
     std::uint64_t space = 0;
     int process = 0;
-    words >> token >> host >> space >> process >> address.port;
+    std::size_t addresses = 0;
+    words >> token >> space >> process >> address.port >> addresses;
     if (rank == 0) team.token = token;
-    team.hosts.push_back(host);
     const bool is_seen = space != 0 && space == process_space() && team.is_on_own_node(rank);
     team.processes.push_back(is_seen ? process : 0);
     std::vector<Address>& all = team.addresses.emplace_back();
-    if (address.port == 0) continue;
-    if (team.is_on_own_node(rank)) all.push_back({this_machine(), address.port});
-    // A single machine listens to no other.
-    while (map.nodes() > 1 && words >> address.host) all.push_back(address);
+    const bool listens = address.port != 0;
+    if (listens && team.is_on_own_node(rank)) all.push_back({this_machine(), address.port});
+    for (std::size_t i = 0; i < addresses && words >> address.host; ++i) {
+      // A single machine listens to no other.
+      if (listens && map.nodes() > 1) all.push_back(address);
+    }
+    words.ignore(1);
+    std::getline(words, team.hosts.emplace_back(), '\0');
   }
   return team;
 }

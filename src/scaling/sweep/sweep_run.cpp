@@ -16,9 +16,9 @@
 #include "scaling/cells/explanation.h"
 #include "system/bounded_file.h"
 #include "system/child_process.h"
-#include "system/clock.h"
 #include "system/file_lock.h"
 #include "system/files.h"
+#include "system/temporary.h"
 #include "training/request/backend_words.h"
 #include "training/run/run_folder.h"
 
@@ -153,20 +153,12 @@ void drop_weights(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
   }
 }
 
+constexpr const char* kRunLock = "lock";
+
 /// A file that no other sweep locks, not even one that continues this one at once: ranks of a
 /// killed sweep would take that for theirs.
 std::filesystem::path lock_of_run(const SweepPlan& plan, const cells::Cell& cell) {
-  return plan.folder_of(cell) /
-         fmt::format("lock-{}-{:.0f}", ::getpid(), 1e3 * system::unix_seconds());
-}
-
-/// Those of sweeps that were killed, which no process holds.
-void remove_stale_locks(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (!entry.path().filename().string().starts_with("lock-")) continue;
-    if (!system::LockProbe(entry.path()).held()) std::filesystem::remove(entry.path(), ignored);
-  }
+  return plan.folder_of(cell) / (kRunLock + system::temporary_suffix());
 }
 
 class RemovedInTheEnd {
@@ -238,7 +230,7 @@ bool run_next(const SweepPlan& plan, const cells::Cell& cell, system::SignalWatc
               CellState& state) {
   const int repeat = state.next();
   system::make_folder(plan.folder_of(cell));
-  remove_stale_locks(plan.folder_of(cell));
+  system::remove_abandoned(plan.folder_of(cell) / kRunLock);  // of sweeps that were killed
   std::error_code ignored;
   std::filesystem::remove_all(plan.folder / plan.run_of(cell, repeat), ignored);
   const std::optional<int> code = exit_code_of_run(plan, cell, repeat, signals);

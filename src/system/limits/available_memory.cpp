@@ -42,6 +42,8 @@ bool group_limits_memory() {
   return in_group && (!on_machine || *in_group < *on_machine);
 }
 
+std::uint64_t memory_group() { return read_group_limits("/").memory_group; }
+
 std::size_t own_memory() {
   return number_after("/proc/self/status", "RssAnon:").value_or(0) * 1024;
 }

@@ -1,5 +1,7 @@
 #include "system/limits/control_group.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -15,8 +17,20 @@ constexpr double kNoLimit = 1e18;
 
 bool is_limit(double found) { return found >= 0 && found < kNoLimit; }
 
-void tighten(double& limit, double found) {
-  if (found > 0 && is_limit(found) && (limit == 0 || found < limit)) limit = found;
+/// Whether it is now.
+bool tighten(double& limit, double found) {
+  const bool tighter = found > 0 && is_limit(found) && (limit == 0 || found < limit);
+  if (tighter) limit = found;
+  return tighter;
+}
+
+std::uint64_t number_of_group(const fs::path& group) {
+  struct stat about {};
+  return ::stat(group.c_str(), &about) == 0 ? about.st_ino : 0;
+}
+
+void tighten_cpus(const fs::path& group, double found, GroupLimits& limits) {
+  if (tighten(limits.cpus, found)) limits.cpu_group = number_of_group(group);
 }
 
 std::optional<double> number_in(const fs::path& file) {
@@ -46,6 +60,7 @@ void read_memory(const fs::path& group, const MemoryFiles& files, GroupLimits& l
   const auto limit = number_in(group / files.limit);
   if (!limit || !is_limit(*limit)) return;
   tighten(limits.memory_bytes, *limit);
+  if (limits.memory_group == 0) limits.memory_group = number_of_group(group);
   const double used = number_in(group / files.used).value_or(0);  // at most the limit is left
   const double kept = std::max(0.0, used - number_after(group / "memory.stat", files.droppable));
   const double left = std::max(0.0, *limit - kept);
@@ -62,7 +77,7 @@ void read_threads(const fs::path& group, GroupLimits& limits) {
 void read_unified(const fs::path& group, GroupLimits& limits) {
   std::ifstream in(group / "cpu.max");
   double quota = 0, period = 0;
-  if (in >> quota >> period && period > 0) tighten(limits.cpus, quota / period);
+  if (in >> quota >> period && period > 0) tighten_cpus(group, quota / period, limits);
   for (const char* limit : {"memory.max", "memory.high"}) {
     read_memory(group, {limit, "memory.current", "inactive_file"}, limits);
   }
@@ -73,7 +88,7 @@ void read_unified(const fs::path& group, GroupLimits& limits) {
 void read_cpu(const fs::path& group, GroupLimits& limits) {
   const auto quota = number_in(group / "cpu.cfs_quota_us");
   const auto period = number_in(group / "cpu.cfs_period_us");
-  if (quota && period && *period > 0) tighten(limits.cpus, *quota / *period);
+  if (quota && period && *period > 0) tighten_cpus(group, *quota / *period, limits);
 }
 
 void read_memory_1(const fs::path& group, GroupLimits& limits) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 
@@ -14,6 +15,9 @@ struct GroupLimits {
   /// Bytes that can still be had: of the group with the least, its limit less what its processes
   /// hold and the system cannot drop. Nothing where there is no limit.
   std::optional<double> memory_left{};
+  /// Which group limits CPU time, and which is the innermost that limits memory: the kernel's
+  /// numbers of them, the same in all containers. 0: none does.
+  std::uint64_t cpu_group = 0, memory_group = 0;
 };
 
 /// Reads both versions of control groups below `root`, which is "/" but for tests. Without any

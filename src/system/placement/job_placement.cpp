@@ -4,11 +4,16 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
+#include "system/placement/machine_ranks.h"
 #include "system/placement/placement.h"
+#include "system/placement/placement_warnings.h"
 
 namespace cputrain::placement {
 
 namespace {
+
+constexpr const char* kUnknown = "-";  // in the place of a word
 
 /// The threads of a machine and their ranks are what one line is about: machines whose text is the
 /// same share it.
@@ -27,20 +32,68 @@ void add(std::vector<SharedText>& texts, const std::string& text, const std::str
   texts.push_back({text, {host}});
 }
 
-/// "host a", "5 hosts (a, b, c, ...), each".
+/// "a, b, c, ..."
+std::string names_text(const std::vector<std::string>& names, const std::string& between) {
+  const std::vector<std::string> some(
+      names.begin(), names.begin() + std::min<std::ptrdiff_t>(3, std::ssize(names)));
+  return join(some, between) + (names.size() > 3 ? between + "..." : "");
+}
+
+/// "host a", "5 hosts (a, b, c, ...)".
 std::string hosts_text(const std::vector<std::string>& hosts) {
   if (hosts.size() == 1) return "host " + hosts[0];
-  std::string text = std::to_string(hosts.size()) + " hosts (" + hosts[0];
-  for (std::size_t i = 1; i < hosts.size() && i < 3; ++i) text += ", " + hosts[i];
-  return text + (hosts.size() > 3 ? ", ...), each" : "), each");
+  return std::to_string(hosts.size()) + " hosts (" + names_text(hosts, ", ") + ")";
 }
 
 std::vector<std::string> lines(const std::vector<SharedText>& texts) {
   std::vector<std::string> result;
   for (const SharedText& shared : texts) {
-    result.push_back(hosts_text(shared.hosts) + ": " + shared.text);
+    const std::string each = shared.hosts.size() > 1 ? ", each: " : ": ";
+    result.push_back(hosts_text(shared.hosts) + each + shared.text);
   }
   return result;
+}
+
+/// The ranks of a machine that share memory.
+struct Node {
+  std::vector<RankPlace> places;
+  std::vector<std::size_t> positions;  ///< of the ranks in the job
+  std::vector<RankPlan> plans;
+
+  /// "a"; "a+b" where containers of the machine have names of their own.
+  std::string name() const {
+    std::vector<std::string> names;
+    for (const RankPlace& place : places) {
+      const std::string name = printable(place.host);
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+    return names_text(names, "+");
+  }
+};
+
+/// Nodes of one system whose threads are more than its cores, each of them counting its own.
+void add_crowds(const std::vector<Node>& nodes, JobPlacement& job) {
+  std::map<std::string, std::vector<const Node*>> systems;
+  for (const Node& node : nodes) systems[node.places.front().kernel].push_back(&node);
+  for (const auto& [kernel, of_system] : systems) {
+    if (of_system.size() < 2 || kernel == kUnknown) continue;
+    std::vector<std::string> names;
+    std::vector<RankPlace> places;
+    std::vector<RankPlan> plans;
+    for (const Node* node : of_system) {
+      names.push_back(node->name());
+      places.insert(places.end(), node->places.begin(), node->places.end());
+      plans.insert(plans.end(), node->plans.begin(), node->plans.end());
+    }
+    const MachineRanks machine(places);
+    int threads = 0;
+    for (const RankPlan& plan : plans) threads += plan.threads;
+    job.crowding = std::max(job.crowding, threads / machine.capacity());
+    if (threads <= machine.capacity()) continue;
+    job.warnings.push_back(hosts_text(names) +
+                           " are one machine, by its boot id: " + too_many_threads(machine, plans) +
+                           "; try fewer --threads, or fewer ranks");
+  }
 }
 
 }  // namespace
@@ -48,12 +101,14 @@ std::vector<std::string> lines(const std::vector<SharedText>& texts) {
 RankPlace place_of(int rank, const Machine& machine, bool user_binds, const Binder& binder) {
   return {rank,
           machine.host,
+          machine.kernel.empty() ? kUnknown : machine.kernel,
           machine.cores,
           machine.hardware_threads,
           machine.numa_nodes,
           machine.cpu_quota,
+          machine.cpu_group,
           machine.team_limit,
-          machine.team_limited_by.empty() ? "-" : machine.team_limited_by,
+          machine.team_limited_by.empty() ? kUnknown : machine.team_limited_by,
           user_binds,
           binder,
           machine.allowed_cpus,
@@ -64,14 +119,15 @@ RankPlace place_of(int rank, const Machine& machine, bool user_binds, const Bind
 std::string to_text(const RankPlace& place) {
   std::ostringstream text;
   text.precision(17);
-  text << place.rank << ' ' << place.host << ' ' << place.machine_cores << ' ' << place.machine_cpus
-       << ' ' << place.numa_nodes << ' ' << place.cpu_quota << ' ' << place.team_limit << ' '
-       << place.team_limited_by << ' ' << place.user_binds << ' '
-       << static_cast<int>(place.binder.kind) << ' ' << place.binder.variables << ' '
-       << place.binder.openmp << ' ' << place.cpus.size();
+  text << place.rank << ' ' << place.kernel << ' ' << place.machine_cores << ' '
+       << place.machine_cpus << ' ' << place.numa_nodes << ' ' << place.cpu_quota << ' '
+       << place.cpu_group << ' ' << place.team_limit << ' ' << place.team_limited_by << ' '
+       << place.user_binds << ' ' << static_cast<int>(place.binder.kind) << ' '
+       << place.binder.variables << ' ' << place.binder.openmp << ' ' << place.cpus.size();
   for (const auto* numbers : {&place.cpus, &place.core_of_cpu, &place.numa_of_cpu}) {
     for (const int number : *numbers) text << ' ' << number;
   }
+  text << ' ' << place.host;  // last, since it may have blanks
   return text.str();
 }
 
@@ -80,9 +136,10 @@ RankPlace rank_place_from(std::string_view line) {
   RankPlace place;
   std::size_t count = 0;
   int binder = 0;
-  text >> place.rank >> place.host >> place.machine_cores >> place.machine_cpus >>
-      place.numa_nodes >> place.cpu_quota >> place.team_limit >> place.team_limited_by >>
-      place.user_binds >> binder >> place.binder.variables >> place.binder.openmp >> count;
+  text >> place.rank >> place.kernel >> place.machine_cores >> place.machine_cpus >>
+      place.numa_nodes >> place.cpu_quota >> place.cpu_group >> place.team_limit >>
+      place.team_limited_by >> place.user_binds >> binder >> place.binder.variables >>
+      place.binder.openmp >> count;
   place.binder.kind = static_cast<Binder::Kind>(binder);
   const auto read = [&](std::vector<int>& numbers) {
     for (int number = 0; text && numbers.size() < count && text >> number;) {
@@ -92,7 +149,9 @@ RankPlace rank_place_from(std::string_view line) {
   read(place.cpus);
   read(place.core_of_cpu);
   read(place.numa_of_cpu);
-  if (!text || place.numa_of_cpu.size() != count) {
+  text.ignore(1);
+  std::getline(text, place.host, '\0');
+  if (!text || place.host.empty() || place.numa_of_cpu.size() != count) {
     fail(ExitCode::internal,
          "a rank describes its place as '" + std::string(line.substr(0, 80)) +
              "' (threads cannot be planned); start the same program everywhere");
@@ -106,32 +165,34 @@ std::vector<std::string> JobPlacement::hosts() const {
   return hosts;
 }
 
-JobPlacement plan_job(const std::vector<std::string>& places, const PlacementRequest& request) {
-  std::vector<std::string> hosts;  // in the order of their first ranks
-  std::map<std::string, std::vector<RankPlace>> ranks_of;
-  std::map<std::string, std::vector<std::size_t>> positions_of;
+JobPlacement plan_job(const std::vector<std::string>& places, const std::vector<int>& nodes,
+                      const PlacementRequest& request) {
+  std::vector<Node> job_nodes;       // in the order of their first ranks
+  std::map<int, std::size_t> found;  // by number
   for (std::size_t i = 0; i < places.size(); ++i) {
-    RankPlace place = rank_place_from(places[i]);
-    if (!ranks_of.contains(place.host)) hosts.push_back(place.host);
-    positions_of[place.host].push_back(i);
-    ranks_of[place.host].push_back(std::move(place));
+    const auto [at, fresh] = found.try_emplace(nodes[i], job_nodes.size());
+    if (fresh) job_nodes.emplace_back();
+    job_nodes[at->second].positions.push_back(i);
+    job_nodes[at->second].places.push_back(rank_place_from(places[i]));
   }
   JobPlacement job;
   job.ranks.resize(places.size());
   std::vector<SharedText> summaries, warnings, limits;
-  for (const std::string& host : hosts) {
-    Placement plan = plan_node(ranks_of[host], request, static_cast<int>(hosts.size()));
+  for (Node& node : job_nodes) {
+    Placement plan = plan_node(node.places, request, static_cast<int>(job_nodes.size()));
     for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
-      job.ranks[positions_of[host][i]] = std::move(plan.ranks[i]);
+      job.ranks[node.positions[i]] = plan.ranks[i];
     }
+    node.plans = std::move(plan.ranks);
     job.crowding = std::max(job.crowding, plan.crowding);
-    add(summaries, plan.summary, host);
-    for (const std::string& warning : plan.warnings) add(warnings, warning, host);
-    for (const std::string& limit : plan.limits) add(limits, limit, host);
+    add(summaries, plan.summary, node.name());
+    for (const std::string& warning : plan.warnings) add(warnings, warning, node.name());
+    for (const std::string& limit : plan.limits) add(limits, limit, node.name());
   }
   job.lines = lines(summaries);
   job.warnings = lines(warnings);
   job.limits = lines(limits);
+  add_crowds(job_nodes, job);
   return job;
 }
 

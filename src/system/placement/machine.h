@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace cputrain::placement {
 /// core has one or two of them, which share its vector units, so cores are what arithmetic is
 /// planned by. A NUMA node is a part of the machine with memory of its own.
 struct Machine {
-  std::string host;
+  std::string host;    ///< its name, or its container's
+  std::string kernel;  ///< the boot id of the running system; empty where there is none
   std::string cpu_model;
   CpuId cpu_id;
   std::string instruction_set;  ///< "AVX-512 (bf16, VNNI)", "AVX2", ...
@@ -25,6 +27,7 @@ struct Machine {
   std::vector<int> numa_of_cpu;     ///< the NUMA node of each of them, as a number
   int allowed_cores = 0;            ///< physical cores among them
   double cpu_quota = 0;         ///< CPUs' worth of time that the control group allows; 0: no limit
+  std::uint64_t cpu_group = 0;  ///< that group, by the kernel's number; 0: none
   int team_limit = 0;           ///< threads that OpenMP lets compute together; 0: no limit
   std::string team_limited_by;  ///< the variable that sets it; "OpenMP" without one
   std::string openmp_binds;  ///< variables by which OpenMP binds threads; empty where it does not

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -14,9 +15,16 @@ std::vector<int> distinct(const std::vector<int>&);
 
 /// All ranks of a machine together.
 struct MachineRanks {
+  /// What a control group gives its ranks.
+  struct Group {
+    double quota = 0;  ///< CPUs of time; 0: no limit
+    double cores = 0;  ///< that they could use without it; one that n ranks may use counts as 1/n
+  };
+
   std::set<int> cpus;                ///< hardware threads that any rank may use
   std::map<int, int> ranks_on_core;  ///< how many ranks may run on each core
-  double quota = 0;
+  std::map<std::uint64_t, Group> groups;
+  double quota = 0;  ///< of all groups; 0: no limit
   int machine_cores = 0, machine_cpus = 0, numa_nodes = 1;
   bool one_core_each = true;
   bool user_binds = false;
@@ -30,6 +38,9 @@ struct MachineRanks {
   double capacity() const;
   /// Cores that this rank can call its own: one that n ranks may use counts as 1/n.
   int share(const RankPlace&) const;
+
+ private:
+  double part_of(const RankPlace&) const;
 };
 
 }  // namespace cputrain::placement

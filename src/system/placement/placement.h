@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,10 +16,12 @@ namespace cputrain::placement {
 /// What one rank sends the others about the place it was given.
 struct RankPlace {
   int rank = 0;
-  std::string host;
+  std::string host;                         ///< any text
+  std::string kernel;                       ///< as in Machine: a word
   int machine_cores = 0, machine_cpus = 0;  ///< the whole machine's: are there idle ones?
   int numa_nodes = 1;                       ///< the whole machine's
-  double cpu_quota = 0;                     ///< for all ranks of the machine together; 0: no limit
+  double cpu_quota = 0;                     ///< for all ranks of the group together; 0: no limit
+  std::uint64_t cpu_group = 0;              ///< as in Machine
   int team_limit = 0;                       ///< as in Machine
   std::string team_limited_by = "-";        ///< a word
   bool user_binds = false;  ///< OMP_PROC_BIND or the like is set: we keep our hands off
@@ -92,8 +95,13 @@ struct JobPlacement {
   double crowding = 0;                ///< the host's that has most
 };
 
-/// From all ranks' to_text(), by rank, as Communicator::gather returns it.
-JobPlacement plan_job(const std::vector<std::string>& places, const PlacementRequest&);
+/// From all ranks' to_text(), by rank, as Communicator::gather returns it. `nodes` has the node of
+/// each rank, the machine whose memory it shares: MPI says which, once for memory and cores. Names
+/// of hosts decide nothing, since containers have names of their own, and machines may have the
+/// same. Nodes that one system runs, by its boot id, get a warning where their threads are more
+/// than its cores.
+JobPlacement plan_job(const std::vector<std::string>& places, const std::vector<int>& nodes,
+                      const PlacementRequest&);
 
 /// A line a rank: "rank 3 on a: cores 12-15 (NUMA node 0, hardware threads 12-15,60-63), 4 threads,
 /// 1 input thread, bound".

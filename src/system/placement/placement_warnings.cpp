@@ -31,6 +31,16 @@ std::string ranks_by_threads(const std::vector<RankPlan>& plans) {
   return text;
 }
 
+std::string too_many_threads(const MachineRanks& node, const std::vector<RankPlan>& plans) {
+  int threads = 0;
+  for (const RankPlan& plan : plans) threads += plan.threads;
+  return ranks_by_threads(plans) + " make " + counted(threads, "thread") + " on " +
+         (node.capacity() < node.hardware_threads()
+              ? quota_text(node.quota) + " CPUs' worth of time from the control group"
+              : counted(node.hardware_threads(), "hardware thread")) +
+         " (threads take turns, and all ranks wait for the one whose turn is last)";
+}
+
 namespace {
 
 /// One machine's plan under the eye of a critic.
@@ -56,12 +66,8 @@ struct Review {
 
 std::string oversubscribed(const Review& r) {
   const bool by_quota = r.node.capacity() < r.node.hardware_threads();
-  std::string text =
-      ranks_by_threads(r.plans) + " make " + counted(r.total, "thread") + " on " +
-      (by_quota ? quota_text(r.node.quota) + " CPUs' worth of time from the control group"
-                : counted(r.node.hardware_threads(), "hardware thread")) +
-      " (threads take turns, and all ranks wait for the one whose turn is last); try fewer ranks "
-      "or fewer --threads";
+  const std::string text =
+      too_many_threads(r.node, r.plans) + "; try fewer ranks or fewer --threads";
   if (!by_quota && r.node.machine_cores > r.node.cores()) {
     return text + ", or " + r.binder().remedy() + ": the machine has " +
            counted(r.node.machine_cores, "core");

@@ -1,7 +1,10 @@
 #include "training/memory/training_memory.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "core/error.h"
 #include "system/limits/available_memory.h"
@@ -11,6 +14,7 @@ namespace cputrain::training {
 std::vector<NodeCapacity> measure_capacities(const Session& session) {
   struct Available {
     std::size_t here, elsewhere;
+    std::uint64_t group;
     bool in_group;
   };
   constexpr auto kUnknown = std::numeric_limits<std::size_t>::max();
@@ -18,24 +22,26 @@ std::vector<NodeCapacity> measure_capacities(const Session& session) {
   // Ranks of one device: each of them has taken its part of it when it arrives here.
   if (!memory.is_host()) session.communicator->barrier();
   const auto elsewhere = memory.is_host() ? std::nullopt : memory.available();
-  const auto available =
-      comm::gather_values(*session.communicator,
-                          Available{system::available_memory().value_or(kUnknown),
-                                    elsewhere.value_or(kUnknown), system::group_limits_memory()});
+  const auto available = comm::gather_values(
+      *session.communicator,
+      Available{system::available_memory().value_or(kUnknown), elsewhere.value_or(kUnknown),
+                system::memory_group(), system::group_limits_memory()});
   const auto keep_least = [](std::optional<std::size_t>& least, std::size_t bytes) {
     if (bytes != kUnknown) least = std::min(least.value_or(bytes), bytes);
   };
+  const std::vector<int> nodes = session.nodes.by_rank();
   std::vector<NodeCapacity> capacities;
+  std::map<std::pair<int, std::uint64_t>, std::size_t> found;  // by node and control group
   for (const placement::RankPlan& plan : session.plan.ranks) {
-    auto capacity = std::ranges::find(capacities, plan.host, &NodeCapacity::host);
-    if (capacity == capacities.end())
-      capacity = capacities.insert(capacity, {.host = plan.host, .ranks = {}, .available = {}});
-    capacity->ranks.push_back(plan.rank);
     const Available& of_rank = available[static_cast<std::size_t>(plan.rank)];
-    if (of_rank.here < capacity->available.value_or(kUnknown))
-      capacity->in_group = of_rank.in_group;
-    keep_least(capacity->available, of_rank.here);
-    keep_least(capacity->backend_available, of_rank.elsewhere);
+    const std::pair key(nodes[static_cast<std::size_t>(plan.rank)], of_rank.group);
+    const auto [at, fresh] = found.try_emplace(key, capacities.size());
+    if (fresh) capacities.push_back({.host = plan.host, .ranks = {}, .available = {}});
+    NodeCapacity& capacity = capacities[at->second];
+    capacity.ranks.push_back(plan.rank);
+    if (of_rank.here < capacity.available.value_or(kUnknown)) capacity.in_group = of_rank.in_group;
+    keep_least(capacity.available, of_rank.here);
+    keep_least(capacity.backend_available, of_rank.elsewhere);
   }
   return capacities;
 }

@@ -11,7 +11,8 @@
 /// What a training takes of every node's memory, before it takes it.
 namespace cputrain::training {
 
-/// A machine of the job and what its ranks can still get.
+/// A machine of the job, or a container of it whose memory is limited, and what its ranks can still
+/// get.
 struct NodeCapacity {
   std::string host;
   std::vector<int> ranks;

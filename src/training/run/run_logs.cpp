@@ -52,8 +52,9 @@ std::vector<logging::LogFormat> formats_of(const TrainingSpec& spec) {
   return formats;
 }
 
-/// What this rank's clock shows more than rank 0's, in seconds: processes of one host read the same
-/// clock; of others the median of what they show when all leave a barrier, some of its time wrong.
+/// What this rank's clock shows more than rank 0's, in seconds: processes of one machine read the
+/// same clock; of others the median of what they show when all leave a barrier, some of its time
+/// wrong.
 double clock_offset(const Session& session) {
   constexpr int kRounds = 9;
   std::vector<double> offsets;
@@ -63,8 +64,8 @@ double clock_offset(const Session& session) {
     offsets.push_back(now - comm::gather_values(*session.communicator, now).front());
   }
   std::ranges::sort(offsets);
-  const bool same_host = session.place().host == session.plan.ranks.front().host;
-  return same_host ? 0 : offsets[kRounds / 2];
+  const bool same_machine = session.nodes.node == session.nodes.by_rank().front();
+  return same_machine ? 0 : offsets[kRounds / 2];
 }
 
 void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folder) {

@@ -28,11 +28,9 @@ std::vector<std::pair<int, std::string>> places_of(comm::Communicator& communica
                                                    const comm::NodeMap& nodes,
                                                    const std::string& identity) {
   std::vector<std::pair<int, std::string>> places;
-  for (std::string& each : communicator.gather(identity)) places.emplace_back(0, std::move(each));
-  for (int node = 0; node < nodes.nodes(); ++node) {
-    for (const int rank : nodes.ranks[static_cast<std::size_t>(node)]) {
-      places[static_cast<std::size_t>(rank)].first = node;
-    }
+  std::vector<std::string> all = communicator.gather(identity);
+  for (const int node : nodes.by_rank()) {
+    places.emplace_back(node, std::move(all[places.size()]));
   }
   return places;
 }

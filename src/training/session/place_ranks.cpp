@@ -44,14 +44,15 @@ placement::PlacementRequest request_of_all(comm::Communicator& communicator,
 
 }  // namespace
 
-placement::JobPlacement place_ranks(comm::Communicator& communicator,
+placement::JobPlacement place_ranks(comm::Communicator& communicator, const comm::NodeMap& nodes,
                                     const placement::Machine& machine, const TrainingFlags& flags,
                                     const Services& services) {
   const int rank = communicator.rank();
   const auto binder = placement::read_binder(machine.openmp_binds, std::getenv);
   const auto places = communicator.gather(
       placement::to_text(placement::place_of(rank, machine, user_binds(), binder)));
-  placement::JobPlacement job = placement::plan_job(places, request_of_all(communicator, flags));
+  placement::JobPlacement job =
+      placement::plan_job(places, nodes.by_rank(), request_of_all(communicator, flags));
   const placement::RankPlan& mine = job.ranks[static_cast<std::size_t>(rank)];
   const bool refused = mine.bind && !services.bind_this_thread(mine.cpus);
   const auto answers = communicator.gather(refused ? "refused" : "");

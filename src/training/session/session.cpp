@@ -134,7 +134,8 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
   check_emulated(session, flags);
   if (session.device.chosen()) say_device(session);
   session.machine = services.machine();
-  session.plan = place_ranks(*session.communicator, session.machine, flags, services);
+  session.plan =
+      place_ranks(*session.communicator, session.nodes, session.machine, flags, services);
   for (const placement::RankPlan& plan : session.plan.ranks) {
     session.most_threads = std::max(session.most_threads, plan.threads);
   }

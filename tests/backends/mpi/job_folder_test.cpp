@@ -19,6 +19,7 @@
 
 #include "../../support/in_a_child.h"
 #include "../../support/temporary_folder.h"
+#include "system/placement/launcher_gone.h"
 
 namespace cputrain::mpi {
 namespace {
@@ -68,12 +69,8 @@ class Child {
 
 class JobFolders : public ::testing::Test {
  protected:
-  static LaunchedJob job(const std::string& id) {
-    return {.id = id, .session = "", .launcher = {}};
-  }
-
   /// A rank of the job that lives until it is killed.
-  std::unique_ptr<Child> rank(const LaunchedJob& of, const std::string& file = "") {
+  std::unique_ptr<Child> rank(const std::string& of, const std::string& file = "") {
     return std::make_unique<Child>([&](const std::function<void()>& wait) {
       const auto folder = JobFolder::join(base(), of);
       if (!folder) return false;
@@ -89,6 +86,18 @@ class JobFolders : public ::testing::Test {
     std::ranges::sort(found);
     return found;
   }
+  std::vector<std::string> names_with(const std::string& file) const {
+    std::vector<std::string> found = names();
+    std::erase_if(found,
+                  [&](const std::string& name) { return !fs::exists(base() / name / file); });
+    return found;
+  }
+  fs::path private_folder(const std::string& name) const {
+    const fs::path path = base() / (prefix() + name);
+    fs::create_directory(path);
+    fs::permissions(path, fs::perms::owner_all);
+    return path;
+  }
   static std::string prefix() { return "cputrain-" + std::to_string(::geteuid()) + "-"; }
   const fs::path& base() const { return folder_.path(); }
 
@@ -96,14 +105,14 @@ class JobFolders : public ::testing::Test {
 };
 
 TEST_F(JobFolders, RanksOfAJobShareOneThatTheLastRemoves) {
-  auto first = JobFolder::join(base(), job("a"));
+  auto first = JobFolder::join(base(), "a");
   ASSERT_TRUE(first);
   const fs::path path = first->path();
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0700u);
-  auto second = JobFolder::join(base(), job("a"));
-  auto other = JobFolder::join(base(), job("b"));
+  auto second = JobFolder::join(base(), "a");
+  auto other = JobFolder::join(base(), "b");
   ASSERT_TRUE(second && other);
   EXPECT_EQ(second->path(), path);
   EXPECT_NE(other->path(), path);
@@ -119,39 +128,69 @@ TEST_F(JobFolders, OfManyRanksThatLeaveAtOnceSomebodyRemovesIt) {
   for (int round = 0; round < 20; ++round) {
     std::vector<std::thread> ranks;
     for (int i = 0; i < 8; ++i)
-      ranks.emplace_back([&] { EXPECT_TRUE(JobFolder::join(base(), job("a"))); });
+      ranks.emplace_back([&] { EXPECT_TRUE(JobFolder::join(base(), "a")); });
     for (std::thread& one : ranks) one.join();
     EXPECT_EQ(names(), std::vector<std::string>{});
   }
 }
 
 TEST_F(JobFolders, ThoseOfTheDeadAreRemovedAndThoseOfTheLivingStay) {
-  const auto living = rank(job("living"), "segment");
-  const auto dead = rank(job("dead"), "segment"), half_dead = rank(job("living"));
+  const auto living = rank("living", "segment");
+  const auto dead = rank("dead", "segment"), half_dead = rank("living");
   ASSERT_TRUE(living->began() && dead->began() && half_dead->began());
   ASSERT_EQ(names().size(), 2u);
-  remove_dead_jobs(base(), job("mine"));
+  remove_dead_jobs(base());
   EXPECT_EQ(names().size(), 2u);
   dead->kill();
   half_dead->kill();
-  remove_dead_jobs(base(), job("mine"));
+  remove_dead_jobs(base());
   ASSERT_EQ(names().size(), 1u);
   EXPECT_TRUE(fs::exists(base() / names()[0] / "segment"));
   living->kill();
-  remove_dead_jobs(base(), job("mine"));
+  remove_dead_jobs(base());
   EXPECT_EQ(names(), std::vector<std::string>{});
+}
+
+// Nor by a start in a container that shares /dev/shm and does not see the machine's processes.
+TEST_F(JobFolders, ThoseOfTheLivingStayWhereTheirProcessesAreNotSeen) {
+  const auto living = rank("living", "segment"), dead = rank("dead", "segment");
+  ASSERT_TRUE(living->began() && dead->began());
+  dead->kill();
+  const int code = testing::in_a_pid_namespace([&] {
+    remove_dead_jobs(base());
+    return 0;
+  });
+  if (code == testing::kNoNamespaces) GTEST_SKIP() << "namespaces take root to make";
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(names_with("segment").size(), 1u);
+  EXPECT_EQ(names().size(), 1u);
 }
 
 // Killed between the steps of making or removing one.
 TEST_F(JobFolders, BegunAndHalfRemovedOnesAreRemoved) {
-  const auto owner_only = fs::perms::owner_all;
-  for (const char* name : {"1", "2-77"}) {
-    fs::create_directory(base() / (prefix() + name));
-    fs::permissions(base() / (prefix() + name), owner_only);
-  }
-  std::ofstream(base() / (prefix() + "2-77") / "segment") << "left";
-  remove_dead_jobs(base(), job("mine"));
+  private_folder("1");
+  std::ofstream(private_folder("2") / "lock");
+  remove_dead_jobs(base());
   EXPECT_EQ(names(), std::vector<std::string>{});
+}
+
+TEST_F(JobFolders, WhatLacksTheMarkOfThisProgramStays) {
+  std::ofstream(private_folder("1") / "data") << "mine";
+  std::ofstream(private_folder("2") / "data") << "mine";
+  std::ofstream(base() / (prefix() + "2") / "lock");
+  std::ofstream(private_folder("3") / "lock") << "another program's";
+  ASSERT_TRUE(rank("dead", "segment")->began());
+  const fs::path dead = base() / names_with("segment").at(0);
+  for (const char* name : {"cafe-7", "notes", ""}) {
+    fs::copy(dead, base() / (prefix() + name), fs::copy_options::recursive);
+  }
+  fs::remove_all(dead);
+  const auto before = names();
+  ASSERT_EQ(before.size(), 6u);
+  remove_dead_jobs(base());
+  EXPECT_EQ(names(), before);
+  EXPECT_EQ(names_with("segment").size(), 3u);
+  EXPECT_EQ(names_with("data").size(), 2u);
 }
 
 TEST_F(JobFolders, WhatOnlyLooksLikeOneStays) {
@@ -164,37 +203,37 @@ TEST_F(JobFolders, WhatOnlyLooksLikeOneStays) {
   fs::permissions(base() / (prefix() + "open"), fs::perms::all);
   fs::create_directory(base() / "cputrain-other");
   const auto before = names();
-  remove_dead_jobs(base(), job("mine"));
+  remove_dead_jobs(base());
   EXPECT_EQ(names(), before);
   EXPECT_TRUE(fs::exists(elsewhere.path() / "precious"));
   EXPECT_FALSE(fs::exists(elsewhere.path() / "precious" / "lock"));
 }
 
 TEST_F(JobFolders, NobodyJoinsOneThatIsALinkOrOpenToOthers) {
-  const fs::path path = JobFolder::join(base(), job("a")).value().path();
+  const fs::path path = JobFolder::join(base(), "a").value().path();
   ASSERT_FALSE(fs::exists(path));
   testing::TemporaryFolder elsewhere;
   fs::create_directory_symlink(elsewhere.path(), path);
-  EXPECT_FALSE(JobFolder::join(base(), job("a")));
+  EXPECT_FALSE(JobFolder::join(base(), "a"));
   EXPECT_TRUE(fs::is_empty(elsewhere.path()));
   fs::remove(path);
   fs::create_directory(path);
   fs::permissions(path, fs::perms::all);
-  EXPECT_FALSE(JobFolder::join(base(), job("a")));
-  EXPECT_FALSE(JobFolder::join(base() / "nothing", job("a")));
+  EXPECT_FALSE(JobFolder::join(base(), "a"));
+  EXPECT_FALSE(JobFolder::join(base() / "nothing", "a"));
 }
 
 TEST_F(JobFolders, ThoseOfOtherUsersAreLeftAlone) {
   if (::geteuid() != 0) GTEST_SKIP() << "another user's file takes root to make";
   constexpr uid_t kOther = 12345;
-  const fs::path mine = JobFolder::join(base(), job("a")).value().path();
+  const fs::path mine = JobFolder::join(base(), "a").value().path();
   for (const fs::path& path : {base() / (prefix() + "other"), mine}) {
     fs::create_directory(path);
     fs::permissions(path, fs::perms::owner_all);
     ASSERT_EQ(::chown(path.c_str(), kOther, kOther), 0);
   }
-  EXPECT_FALSE(JobFolder::join(base(), job("a")));
-  remove_dead_jobs(base(), job("mine"));
+  EXPECT_FALSE(JobFolder::join(base(), "a"));
+  remove_dead_jobs(base());
   EXPECT_EQ(names().size(), 2u);
 }
 
@@ -203,12 +242,12 @@ TEST_F(JobFolders, WhoCannotWriteThereGoesOnWithout) {
     EXPECT_EQ(testing::in_a_child([&] {
                 fs::permissions(base(), fs::perms::owner_read | fs::perms::owner_exec);
                 if (::setuid(12345) != 0) return 2;
-                return JobFolder::join(base(), job("a")) ? 1 : 0;
+                return JobFolder::join(base(), "a") ? 1 : 0;
               }),
               0);
   } else {
     fs::permissions(base(), fs::perms::owner_read | fs::perms::owner_exec);
-    EXPECT_FALSE(JobFolder::join(base(), job("a")));
+    EXPECT_FALSE(JobFolder::join(base(), "a"));
   }
   fs::permissions(base(), fs::perms::owner_all);
 }
@@ -216,102 +255,14 @@ TEST_F(JobFolders, WhoCannotWriteThereGoesOnWithout) {
 // A new folder is for a moment not locked: whoever cleans up then must not leave its rank without.
 TEST_F(JobFolders, WhoJoinsHasAFolderWhateverIsCleanedUpMeanwhile) {
   std::jthread cleaner([&](const std::stop_token& stop) {
-    while (!stop.stop_requested()) remove_dead_jobs(base(), job("other"));
+    while (!stop.stop_requested()) remove_dead_jobs(base());
   });
   for (int i = 0; i < 300; ++i) {
-    const auto folder = JobFolder::join(base(), job(std::to_string(i % 3)));
+    const auto folder = JobFolder::join(base(), std::to_string(i % 3));
     ASSERT_TRUE(folder);
     std::ofstream(folder->path() / "segment") << "mine";
     ASSERT_TRUE(fs::exists(folder->path() / "segment"));
     ASSERT_TRUE(fs::exists(folder->path() / "lock"));
-  }
-}
-
-/// Sessions of launchers, as Open MPI names them.
-class Sessions : public JobFolders {
- protected:
-  /// A job killed with all its ranks, whose launcher's folder is there.
-  void leave_dead_job(const std::string& session,
-                      std::optional<placement::ProcessIdentity> launcher) {
-    fs::create_directories(session);
-    std::ofstream(fs::path(session) / "contact.txt") << "left";
-    const auto one = rank({.id = session, .session = session, .launcher = launcher});
-    ASSERT_TRUE(one->began());
-  }
-  fs::path sessions() const { return tmp_.path() / "ompi.host.0"; }
-
-  testing::TemporaryFolder tmp_;
-};
-
-TEST_F(Sessions, OfADeadLauncherGoWithItsJobAndThoseOfTheLivingStay) {
-  auto launcher = std::make_unique<Child>([](const auto& wait) {
-    wait();
-    return true;
-  });
-  const pid_t id = launcher->id();
-  const auto identity = placement::find_launcher(::getpid());  // only to see that /proc is there
-  ASSERT_TRUE(identity);
-  const placement::ProcessIdentity dead{.id = id, .start = 1};  // an earlier one with its number
-  const std::string session = sessions() / ("pid." + std::to_string(id));
-  leave_dead_job(session, dead);
-  remove_dead_jobs(base(), {.id = "mine", .session = session, .launcher = {}});
-  EXPECT_TRUE(fs::exists(session));  // it is that of the running job
-  leave_dead_job(session, std::nullopt);
-  remove_dead_jobs(base(), job("mine"));
-  EXPECT_TRUE(fs::exists(session));  // there is a process of that number, and no more is known
-  leave_dead_job(session, dead);
-  fs::create_directory(sessions() / "pid.1");
-  remove_dead_jobs(base(), job("mine"));
-  EXPECT_FALSE(fs::exists(session));
-  EXPECT_TRUE(fs::exists(sessions() / "pid.1"));
-  launcher->kill();
-  leave_dead_job(session, std::nullopt);
-  fs::remove_all(sessions() / "pid.1");
-  remove_dead_jobs(base(), job("mine"));
-  EXPECT_FALSE(fs::exists(sessions()));
-  EXPECT_EQ(names(), std::vector<std::string>{});
-}
-
-// Open MPI 5 has no folder of sessions: the one above is everybody's, and stays even if empty.
-TEST_F(Sessions, ThatAreOneFolderGoWithoutTheOneAbove) {
-  const placement::ProcessIdentity dead{.id = ::getpid(), .start = 1};
-  const std::string number = std::to_string(::getpid()), user = std::to_string(::geteuid());
-  const std::string session = tmp_.path() / ("prted.node7.cluster." + number + "." + user);
-  leave_dead_job(session, std::nullopt);
-  remove_dead_jobs(base(), job("mine"));
-  EXPECT_TRUE(fs::exists(session));
-  leave_dead_job(session, dead);
-  remove_dead_jobs(base(), job("mine"));
-  EXPECT_FALSE(fs::exists(session));
-  EXPECT_TRUE(fs::exists(tmp_.path()));
-}
-
-TEST_F(Sessions, OnOtherHostsTheDaemonThatDiedIsKnown) {
-  const placement::ProcessIdentity dead{.id = ::getpid(), .start = 1};
-  const std::string session = sessions() / "jf.17";
-  leave_dead_job(session, std::nullopt);
-  remove_dead_jobs(base(), job("mine"));
-  EXPECT_TRUE(fs::exists(session));
-  leave_dead_job(session, dead);
-  remove_dead_jobs(base(), job("mine"));
-  EXPECT_FALSE(fs::exists(session));
-}
-
-TEST_F(Sessions, FoldersThatNoLauncherMakesStay) {
-  const placement::ProcessIdentity dead{.id = ::getpid(), .start = 1};
-  const std::string number = std::to_string(::getpid());
-  fs::create_directory(tmp_.path() / "real");
-  fs::create_directory(sessions());
-  fs::create_directory_symlink(tmp_.path() / "real", sessions() / "pid.5");
-  for (const fs::path& path :
-       {tmp_.path() / "home" / ("pid." + number), sessions() / "pid.x", sessions() / "precious",
-        sessions() / "pid.5", sessions() / ".." / "ompi.x" / ("pid." + number),
-        tmp_.path() / ("prterun.host." + number + ".4711"),
-        tmp_.path() / ("prterun." + number + "." + std::to_string(::geteuid()))}) {
-    fs::create_directories(path);
-    leave_dead_job(path, dead);
-    remove_dead_jobs(base(), job("mine"));
-    EXPECT_TRUE(fs::exists(path / "contact.txt")) << path;
   }
 }
 
@@ -329,13 +280,12 @@ TEST(LaunchedJobs, AreKnownByWhatPmixAndOpenMpiSay) {
   variables["PMIX_NAMESPACE"] = "1182924801";
   const auto first = read();
   ASSERT_TRUE(first);
-  EXPECT_EQ(first->session, "/tmp/ompi.host.0/pid.17");
-  EXPECT_EQ(read()->id, first->id);
+  EXPECT_EQ(read(), first);
   for (const char* name : {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR",
                            "OMPI_MCA_orte_precondition_transports", "PMIX_SERVER_URI2"}) {
     const auto before = variables;
     variables[name] += "1";
-    EXPECT_NE(read()->id, first->id) << name;
+    EXPECT_NE(read(), first) << name;
     variables = before;
   }
 }
@@ -352,7 +302,7 @@ TEST(LaunchedJobs, OfMpichAreKnownByTheProcessThatStartedThem) {
     const auto parent = placement::identity_of(::getppid());
     const std::string id =
         "hydra " + std::to_string(parent->id) + ' ' + std::to_string(parent->start);
-    return job->launcher == parent && job->id == id ? 0 : 2;
+    return job == id ? 0 : 2;
   };
   EXPECT_EQ(testing::in_a_child(ask), 1);  // somebody else speaks PMI
   char name[16] = {};

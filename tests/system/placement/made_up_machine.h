@@ -16,9 +16,17 @@ struct MadeUpMachine {
 
   int hardware_threads() const { return cores * threads_a_core; }
   RankPlace place(int rank, const std::vector<int>& cpus) const {
-    RankPlace place{rank, "a", cores, hardware_threads(),       numa_nodes, quota,
-                    0,    "-", false, {Binder::Kind::open_mpi}, cpus,       {},
-                    {}};
+    RankPlace place{.rank = rank,
+                    .host = "a",
+                    .kernel = "-",
+                    .machine_cores = cores,
+                    .machine_cpus = hardware_threads(),
+                    .numa_nodes = numa_nodes,
+                    .cpu_quota = quota,
+                    .binder = {Binder::Kind::open_mpi},
+                    .cpus = cpus,
+                    .core_of_cpu = {},
+                    .numa_of_cpu = {}};
     for (int cpu : cpus) {
       place.core_of_cpu.push_back(cpu % cores);
       place.numa_of_cpu.push_back(cpu % cores * numa_nodes / cores);

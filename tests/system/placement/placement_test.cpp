@@ -181,6 +181,25 @@ TEST(PlanThreads, MoreAskedThanTheMaskHolds) {
       << plan.warnings[0];
 }
 
+// Containers of a machine, each with a control group of its own.
+TEST(PlanThreads, EveryControlGroupHasItsQuota) {
+  const auto of_groups = [](std::vector<RankPlace> places, const std::vector<double>& quotas) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      places[i].cpu_group = quotas[i] > 0 ? i + 1 : 0;
+      places[i].cpu_quota = quotas[i];
+    }
+    return plan_node(places, {});
+  };
+  const MadeUpMachine machine{8};
+  const Placement alike = of_groups(machine.unbound(4), {2, 2, 2, 2});
+  EXPECT_EQ(threads_of(alike), Threads(4, 2));
+  EXPECT_TRUE(alike.warnings.empty());
+  EXPECT_NEAR(alike.crowding, 1, 1e-9);
+  EXPECT_EQ(threads_of(of_groups(machine.unbound(4), {1, 1, 1, 1})), Threads(4, 1));
+  EXPECT_EQ(threads_of(of_groups(machine.unbound(2), {1, 0})), (Threads{1, 4}));
+  EXPECT_EQ(threads_of(of_groups(machine.unbound(2), {3, 1.5})), (Threads{3, 1}));
+}
+
 TEST(RankPlace, ComesBackFromItsText) {
   const MadeUpMachine machine{3, 2, 2.5};
   for (const RankPlace& place : {machine.place(7, machine.all()), machine.place(0, {4})}) {
@@ -197,7 +216,9 @@ TEST(RankPlace, OtherTextIsAnError) {
 
 TEST(RankPlace, IsTakenFromTheMachine) {
   Machine machine;
-  machine.host = "h";
+  machine.host = "my laptop\n";
+  machine.kernel = "0a1b-2c";
+  machine.cpu_group = 77;
   machine.cores = 4;
   machine.cpu_quota = 1.5;
   machine.team_limit = 3;
@@ -209,11 +230,25 @@ TEST(RankPlace, IsTakenFromTheMachine) {
   machine.numa_of_cpu = {0, 0};
   const Binder binder{Binder::Kind::openmp, "OMP_PROC_BIND,OMP_PLACES", "OMP_PROC_BIND"};
   const RankPlace place = place_of(5, machine, true, binder);
-  EXPECT_EQ(
-      place,
-      (RankPlace{
-          5, "h", 4, 8, 2, 1.5, 3, "OMP_THREAD_LIMIT", true, binder, {2, 3}, {1, 1}, {0, 0}}));
+  EXPECT_EQ(place, (RankPlace{5,
+                              "my laptop\n",
+                              "0a1b-2c",
+                              4,
+                              8,
+                              2,
+                              1.5,
+                              77,
+                              3,
+                              "OMP_THREAD_LIMIT",
+                              true,
+                              binder,
+                              {2, 3},
+                              {1, 1},
+                              {0, 0}}));
   EXPECT_EQ(rank_place_from(to_text(place)), place);
+  machine.kernel = "";
+  const RankPlace other = place_of(5, machine, true, binder);
+  EXPECT_EQ(rank_place_from(to_text(other)), other);
 }
 
 std::vector<RankPlace> with_team_limit(std::vector<RankPlace> places, int limit) {
@@ -255,27 +290,37 @@ TEST(TeamLimit, OfOneHostIsNotThatOfOthers) {
     place.host = rank == 0 ? "a" : "b";
     texts.push_back(to_text(place));
   }
-  const JobPlacement plan = plan_job(texts, threads(2));
+  const JobPlacement plan = plan_job(texts, {0, 1}, threads(2));
   EXPECT_EQ(threads_of(plan), (Threads{2, 1}));
   ASSERT_EQ(plan.limits.size(), 1u);
   EXPECT_EQ(plan.limits[0].substr(0, 8), "host b: ");
 }
 
-std::vector<std::string> job(const std::vector<std::pair<std::string, int>>& hosts,
-                             const MadeUpMachine& machine) {
+/// Ranks of a node, as they call it and its kernel.
+struct NodeOfTest {
+  std::string host;
+  int ranks;
+  std::string kernel = "-";
+};
+
+JobPlacement plan_of(const std::vector<NodeOfTest>& job, const MadeUpMachine& machine,
+                     const PlacementRequest& request = {}) {
   std::vector<std::string> texts;
-  for (const auto& [host, ranks] : hosts) {
-    for (RankPlace place : machine.unbound(ranks)) {
+  std::vector<int> nodes;
+  for (std::size_t node = 0; node < job.size(); ++node) {
+    for (RankPlace place : machine.unbound(job[node].ranks)) {
       place.rank = static_cast<int>(texts.size());
-      place.host = host;
+      place.host = job[node].host;
+      place.kernel = job[node].kernel;
       texts.push_back(to_text(place));
+      nodes.push_back(static_cast<int>(node));
     }
   }
-  return texts;
+  return plan_job(texts, nodes, request);
 }
 
 TEST(PlanJob, OneLineForNinetySixRanks) {
-  const JobPlacement plan = plan_job(job({{"a", 96}}, kCloud), {});
+  const JobPlacement plan = plan_of({{"a", 96}}, kCloud);
   EXPECT_EQ(threads_of(plan), Threads(96, 1));
   EXPECT_EQ(
       plan.lines,
@@ -285,14 +330,14 @@ TEST(PlanJob, OneLineForNinetySixRanks) {
 }
 
 TEST(PlanJob, CrowdingIsThatOfTheFullestHost) {
-  EXPECT_NEAR(plan_job(job({{"a", 96}}, kCloud), {}).crowding, 1, 1e-9);
-  EXPECT_NEAR(plan_job(job({{"a", 1}, {"b", 5}}, MadeUpMachine{2}), {}).crowding, 2.5, 1e-9);
-  EXPECT_NEAR(plan_job(job({{"a", 6}}, MadeUpMachine{8, 1, 1.5}), {}).crowding, 4, 1e-9);
+  EXPECT_NEAR(plan_of({{"a", 96}}, kCloud).crowding, 1, 1e-9);
+  EXPECT_NEAR(plan_of({{"a", 1}, {"b", 5}}, MadeUpMachine{2}).crowding, 2.5, 1e-9);
+  EXPECT_NEAR(plan_of({{"a", 6}}, MadeUpMachine{8, 1, 1.5}).crowding, 4, 1e-9);
 }
 
 TEST(PlanJob, EqualHostsShareALine) {
   const JobPlacement plan =
-      plan_job(job({{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}, {"e", 1}}, MadeUpMachine{4}), {});
+      plan_of({{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}, {"e", 1}}, MadeUpMachine{4});
   EXPECT_EQ(threads_of(plan), (Threads{2, 2, 2, 2, 2, 2, 2, 2, 3}));
   EXPECT_EQ(plan.lines, (std::vector<std::string>{
                             "4 hosts (a, b, c, ...), each: 2 ranks x 2 threads on 4 cores, each "
@@ -302,15 +347,52 @@ TEST(PlanJob, EqualHostsShareALine) {
   EXPECT_TRUE(plan.warnings.empty());
 }
 
-TEST(PlanJob, RanksOfAHostNeedNotBeNeighbours) {
-  auto texts = job({{"a", 1}, {"b", 1}, {"a", 1}}, MadeUpMachine{4});
-  EXPECT_EQ(threads_of(plan_job(texts, {})), (Threads{2, 3, 2}));
+TEST(PlanJob, RanksOfANodeNeedNotBeNeighbours) {
+  std::vector<std::string> texts;
+  for (const RankPlace& place : MadeUpMachine{4}.unbound(3)) texts.push_back(to_text(place));
+  EXPECT_EQ(threads_of(plan_job(texts, {0, 1, 0}, {})), (Threads{2, 3, 2}));
 }
 
 TEST(PlanJob, WarningsNameTheirHosts) {
-  const JobPlacement plan = plan_job(job({{"a", 4}, {"b", 2}}, MadeUpMachine{2}), {});
+  const JobPlacement plan = plan_of({{"a", 4}, {"b", 2}}, MadeUpMachine{2});
   ASSERT_EQ(plan.warnings.size(), 1u);
   EXPECT_TRUE(plan.warnings[0].starts_with("host a: 4 ranks x 1 thread")) << plan.warnings[0];
+}
+
+// Containers have names of their own, and two machines may have one.
+TEST(PlanJob, NamesOfHostsDecideNothing) {
+  const MadeUpMachine machine{4};
+  std::vector<std::string> texts;
+  for (RankPlace place : machine.unbound(5)) {
+    place.host = "c-" + std::to_string(place.rank);
+    texts.push_back(to_text(place));
+  }
+  const auto first = [&](std::size_t count) {
+    return std::vector(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  const JobPlacement two = plan_job(first(2), {0, 0}, {});
+  EXPECT_EQ(threads_of(two), (Threads{2, 2}));
+  EXPECT_EQ(two.lines, std::vector<std::string>{"host c-0+c-1: 2 ranks x 2 threads on 4 cores, "
+                                                "each bound to cores of its own"});
+  EXPECT_EQ(two.hosts(), (std::vector<std::string>{"c-0", "c-1"}));
+  EXPECT_TRUE(plan_job(texts, {0, 0, 0, 0, 0}, {}).lines[0].starts_with("host c-0+c-1+c-2+...: "));
+  const JobPlacement same = plan_of({{"a", 1}, {"a", 1}}, machine);
+  EXPECT_EQ(threads_of(same), (Threads{3, 3}));  // and one for communication
+  EXPECT_TRUE(same.lines[0].starts_with("2 hosts (a, a), each: 1 rank")) << same.lines[0];
+}
+
+TEST(PlanJob, NodesOfOneSystemThatCrowdItAreNamed) {
+  const MadeUpMachine machine{2};
+  const JobPlacement plan = plan_of({{"a", 1, "x"}, {"b", 1, "y"}, {"c", 1, "x"}}, machine);
+  EXPECT_EQ(threads_of(plan), (Threads{2, 2, 2}));
+  ASSERT_EQ(plan.warnings.size(), 1u);
+  EXPECT_TRUE(
+      plan.warnings[0].starts_with("2 hosts (a, c) are one machine, by its boot id: 2 "
+                                   "ranks x 2 threads make 4 threads on 2 hardware threads"))
+      << plan.warnings[0];
+  EXPECT_NEAR(plan.crowding, 2, 1e-9);
+  EXPECT_TRUE(plan_of({{"a", 1, "x"}, {"c", 1, "x"}}, machine, threads(1)).warnings.empty());
+  EXPECT_TRUE(plan_of({{"a", 1}, {"c", 1}}, machine).warnings.empty());  // nobody knows
 }
 
 }  // namespace
