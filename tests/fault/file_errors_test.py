@@ -1,4 +1,4 @@
-"""File systems that lack calls, and such that fail: in trainings that go on from a checkpoint, each kind of call answers
+"""File systems that lack calls, or fail: in trainings that go on from a checkpoint, each kind of call answers
 an error once, or from then on. What is lacking changes no weights; what fails ends with a sentence, and all is kept."""
 import collections
 import concurrent.futures
@@ -11,7 +11,7 @@ import unittest
 from program import PROGRAM
 from trainings import LONG, WORDS, FaultTest
 
-LIBRARY = os.environ["CPUTRAIN_FILE_ERRORS"]
+LIBRARY = os.environ["FILE_ERRORS_LIBRARY"]
 ENOTSUPP = 524  # the kernel's own, which some of its file systems let out
 LACKING = [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTTY, ENOTSUPP]
 FULL = [errno.ENOSPC, errno.EDQUOT]
@@ -35,9 +35,11 @@ DONE_WITHOUT = {
     "close": LACKING,
 }
 BASIC = ["mkdir", "create", "open", "open_folder", "write", "read"]  # that every file system has
-FRESH, GOES_ON, DAMAGED = "fresh", "goes-on", "damaged"  # what the run folder is like before
+# What the run folder is like before: empty, with a checkpoint, with a damaged newer one, with a file of such a name.
+FRESH, GOES_ON, DAMAGED, TAKEN = "fresh", "goes-on", "damaged", "taken"
 PLACES = {GOES_ON: [call for call in DONE_WITHOUT if call not in ("exchange", "chmod")] + BASIC,
-          DAMAGED: ["rename_folder", "exchange", "unlink"], FRESH: ["lock", "chmod", "mkdir", "fsync_folder", "rename"]}
+          DAMAGED: ["rename_folder", "unlink"], TAKEN: ["exchange", "rename_folder"],
+          FRESH: ["lock", "chmod", "mkdir", "fsync_folder", "rename"]}
 ENDS = {2, 65, 74}
 Case = collections.namedtuple("Case", "place call error when")
 
@@ -48,9 +50,11 @@ class FileErrors(FaultTest):
         self.trained("whole-30", "--steps", "30")
         self.trained("whole-36", "--steps", "36")
         self.trained(GOES_ON, "--steps", "20")
-        shutil.copytree(self.path(GOES_ON), self.path(DAMAGED))
+        for copy in (DAMAGED, TAKEN):
+            shutil.copytree(self.path(GOES_ON), self.path(copy))
         shutil.copytree(self.path("whole-30", "ckpt-000000030"), self.path(DAMAGED, "ckpt-000000030"))
         os.truncate(self.path(DAMAGED, "ckpt-000000030", "model.safetensors"), 50)
+        open(self.path(TAKEN, "ckpt-000000030"), "w").close()
 
     def train(self, run, *words, errors=None):
         environment = dict(os.environ)
@@ -149,7 +153,7 @@ class FileErrors(FaultTest):
                 for when in [*range(1, n + 1), *(["1+"] if e not in ONCE else [])]]
 
     def test_exports_without_fsync_of_folders(self):
-        for error in DONE_WITHOUT["fsync_folder"]:
+        for error in (errno.ENOTTY, errno.EBADF, ENOTSUPP):
             environment = {"LD_PRELOAD": LIBRARY, "FILE_ERRORS": f"fsync_folder:{error}:1+",
                            "FILE_ERRORS_MET": self.path("exports.met"),
                            "FILE_ERRORS_IN": os.path.realpath(self.folder)}
@@ -161,7 +165,7 @@ class FileErrors(FaultTest):
                 with self.subTest(error=error, command=words[0]):
                     done = self.run_program(*words, **environment)
                     self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertGreater(self.met("exports"), 10)
+        self.assertGreater(self.met("exports"), 5)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ using Kind = FileLock::Kind;
 constexpr int kNotSupported = 524;  // as the kernel's own file systems answer
 constexpr int kLacking[] = {EINVAL, ENOSYS, EOPNOTSUPP, ENOTTY, kNotSupported};
 
-std::string text_of(const fs::path& path) {
+std::string content_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -63,9 +63,9 @@ class FileSystem : public ::testing::Test {
     if (!no_seccomp_) {
       EXPECT_EQ(code, 0);
     }
-    return text_of(thrown);
+    return content_of(thrown);
   }
-  std::string said() const { return text_of(said_); }
+  std::string said() const { return content_of(said_); }
   std::size_t times_said(const std::string& words) const {
     std::size_t times = 0;
     const std::string text = said();
@@ -87,7 +87,7 @@ TEST_F(FileSystem, WithoutFsyncFilesAreWrittenAndALineSaysWhatIsLostOnce) {
                       }),
               "");
     if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-    EXPECT_EQ(text_of(path_), "second");
+    EXPECT_EQ(content_of(path_), "second");
     EXPECT_EQ(times_said("has no fsync of files ("), 1u) << said();
     EXPECT_EQ(times_said("has no fsync of folders ("), 1u) << said();
     EXPECT_EQ(times_said("\n"), 2u) << said();
@@ -112,7 +112,7 @@ TEST_F(FileSystem, WithoutRenamesFilesAreWrittenInTheirPlace) {
     write_own_file(path_, "a longer text that was there");
     EXPECT_EQ(without(SYS_rename, error, [&] { write_own_file(path_, "new"); }), "");
     if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-    EXPECT_EQ(text_of(path_), "new");
+    EXPECT_EQ(content_of(path_), "new");
     EXPECT_EQ(times_said("has no rename of files ("), 1u) << said();
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 2);  // and `thrown`
   }
@@ -130,7 +130,7 @@ TEST_F(FileSystem, WithoutLinksANewFileStillLeavesAnotherAlone) {
                       }),
               "");
     if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-    EXPECT_EQ(text_of(path_), "first");
+    EXPECT_EQ(content_of(path_), "first");
   }
 }
 
@@ -139,20 +139,20 @@ TEST_F(FileSystem, WhereNothingCanBeRemovedAFileIsEmptied) {
   const auto append = [&] { GrowingFile(path_).append("new"); };
   EXPECT_EQ(without(SYS_unlink, ENOSYS, append), "");
   if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-  EXPECT_EQ(text_of(path_), "new");
+  EXPECT_EQ(content_of(path_), "new");
   // Somebody may have given another file of ours that name, too.
   fs::create_hard_link(path_, folder_.path() / "mine");
   EXPECT_NE(without(SYS_unlink, ENOSYS, append).find("File exists"), std::string::npos);
-  EXPECT_EQ(text_of(path_), "new");
+  EXPECT_EQ(content_of(path_), "new");
 }
 
 TEST_F(FileSystem, AFileThatCannotBeCutIsWrittenAnew) {
   write_own_file(path_, "kept and cut");
   EXPECT_EQ(without(SYS_ftruncate, EPERM, [&] { cut_file(path_, 4); }), "");
   if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-  EXPECT_EQ(text_of(path_), "kept");
+  EXPECT_EQ(content_of(path_), "kept");
   EXPECT_NE(without(SYS_ftruncate, EIO, [&] { cut_file(path_, 2); }), "");
-  EXPECT_EQ(text_of(path_), "kept");
+  EXPECT_EQ(content_of(path_), "kept");
 }
 
 TEST_F(FileSystem, WithoutLocksALineSaysSo) {
