@@ -10,11 +10,28 @@
 #include <stdexcept>
 #include <string>
 
+#include "system/bounded_file.h"
+#include "system/file_system.h"
+
 namespace cputrain::hdf5 {
 namespace {
 
+/// Where a file cannot be mapped, its bytes are read into memory.
+void* read_whole(const std::filesystem::path& path, std::size_t size) {
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return memory;
+  try {
+    system::RegularFile(path).read_at(0, {static_cast<std::byte*>(memory), size});
+  } catch (...) {
+    ::munmap(memory, size);
+    throw;
+  }
+  return memory;
+}
+
 /// The file's memory; closes the descriptor.
-std::span<std::byte> map_and_close(int descriptor) {
+std::span<std::byte> map_and_close(const std::filesystem::path& path, int descriptor) {
   struct stat about {};
   const bool regular = ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
   const auto size = static_cast<std::size_t>(about.st_size);
@@ -29,8 +46,12 @@ std::span<std::byte> map_and_close(int descriptor) {
   ::close(descriptor);
   if (!regular) throw std::runtime_error("is no regular file");
   if (size == 0) throw std::runtime_error("is empty");
+  if (memory == MAP_FAILED && system::is_lacking(error, {ENODEV, EACCES, EPERM})) {
+    memory = read_whole(path, size);
+    error = errno;
+  }
   if (memory == MAP_FAILED) {
-    throw std::runtime_error(std::string("cannot be read: ") + std::strerror(error));
+    throw std::runtime_error("cannot be read: " + system::error_text(error));
   }
   return {static_cast<std::byte*>(memory), size};
 }
@@ -43,7 +64,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   if (descriptor < 0) {
     throw std::runtime_error(std::string("cannot be read: ") + std::strerror(errno));
   }
-  bytes_ = map_and_close(descriptor);
+  bytes_ = map_and_close(path, descriptor);
 }
 
 MappedFile::~MappedFile() { ::munmap(bytes_.data(), bytes_.size()); }

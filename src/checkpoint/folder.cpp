@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 #include <system_error>
 
 #include "checkpoint/names.h"
+#include "core/error.h"
+#include "system/files.h"
 #include "system/temporary.h"
 
 namespace cputrain::checkpoint {
@@ -38,6 +41,26 @@ bool is_left(const fs::path& folder) {
   const bool left = descriptor >= 0 && system::is_left(descriptor);
   if (descriptor >= 0) ::close(descriptor);
   return left;
+}
+
+/// Without MANIFEST a copy is not whole, so that comes last.
+void copy_folder(const fs::path& from, const fs::path& to) {
+  if (::mkdir(to.c_str(), 0777) != 0) system::cannot_write(to, errno);
+  try {
+    bool has_manifest = false;
+    std::error_code error;
+    for (fs::directory_iterator entry(from, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const fs::path name = entry->path().filename();
+      has_manifest |= name == kManifestName;
+      if (name != kManifestName) system::copy_durably(entry->path(), to / name);
+    }
+    if (error) system::cannot_write(to, error.value());
+    if (has_manifest) system::copy_durably(from / kManifestName, to / kManifestName);
+  } catch (const Error&) {
+    remove_folder(to);
+    throw;
+  }
 }
 
 /// A folder is in use as long as its MANIFEST is locked, which is the first thing in it.
@@ -90,6 +113,16 @@ bool is_aside(std::string_view name) {
   return file.starts_with(".") && step_of(file.substr(1)) && system::is_temporary_of(name, file);
 }
 
+void move_folder(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  const int error = errno;
+  if (!system::is_lacking(error, {EXDEV})) system::cannot_write(to, error);
+  system::do_without("rename of folders", to, error,
+                     "checkpoints are copied, and a kill may leave half of one");
+  copy_folder(from, to);
+  remove_folder(from);
+}
+
 void remove_folder(const fs::path& path) noexcept {
   try {
     std::error_code ignored;
@@ -117,22 +150,26 @@ void prune(const fs::path& run, std::uint64_t step, int keep) noexcept {
     for (const Found& found : list(run)) {
       if (found.step <= step && kept++ < keep) continue;
       const fs::path aside = new_aside(run, found.step);
-      if (::rename(found.folder.c_str(), aside.c_str()) == 0) remove_folder(aside);
+      const bool moved = ::rename(found.folder.c_str(), aside.c_str()) == 0;
+      if (moved || system::is_lacking(errno, {EXDEV})) remove_folder(moved ? aside : found.folder);
     }
   } catch (const std::exception&) {  // as what cannot be removed
   }
 }
 
 fs::path set_aside(const Found& found) {
-  const fs::path run = found.folder.parent_path();
-  for (int n = 1; n < 1000; ++n) {
-    const std::string number = n == 1 ? "" : fmt::format("-{}", n);
-    const fs::path to = run / fmt::format("damaged-{}{}", name_of(found.step), number);
-    // A folder takes the place of an empty one alone.
-    if (::rename(found.folder.c_str(), to.c_str()) == 0) return to;
-    if (errno != ENOTEMPTY && errno != EEXIST) break;
+  const fs::path plain = found.folder.parent_path() / ("damaged-" + name_of(found.step));
+  fs::path to = plain;
+  std::error_code ignored;
+  for (int n = 2; fs::exists(fs::symlink_status(to, ignored)); ++n) {
+    to = plain.string() + fmt::format("-{}", n);
   }
-  return found.folder;
+  try {
+    move_folder(found.folder, to);
+    return to;
+  } catch (const Error&) {
+    return found.folder;
+  }
 }
 
 void give_name_back(const fs::path& run) noexcept {
@@ -140,8 +177,7 @@ void give_name_back(const fs::path& run) noexcept {
     if (!list(run).empty()) return;
     const fs::path whole = newest_whole_aside(run, names_in(run));
     if (whole.empty()) return;
-    const fs::path named = folder_of(run, step_aside(whole.filename().string()));
-    static_cast<void>(::rename(whole.c_str(), named.c_str()) == 0);
+    move_folder(whole, folder_of(run, step_aside(whole.filename().string())));
   } catch (const std::exception&) {
   }
 }

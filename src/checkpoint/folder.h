@@ -39,7 +39,7 @@ void prune(const std::filesystem::path& run, std::uint64_t step, int keep) noexc
 
 /// Gives a damaged checkpoint a name that is no checkpoint's, `damaged-ckpt-<step>`, so that it is
 /// neither chosen nor pruned: what cannot be read today may be read tomorrow. Its new path; the old
-/// one where it cannot be renamed.
+/// one where it can be neither renamed nor copied.
 std::filesystem::path set_aside(const Found&);
 
 /// Where a run has no checkpoint under its name, the newest whole one that a killed process left

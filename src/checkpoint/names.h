@@ -21,6 +21,10 @@ std::filesystem::path new_aside(const std::filesystem::path& run, std::uint64_t 
 /// Whether that is such a name.
 bool is_aside(std::string_view name);
 
+/// Gives a checkpoint another name, which is free; where the file system cannot rename it, it is
+/// copied. Error(output).
+void move_folder(const std::filesystem::path& from, const std::filesystem::path& to);
+
 /// Removes a folder or a link to one. What cannot be removed stays.
 void remove_folder(const std::filesystem::path&) noexcept;
 

@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
+#include "system/file_lock.h"
 #include "system/files.h"
 #include "system/temporary.h"
 
@@ -57,35 +58,47 @@ std::vector<ManifestFile> written_files(const fs::path& folder) {
   return files;
 }
 
-/// Gives a folder the name of one that is there, which then has another name: that of `from`, or
-/// where the file system cannot exchange two names, a new one. Between two renames the older
-/// checkpoints are all that there is for a moment.
-fs::path take_place(const fs::path& from, const fs::path& to, const fs::path& aside) {
-  constexpr int kHere = AT_FDCWD;
-  if (::renameat2(kHere, from.c_str(), kHere, to.c_str(), RENAME_EXCHANGE) == 0) return from;
-  if (errno != EINVAL && errno != ENOSYS) system::cannot_write(to, errno);
-  if (::rename(to.c_str(), aside.c_str()) != 0) system::cannot_write(to, errno);
-  if (::rename(from.c_str(), to.c_str()) == 0) return aside;
-  const int error = errno;
-  static_cast<void>(::rename(aside.c_str(), to.c_str()) == 0);  // the old one is better than none
-  system::cannot_write(to, error);
-}
-
 }  // namespace
 
 Writer::Writer(fs::path run, std::uint64_t step) : run_(std::move(run)), step_(step) {
   // Another process that clears up may take the folder away before there is a lock in it.
-  for (int error = ENOENT; manifest_ < 0; error = errno) {
-    if (error != ENOENT) system::cannot_write(temporary_, error);
+  constexpr int kTries = 1000;
+  for (int i = 0; manifest_ < 0; ++i) {
     temporary_ = new_aside(run_, step_);
     if (::mkdir(temporary_.c_str(), 0777) != 0) system::cannot_write(temporary_, errno);
     manifest_ = system::open_locked(temporary_ / kManifestName);
+    if (manifest_ >= 0) break;
+    const int error = errno;
+    remove_folder(temporary_);
+    if (error != ENOENT || i == kTries) system::cannot_write(temporary_, error);
   }
 }
 
 Writer::~Writer() {
-  if (manifest_ >= 0) ::close(manifest_);
+  if (manifest_ >= 0) system::close_locked(manifest_);
   if (!temporary_.empty()) remove_folder(temporary_);
+}
+
+/// The folder that is there gets another name: ours, or where the file system cannot exchange two
+/// names, a new one. Between two renames the older checkpoints are all that there is for a moment.
+void Writer::take_place(const fs::path& folder) {
+  constexpr int kHere = AT_FDCWD;
+  if (::renameat2(kHere, temporary_.c_str(), kHere, folder.c_str(), RENAME_EXCHANGE) == 0) return;
+  if (!system::is_lacking(errno, {EXDEV})) system::cannot_write(folder, errno);
+  const fs::path aside = new_aside(run_, step_);
+  if (::rename(folder.c_str(), aside.c_str()) == 0) {
+    try {
+      move_folder(temporary_, folder);
+    } catch (const Error&) {
+      static_cast<void>(::rename(aside.c_str(), folder.c_str()) == 0);  // better than none
+      throw;
+    }
+    temporary_ = aside;
+    return;
+  }
+  if (!system::is_lacking(errno, {EXDEV})) system::cannot_write(folder, errno);
+  remove_folder(folder);  // a lower layer's of overlayfs, for one, can get no other name
+  move_folder(std::exchange(temporary_, {}), folder);  // ours stays, whatever happens
 }
 
 void Writer::commit() {
@@ -95,12 +108,12 @@ void Writer::commit() {
   system::sync_file(manifest);
   system::sync_folder(temporary_);
   const fs::path folder = folder_of(run_, step_);
-  if (::rename(temporary_.c_str(), folder.c_str()) == 0) {
-    temporary_.clear();
-  } else if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) {
-    temporary_ = take_place(temporary_, folder, new_aside(run_, step_));
+  std::error_code ignored;
+  if (fs::exists(fs::symlink_status(folder, ignored))) {
+    take_place(folder);
   } else {
-    system::cannot_write(folder, errno);
+    move_folder(temporary_, folder);
+    temporary_.clear();
   }
   system::sync_folder(run_);
   if (!temporary_.empty()) remove_folder(std::exchange(temporary_, {}));  // what was there before

@@ -22,6 +22,7 @@ class Writer {
   void commit();
 
  private:
+  void take_place(const std::filesystem::path& folder);
   std::filesystem::path run_, temporary_;
   std::uint64_t step_;
   int manifest_ = -1;  ///< MANIFEST, locked: this writer lives

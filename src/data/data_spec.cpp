@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "system/absolute_path.h"
+#include "system/files.h"
 
 namespace cputrain::data {
 namespace {

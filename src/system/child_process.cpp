@@ -85,11 +85,7 @@ ChildProcess::ChildProcess(const ChildRequest& request) {
   const std::string path = path_of(request.words.front());
   if (path.empty()) cannot_start(request.words.front(), "there is no such program");
   const int log = open_new(request.log, O_APPEND);
-  if (log < 0) {
-    fail(ExitCode::output, "cannot write " + request.log.string() + ": " + std::strerror(errno) +
-                               " (what a run says would be lost); free space or name another "
-                               "place");
-  }
+  if (log < 0) cannot_write(request.log, errno);
   int trouble[2];
   if (::pipe2(trouble, O_CLOEXEC) != 0) {
     ::close(log);

@@ -1,18 +1,18 @@
 #include "system/file_lock.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 
+#include "core/error.h"
 #include "core/text.h"
+#include "system/file_system.h"
 #include "system/files.h"
 
 namespace cputrain::system {
@@ -34,10 +34,13 @@ std::string user_text(uid_t user) {
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string why) {
-  std::string owner, remedy = "have the owner let you write the lock's file (chmod g+w)";
+  std::string owner, remedy;
   struct stat about {};
   if (::lstat(path.c_str(), &about) == 0) {
     owner = ", which belongs to " + user_text(about.st_uid);
+    if (about.st_uid != ::geteuid()) {
+      remedy = "have the owner let you write the lock's file (chmod g+w)";
+    }
     if (!S_ISREG(about.st_mode)) {
       why = S_ISLNK(about.st_mode) ? "it is a link" : "it is no regular file";
       remedy = "remove it where no program needs it";
@@ -45,15 +48,8 @@ std::string user_text(uid_t user) {
   }
   fail(ExitCode::usage, "cannot lock " + path.string() + owner + ": " + why +
                             " (without the lock two programs might write into this folder at "
-                            "once); name another folder, or " +
-                            remedy);
-}
-
-/// With NFS the lack of a lock service is the error that elsewhere means too many locks.
-bool has_no_locks(int descriptor, int error) {
-  if (error == EOPNOTSUPP || error == ENOSYS) return true;
-  struct statfs about {};
-  return error == ENOLCK && ::fstatfs(descriptor, &about) == 0 && about.f_type == NFS_SUPER_MAGIC;
+                            "once); name another folder" +
+                            (remedy.empty() ? "" : ", or " + remedy));
 }
 
 /// All that may write the folder may have the lock after us, whatever our umask is. A file with
@@ -78,24 +74,44 @@ void open_to_writers_of(const std::filesystem::path& folder, int descriptor) {
 /// Not with O_CREAT alone: the system may refuse that of a file of others in a folder for all.
 int open_lock_file(const std::filesystem::path& path) {
   constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  for (;;) {
+  constexpr int kTries = 1000;  // others may make and remove it
+  for (int i = 0;; ++i) {
     int descriptor = ::open(path.c_str(), kFlags);
     if (descriptor >= 0) return descriptor;
     if (errno == EACCES || errno == EPERM || errno == ELOOP || errno == EISDIR) {
-      refuse(path, std::strerror(errno));
+      refuse(path, error_text(errno));
     }
     if (errno != ENOENT) cannot_write(path, errno);
     descriptor = ::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0644);
     if (descriptor >= 0) return descriptor;
-    if (errno != EEXIST) cannot_write(path, errno);
+    if (errno != EEXIST || i == kTries) cannot_write(path, errno);
   }
+}
+
+int set_lock(int descriptor, short type) {
+  struct flock lock = whole(type);
+  while (::fcntl(descriptor, F_OFD_SETLK, &lock) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
 }
 
 }  // namespace
 
 int try_lock(int descriptor, FileLock::Kind kind) {
-  struct flock lock = whole(kind == FileLock::Kind::exclusive ? F_WRLCK : F_RDLCK);
-  return ::fcntl(descriptor, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
+  return set_lock(descriptor, kind == FileLock::Kind::exclusive ? F_WRLCK : F_RDLCK);
+}
+
+void close_locked(int descriptor) {
+  set_lock(descriptor, F_UNLCK);
+  ::close(descriptor);
+}
+
+std::string left_lock_remedy(const std::filesystem::path& path) {
+  constexpr long kFuse = 0x65735546;  // linux/magic.h
+  struct statfs about {};
+  if (::statfs(path.c_str(), &about) != 0 || static_cast<long>(about.f_type) != kFuse) return "";
+  return "; if none is, a killed one left its lock, as FUSE has it: remove " + path.string();
 }
 
 bool is_taken(int lock_error) { return lock_error == EAGAIN || lock_error == EACCES; }
@@ -109,13 +125,12 @@ std::optional<FileLock> FileLock::take(const std::filesystem::path& path, Kind k
   open_to_writers_of(path.parent_path(), lock.descriptor_);
   const int error = try_lock(lock.descriptor_, kind);
   if (error == 0) return lock;
-  if (has_no_locks(lock.descriptor_, error)) {
-    throw NoLocksHere(ExitCode::output,
-                      "cannot lock " + path.string() + ": " + std::strerror(error) +
-                          " (another program might write the same files); name another --out");
-  }
+  ::close(std::exchange(lock.descriptor_, -1));  // with no lock to give back
   if (is_taken(error)) return std::nullopt;
-  refuse(path, std::strerror(error));
+  if (!is_lacking(error, {ENOLCK})) refuse(path, error_text(error));
+  do_without("locks", path, error,
+             "a second program in this folder would mix up its files; start no other one there");
+  return lock;
 }
 
 FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -126,7 +141,7 @@ FileLock& FileLock::operator=(FileLock&& other) noexcept {
 }
 
 FileLock::~FileLock() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ >= 0) close_locked(descriptor_);
 }
 
 LockProbe::LockProbe(const std::filesystem::path& path)

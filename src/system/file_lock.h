@@ -2,16 +2,9 @@
 
 #include <filesystem>
 #include <optional>
-
-#include "core/error.h"
+#include <string>
 
 namespace cputrain::system {
-
-/// The file system has no locks, so that none can be taken here or waited for.
-class NoLocksHere : public Error {
- public:
-  using Error::Error;
-};
 
 /// A lock that the system takes back when its process ends, however that happens.
 class FileLock {
@@ -20,7 +13,8 @@ class FileLock {
 
   /// Makes the file where it is missing, for as many users as may write its folder. Nothing where
   /// another process has the lock. Error(output) where the file cannot be made; Error(usage) where
-  /// it is there and cannot be locked, with its owner: another user may hold it. NoLocksHere.
+  /// it is there and cannot be locked, with its owner: another user may hold it. Where the file
+  /// system has no locks a line says so, and it is done without.
   static std::optional<FileLock> take(const std::filesystem::path&, Kind);
   ~FileLock();
   FileLock(FileLock&&) noexcept;
@@ -35,6 +29,12 @@ class FileLock {
 /// errno, 0 for success. The lock goes with the last descriptor of this open file, duplicates
 /// included.
 int try_lock(int descriptor, FileLock::Kind);
+
+/// Gives the lock back and closes: FUSE tells its server of no lock that ends with a descriptor.
+void close_locked(int descriptor);
+
+/// For a lock that others seem to have: "; ..." where a killed process may have left it, else "".
+std::string left_lock_remedy(const std::filesystem::path&);
 
 /// Whether that error means that another process has the lock, and not that there are no locks
 /// here.

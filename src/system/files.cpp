@@ -4,25 +4,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
+#include <limits>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "system/bounded_file.h"
+#include "system/file_lock.h"
+#include "system/file_system.h"
 #include "system/temporary.h"
 
 namespace cputrain::system {
 
-void cannot_write(const std::filesystem::path& path, int error) {
-  const char* remedy = error == EFBIG    ? "raise the limit of a file's size (ulimit -f)"
-                       : error == EMFILE ? "raise the limit of open files (ulimit -n)"
-                                         : "free space or name another place";
-  fail(ExitCode::output, "cannot write " + path.string() + ": " + std::strerror(error) +
-                             " (results would be lost); " + remedy);
-}
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -39,7 +37,9 @@ void write_all(int descriptor, std::span<const std::byte> bytes,
 /// Closes a descriptor at the end of its scope.
 struct Closing {
   int descriptor;
-  ~Closing() { ::close(descriptor); }
+  ~Closing() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
 };
 
 /// A device belongs to the whole machine and is never replaced, wherever its name is.
@@ -52,9 +52,43 @@ void refuse_device(const std::filesystem::path& path) {
                              "name another place");
 }
 
-/// Some file systems have nothing to put on disk, which is no error.
-void sync(int descriptor, const std::filesystem::path& path) {
-  if (::fsync(descriptor) != 0 && errno != EINVAL) cannot_write(path, errno);
+/// The first `most` bytes of a file, in pieces.
+template <class Write>
+void copy_bytes(const fs::path& from, std::uint64_t most, const Write& write) {
+  std::vector<std::byte> piece(std::size_t{1} << 20);
+  try {
+    const RegularFile file(from);
+    for (std::uint64_t done = 0; done < std::min<std::uint64_t>(most, file.size());) {
+      const std::size_t got = file.read_some(done, piece);
+      if (got == 0) return;
+      write(std::span(piece).first(std::min<std::uint64_t>(got, most - done)));
+      done += got;
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    fail(ExitCode::output, "cannot copy " + from.string() + ": it " + error.what() +
+                               " (it would be lost); look at the disk");
+  }
+}
+
+constexpr auto kAll = std::numeric_limits<std::uint64_t>::max();
+
+/// Gives a whole file its name, with other bytes in that place where files cannot be renamed.
+void publish(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  if (!is_lacking(errno, {EXDEV})) cannot_write(to, errno);
+  do_without("rename of files", to, errno, "a kill may leave files half written");
+  const Closing file{open_new(to, 0)};
+  if (file.descriptor < 0) cannot_write(to, errno);
+  try {
+    copy_bytes(from, kAll, [&](auto bytes) { write_all(file.descriptor, bytes, to); });
+    sync_open_file(file.descriptor, to);
+  } catch (const Error&) {
+    ::unlink(to.c_str());
+    throw;
+  }
+  ::unlink(from.c_str());
 }
 
 }  // namespace
@@ -82,7 +116,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
-  ::close(descriptor_);
+  close_locked(descriptor_);
   ::unlink(temporary_.c_str());
 }
 
@@ -100,18 +134,20 @@ void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) 
 }
 
 void AtomicFile::close(Durability durability) {
-  if (durability == Durability::disk) sync(descriptor_, path_);
+  if (durability == Durability::disk) sync_open_file(descriptor_, path_);
   // Until the file has its name it must not look abandoned.
   const int lock = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   if (lock < 0) cannot_write(path_, errno);
   // Network file systems may report a full disk only here.
-  if (::close(std::exchange(descriptor_, lock)) != 0) cannot_write(path_, errno);
+  if (::close(std::exchange(descriptor_, lock)) != 0 && !is_lacking(errno, {EINTR})) {
+    cannot_write(path_, errno);
+  }
 }
 
 void AtomicFile::commit(Durability durability) {
   close(durability);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
-  ::close(std::exchange(descriptor_, -1));
+  publish(temporary_, path_);
+  close_locked(std::exchange(descriptor_, -1));
   if (durability == Durability::disk) sync_folder(path_.parent_path());
 }
 
@@ -119,13 +155,12 @@ bool AtomicFile::commit_new() {
   close(Durability::disk);
   int error = ::link(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno;
   // Some file systems have no links; the names of two that come at once then follow each other.
-  if (error == EPERM || error == EOPNOTSUPP) {
-    error = ::access(path_.c_str(), F_OK) == 0                 ? EEXIST
-            : ::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0
-                                                               : errno;
+  if (is_lacking(error, {EPERM, EACCES, EMLINK, EXDEV})) {
+    error = ::access(path_.c_str(), F_OK) == 0 ? EEXIST : 0;
+    if (error == 0) publish(temporary_, path_);
   }
   ::unlink(temporary_.c_str());
-  ::close(std::exchange(descriptor_, -1));
+  close_locked(std::exchange(descriptor_, -1));
   if (error != 0 && error != EEXIST) cannot_write(path_, error);
   sync_folder(path_.parent_path());
   return error == 0;
@@ -136,13 +171,34 @@ bool is_own_file(const std::filesystem::path& path) {
   return ::lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
 }
 
+namespace {
+
+/// Where nothing can be removed, a regular file with that one name is emptied.
+int open_emptied(const fs::path& path, int flags) {
+  const int descriptor =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0644);
+  struct stat about {};
+  if (descriptor < 0) return -1;
+  const bool ours =
+      ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink <= 1;
+  if (ours && ::ftruncate(descriptor, 0) == 0) return descriptor;
+  if (!ours) errno = EEXIST;
+  ::close(descriptor);
+  return -1;
+}
+
+}  // namespace
+
 int open_new(const std::filesystem::path& path, int flags) {
-  for (;;) {
+  constexpr int kTries = 1000;  // others may make it, too
+  for (int i = 0;; ++i) {
     refuse_device(path);
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return -1;
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+      return is_lacking(errno) ? open_emptied(path, flags) : -1;
+    }
     const int descriptor =
         ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0644);
-    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+    if (descriptor >= 0 || errno != EEXIST || i == kTries) return descriptor;
   }
 }
 
@@ -161,8 +217,6 @@ void write_own_file(const std::filesystem::path& path, std::string_view text) {
 }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A pipe, a device, or an open file of this process.
 class FileInPlace final : public OutputFile {
@@ -273,42 +327,32 @@ GrowingFile::GrowingFile(std::filesystem::path path, Begin begin) : path_(std::m
 GrowingFile::~GrowingFile() { ::close(descriptor_); }
 
 void GrowingFile::append(std::string_view bytes) {
-  const off_t whole = ::lseek(descriptor_, 0, SEEK_END);
+  struct stat before {};
+  const bool known = ::fstat(descriptor_, &before) == 0;
   try {
     write_all(descriptor_, std::as_bytes(std::span(bytes)), path_);
   } catch (const Error&) {
     // Half a piece would make the file unreadable; if even this fails, the error is enough.
-    static_cast<void>(::ftruncate(descriptor_, whole) == 0);
+    static_cast<void>(known && ::ftruncate(descriptor_, before.st_size) == 0);
     throw;
   }
 }
 
-void sync_file(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) cannot_write(path, errno);
-  const Closing closing{descriptor};
-  sync(descriptor, path);
+void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
+  AtomicFile file(to);
+  copy_bytes(from, kAll, [&](auto bytes) { file.write(bytes); });
+  file.commit();
 }
 
-void sync_folder(const std::filesystem::path& folder) {
-  const auto path = folder.empty() ? std::filesystem::path(".") : folder;
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0 && errno == EACCES) return;  // may be written and not read
-  if (descriptor < 0) cannot_write(path, errno);
-  const Closing closing{descriptor};
-  sync(descriptor, path);
-}
-
-void make_folder(const std::filesystem::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (!error) return;
-  std::error_code ignored;
-  const fs::path target = fs::read_symlink(path, ignored);
-  if (target.empty() || fs::exists(path, ignored)) cannot_write(path, error.value());
-  fail(ExitCode::output, "cannot write " + path.string() + ": it is a link to " + target.string() +
-                             ", which is not there (results would be lost); make that folder or "
-                             "name another place");
+void cut_file(const std::filesystem::path& path, std::uint64_t size) {
+  const Closing file{::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)};
+  if (file.descriptor < 0) cannot_write(path, errno);
+  const int error = ::ftruncate(file.descriptor, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  if (error == 0) return sync_file(path);
+  if (!is_lacking(error, {EPERM})) cannot_write(path, error);
+  AtomicFile shorter(path);  // some file systems can only write files anew
+  copy_bytes(path, size, [&](auto bytes) { shorter.write(bytes); });
+  shorter.commit();
 }
 
 void try_folder(const std::filesystem::path& path) {
@@ -327,23 +371,6 @@ void try_folder(const std::filesystem::path& path) {
   } const removed{absent};
   make_folder(path);
   const AtomicFile probe(path / "try");
-}
-
-void make_own_folder(const std::filesystem::path& path) {
-  struct stat about {};
-  if (::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode)) ::unlink(path.c_str());
-  make_folder(path);
-}
-
-std::filesystem::path make_new_folder(const std::filesystem::path& path) {
-  if (path.has_parent_path()) make_folder(path.parent_path());
-  fs::path folder = path;
-  for (int number = 2; ::mkdir(folder.c_str(), 0777) != 0; ++number) {
-    if (errno != EEXIST) cannot_write(folder, errno);
-    folder = path;
-    folder += "-" + std::to_string(number);
-  }
-  return folder;
 }
 
 }  // namespace cputrain::system

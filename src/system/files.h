@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -8,7 +9,10 @@
 #include <string>
 #include <string_view>
 
-/// Writing so that a file is whole or absent: Error(output) names what could not be written.
+#include "system/file_system.h"
+
+/// Writing so that a file is whole or absent: Error(output) names what could not be written. What a
+/// file system lacks (system/file_system.h) is done without.
 ///
 /// A file of ours in a folder of ours (AtomicFile, GrowingFile, write_own_file) is made new by its
 /// name: a link of that name is not followed and a pipe not opened, since another user of the
@@ -108,28 +112,14 @@ class LineFile {
   GrowingFile file_;
 };
 
-/// Waits until what was written of a file, by whomever, is on disk. Error(output).
-void sync_file(const std::filesystem::path&);
+/// Copies a file so that it is whole and on disk, or absent. Error(output).
+void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// The same for the names in a folder, so that those that came and went by a rename survive a power
-/// cut; an empty path is the current folder. Error(output).
-void sync_folder(const std::filesystem::path&);
-
-/// Error(output) with that errno and what to try.
-[[noreturn]] void cannot_write(const std::filesystem::path&, int error);
-
-/// Makes the folder and its parents. Error(output).
-void make_folder(const std::filesystem::path&);
+/// Cuts a file, on disk. Error(output).
+void cut_file(const std::filesystem::path&, std::uint64_t size);
 
 /// Proves that a file can be made in this folder, which need not be there, and leaves all as it
 /// was. Error(output).
 void try_folder(const std::filesystem::path&);
-
-/// A folder of ours in a folder of ours: not one that a link leads to. Error(output).
-void make_own_folder(const std::filesystem::path&);
-
-/// The same for a folder that no other process has made: FOLDER, or FOLDER-2, -3, ... Of several
-/// processes that ask at once each gets its own. Error(output).
-std::filesystem::path make_new_folder(const std::filesystem::path&);
 
 }  // namespace cputrain::system

@@ -10,8 +10,11 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <ctime>
 #include <random>
+#include <thread>
+#include <utility>
 
 #include "system/file_lock.h"
 
@@ -31,6 +34,11 @@ bool is_old(const struct stat& about) {
   return ::time(nullptr) - about.st_mtime > kDay;
 }
 
+bool is_there(const std::filesystem::path& path) {
+  struct stat about {};
+  return ::lstat(path.c_str(), &about) == 0 || errno != ENOENT;
+}
+
 }  // namespace
 
 std::string temporary_suffix() {
@@ -47,16 +55,18 @@ bool is_temporary_of(std::string_view name, std::string_view file) {
 }
 
 /// A process that clears up may have taken it for abandoned before it was locked: then it is made
-/// again.
+/// again when it is gone. Its name says that, since some file systems count no links (st_nlink).
 int open_locked(const std::filesystem::path& path) {
-  for (bool made = false;; made = true) {
+  constexpr int kTries = 1000;
+  for (int i = 0;; ++i) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (descriptor < 0 && made && errno == EEXIST) continue;  // that process has yet to remove it
     if (descriptor < 0) return -1;
-    struct stat about {};
     const bool taken = is_taken(try_lock(descriptor, FileLock::Kind::exclusive));
-    if (!taken && (::fstat(descriptor, &about) != 0 || about.st_nlink > 0)) return descriptor;
-    ::close(descriptor);
+    for (int wait = 0; taken && wait < kTries && is_there(path); ++wait) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (is_there(path) || i == kTries) return descriptor;
+    close_locked(descriptor);
   }
 }
 
@@ -91,10 +101,11 @@ AbandonedFile::AbandonedFile(const std::filesystem::path& path)
   const int error = try_lock(descriptor_, FileLock::Kind::exclusive);
   free_ = error == 0 || (!is_taken(error) && is_old(about));
   abandoned_ = free_ && is_left(descriptor_);
+  if (error != 0) ::close(std::exchange(descriptor_, -1));  // with no lock to give back
 }
 
 AbandonedFile::~AbandonedFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ >= 0) close_locked(descriptor_);
 }
 
 }  // namespace cputrain::system

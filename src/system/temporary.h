@@ -16,7 +16,8 @@ std::string temporary_suffix();
 bool is_temporary_of(std::string_view name, std::string_view file);
 
 /// Makes a file that is not there yet for writing, and locks it where the file system has locks,
-/// for as long as the descriptor is open. -1 with errno where that fails.
+/// for as long as the descriptor is open; close_locked() gives it back. -1 with errno where that
+/// fails.
 int open_locked(const std::filesystem::path&);
 
 /// Whether an open file or folder lies on a file system that one machine alone can write to, so

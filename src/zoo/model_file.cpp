@@ -10,8 +10,8 @@
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "model/model_json.h"
-#include "system/absolute_path.h"
 #include "system/bounded_file.h"
+#include "system/files.h"
 #include "zoo/recipe_json.h"
 
 namespace cputrain::zoo {

@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <optional>
 #include <vector>
 
 #include "checkpoint/names.h"
 #include "tests/checkpoint/made_up.h"
+#include "tests/support/forbidden_call.h"
 #include "tests/support/in_a_child.h"
 #include "tests/support/temporary_folder.h"
 
@@ -122,6 +125,24 @@ TEST(SetAside, ADamagedOneStaysUnderAnotherName) {
   prune(run.path(), 100, 0);
   EXPECT_EQ(entries(run.path()), 2u);
   EXPECT_TRUE(list(run.path()).empty());
+}
+
+TEST(SetAside, AFolderThatCannotBeRenamedIsCopiedAndAnOldOneRemoved) {
+  const testing::TemporaryFolder run;
+  for (const int step : {3, 5, 8}) make(run.path(), static_cast<std::uint64_t>(step));
+  put(folder_of(run.path(), 8) / kModelName, "damaged");
+  const int code = testing::in_a_child([&] {
+    if (!testing::forbid(SYS_rename, EXDEV)) return testing::kNoSeccomp;
+    prune(run.path(), 8, 2);
+    return set_aside({folder_of(run.path(), 8), 8}) == run.path() / "damaged-ckpt-000000008" ? 0
+                                                                                             : 1;
+  });
+  if (code == testing::kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(steps(run.path()), (std::vector<std::uint64_t>{5}));
+  EXPECT_EQ(entries(run.path()), 2u);
+  EXPECT_EQ(text_of(run.path() / "damaged-ckpt-000000008" / kModelName), "damaged");
+  EXPECT_EQ(entries(run.path() / "damaged-ckpt-000000008"), entries(folder_of(run.path(), 5)));
 }
 
 /// Leaves a half-written checkpoint as a process does that is killed.

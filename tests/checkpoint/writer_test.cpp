@@ -1,21 +1,17 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <functional>
-#include <optional>
 
 #include "core/error.h"
 #include "tests/checkpoint/made_up.h"
+#include "tests/support/forbidden_call.h"
 #include "tests/support/in_a_child.h"
 #include "tests/support/temporary_folder.h"
 
@@ -71,35 +67,17 @@ TEST(Writer, TakesThePlaceOfAnOlderOne) {
   replaces_an_existing_one(run.path());
 }
 
-/// From now on this call of the system fails with that error in this process: where the argument of
-/// that number, if one is given, is not 0.
-bool forbid(long call, int error, std::optional<int> argument = std::nullopt) {
-  const auto where = argument ? offsetof(seccomp_data, args) + sizeof(__u64) * *argument
-                              : offsetof(seccomp_data, nr);
-  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<__u32>(call), 0, 3),
-                          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<__u32>(where)),
-                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, argument ? 0 : ~0u, 1, 0),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<__u32>(error)),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const sock_fprog program{sizeof filter / sizeof *filter, filter};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-constexpr int kNoSeccomp = 99;
-
 // As on a file system that cannot exchange two names: renameat2() with flags is an error.
 TEST(Writer, TakesThePlaceWhereNamesCannotBeExchanged) {
   const testing::TemporaryFolder run;
   const int code = testing::in_a_child([&] {
-    if (!forbid(SYS_renameat2, EINVAL, 4)) return kNoSeccomp;
+    if (!testing::forbid(SYS_renameat2, EINVAL, {{4, RENAME_EXCHANGE}})) return testing::kNoSeccomp;
     const char* path = run.path().c_str();
     if (::renameat2(AT_FDCWD, path, AT_FDCWD, path, RENAME_EXCHANGE) == 0) return 3;
     replaces_an_existing_one(run.path());
     return ::testing::Test::HasFailure() ? 1 : 0;
   });
-  if (code == kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+  if (code == testing::kNoSeccomp) GTEST_SKIP() << "no seccomp here";
   EXPECT_EQ(code, 0);
 }
 
@@ -108,11 +86,11 @@ TEST(Writer, AnErrorOfTheDiskIsAnOutputErrorAndLeavesTheOlderOne) {
   const fs::path folder = make(run.path(), 5, "older");
   for (const long call : {SYS_fsync, SYS_write, SYS_renameat2}) {
     const int code = testing::in_a_child([&] {
-      if (!forbid(call, EIO)) return kNoSeccomp;
+      if (!testing::forbid(call, EIO)) return testing::kNoSeccomp;
       const std::string message = failure([&] { make(run.path(), 5, "newer"); });
       return message.find("Input/output error") == message.npos ? 1 : 0;
     });
-    if (code == kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+    if (code == testing::kNoSeccomp) GTEST_SKIP() << "no seccomp here";
     EXPECT_EQ(code, 0) << call;
     EXPECT_EQ(fault_of(folder), "") << call;
     EXPECT_EQ(text_of(folder / kStateName), "older") << call;
@@ -120,16 +98,65 @@ TEST(Writer, AnErrorOfTheDiskIsAnOutputErrorAndLeavesTheOlderOne) {
   }
 }
 
-// Some have nothing to put on disk.
-TEST(Writer, AFileSystemWithoutFsyncIsNoError) {
+/// Folders of a lower layer of overlayfs have no other name than theirs (EXDEV).
+TEST(Writer, AFileSystemWithoutRenamesOfFoldersIsNoError) {
+  for (const int error : {EXDEV, ENOSYS}) {
+    const testing::TemporaryFolder run;
+    const int code = testing::in_a_child([&] {
+      if (!testing::forbid(SYS_rename, error) || !testing::forbid(SYS_renameat2, error)) {
+        return testing::kNoSeccomp;
+      }
+      replaces_an_existing_one(run.path());
+      return ::testing::Test::HasFailure() ? 1 : 0;
+    });
+    if (code == testing::kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+    EXPECT_EQ(code, 0);
+    EXPECT_EQ(entries(run.path()), 2u);
+    EXPECT_EQ(fault_of(folder_of(run.path(), 12)), "");
+  }
+}
+
+/// The last one that there is does not go before another is whole.
+TEST(Writer, ACopyThatFailsIsLeftUnderTheNameThatItHad) {
   const testing::TemporaryFolder run;
+  make(run.path(), 5, "older");
   const int code = testing::in_a_child([&] {
-    if (!forbid(SYS_fsync, EINVAL)) return kNoSeccomp;
-    return failure([&] { make(run.path(), 5); }).empty() ? 0 : 1;
+    Writer writer(run.path(), 5);
+    fill(writer.folder(), "newer");
+    const bool forbidden = testing::forbid(SYS_rename, EXDEV) &&
+                           testing::forbid(SYS_renameat2, EXDEV) &&
+                           testing::forbid(SYS_mkdir, EDQUOT);
+    if (!forbidden) return testing::kNoSeccomp;
+    return failure([&] { writer.commit(); }).find("free space") == std::string::npos ? 1 : 0;
   });
-  if (code == kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+  if (code == testing::kNoSeccomp) GTEST_SKIP() << "no seccomp here";
   EXPECT_EQ(code, 0);
+  EXPECT_TRUE(list(run.path()).empty());
+  give_name_back(run.path());
   EXPECT_EQ(fault_of(folder_of(run.path(), 5)), "");
+  EXPECT_EQ(text_of(folder_of(run.path(), 5) / kStateName), "newer");
+}
+
+TEST(Writer, NothingStaysWhereFilesRunOut) {
+  const testing::TemporaryFolder disk;
+  if (::mount("none", disk.path().c_str(), "tmpfs", 0, "nr_inodes=20") != 0) {
+    GTEST_SKIP() << "may not mount";
+  }
+  make(disk.path(), 5, "kept");
+  const auto before = entries(disk.path());
+  std::size_t others = 0;
+  for (bool full = false; !full; full = !fs::exists(disk.path() / std::to_string(others))) {
+    put(disk.path() / std::to_string(++others), "");
+  }
+  --others;
+  for (std::size_t left = 0; left < 6; ++left) {  // files that it can have, fewer than it needs
+    const std::string message = failure([&] { make(disk.path(), 6); });
+    EXPECT_NE(message.find("can hold no more files (df -i)"), std::string::npos) << message;
+    EXPECT_EQ(entries(disk.path()), before + others);
+    fs::remove(disk.path() / std::to_string(others--));
+  }
+  EXPECT_EQ(fault_of(folder_of(disk.path(), 5)), "");
+  ::umount(disk.path().c_str());
 }
 
 TEST(Writer, AFolderThatIsGoneIsAnOutputError) {

@@ -165,8 +165,9 @@ class FileKinds(TinyTest):
             self.skipTest("strace cannot trace here")
         os.mkdir(self.path("run"))
         open(self.path("run/.lock"), "w").close()
-        for error, code, says in (("ENOLCK", 2, "No locks available"), ("EPERM", 2, "Operation not permitted"),
-                                  ("EOPNOTSUPP", 0, "its file system has no locks")):
+        for error, code, says in (("EIO", 2, "Input/output error"), ("EPERM", 2, "Operation not permitted"),
+                                  ("ENOLCK", 0, "has no locks (No locks available)"),
+                                  ("EOPNOTSUPP", 0, "has no locks (Operation not supported)")):
             done = subprocess.run(["strace", "-o", "trace", "-P", self.path("run/.lock"), "-e", "trace=fcntl", "-e",
                                    f"inject=fcntl:error={error}", PROGRAM, "--model", "tiny.json", "--data", "data",
                                    "--threads", "1", "--out", "run", "--overwrite"], cwd=self.folder, timeout=120,

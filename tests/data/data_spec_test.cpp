@@ -32,7 +32,7 @@ TEST(DataSpec, PathsBeginAtTheRootAndWordsStay) {
   }
 }
 
-/// As in system/absolute_path.h, for every file of a list.
+/// As in system/files.h, for every file of a list.
 TEST(DataSpec, PathsOfAListFollowLinksBeforeTheyGoUp) {
   const testing::TemporaryFolder folder;
   const auto root = std::filesystem::canonical(folder.path());

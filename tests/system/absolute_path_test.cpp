@@ -1,4 +1,4 @@
-#include "system/absolute_path.h"
+#include "system/files.h"
 
 #include <gtest/gtest.h>
 

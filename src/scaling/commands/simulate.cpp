@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "scaling/commands/commands.h"
 #include "scaling/simulation/forecast.h"
 #include "system/clock.h"
+#include "system/file_system.h"
 #include "system/tell.h"
 #include "training/request/build_graph.h"
 #include "training/session/services.h"
@@ -22,9 +24,8 @@ class WorkFolder {
   WorkFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "cputrain-XXXXXX").string();
     if (!mkdtemp(name.data())) {
-      fail(ExitCode::output,
-           "cannot make a folder " + name +
-               " (the simulator's files lie there); free space in it or set TMPDIR");
+      fail(ExitCode::output, "cannot make a folder " + name + ": " + system::error_text(errno) +
+                                 " (the simulator's files lie there); set TMPDIR");
     }
     path_ = name;
   }

@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "system/file_system.h"
 
 namespace cputrain::system {
 namespace {
@@ -49,17 +51,16 @@ std::string why_no_such_file(std::uint64_t bytes) {
   return "'ulimit -f' lets no file be longer than " + size_text(longest_file());
 }
 
-/// Why the folder is passed over, or nothing. Some space stays for others: a file system that is
-/// full stops all that write there.
-std::string why_not(const std::string& folder, std::uint64_t bytes, Storage storage) {
-  const std::string name = folder == "." ? "the working folder" : folder;
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    return name + " cannot be written to (" + std::strerror(errno) + ")";
+/// errno, 0 for success.
+int write_zeros(int descriptor, std::uint64_t bytes) {
+  const std::vector<char> zeros(std::size_t{1} << 20);
+  for (std::uint64_t done = 0; done < bytes;) {
+    const auto piece = std::min<std::uint64_t>(zeros.size(), bytes - done);
+    const ssize_t written = ::pwrite(descriptor, zeros.data(), piece, static_cast<off_t>(done));
+    if (written < 0 && errno != EINTR) return errno;
+    done += static_cast<std::uint64_t>(std::max<ssize_t>(written, 0));
   }
-  if (storage == Storage::disk && is_of_memory(folder)) return name + " lies in memory";
-  const std::uint64_t space = space_in(folder).value_or(0), wanted = bytes + bytes / 20;
-  if (space >= wanted) return {};
-  return name + " has " + size_text(space) + " free of " + size_text(wanted);
+  return 0;
 }
 
 /// Why it has no bytes, or nothing.
@@ -82,11 +83,33 @@ std::string map_new_file(const std::string& folder, std::size_t bytes,
   return failure;
 }
 
+/// FUSE has file systems whose files cannot be mapped, or not for several processes to write.
+std::string why_unmappable(const std::string& folder) {
+  std::span<std::byte> page;
+  const std::string failure = map_new_file(folder, 1, page);
+  if (!page.empty()) ::munmap(page.data(), page.size());
+  return failure;
+}
+
+/// Why the folder is passed over, or nothing. Some space stays for others: a file system that is
+/// full stops all that write there.
+std::string why_not(const std::string& folder, std::uint64_t bytes, Storage storage) {
+  const std::string name = folder == "." ? "the working folder" : folder;
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    return name + " cannot be written to (" + std::strerror(errno) + ")";
+  }
+  if (storage == Storage::disk && is_of_memory(folder)) return name + " lies in memory";
+  const std::uint64_t wanted = bytes + bytes / 20, space = space_in(folder).value_or(wanted);
+  if (space < wanted) return name + " has " + size_text(space) + " free of " + size_text(wanted);
+  const std::string failure = why_unmappable(folder);
+  return failure.empty() ? "" : name + " has no files that can be mapped (" + failure + ")";
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> space_in(const std::string& folder) {
   struct statvfs facts {};
-  if (::statvfs(folder.c_str(), &facts) != 0) return std::nullopt;
+  if (::statvfs(folder.c_str(), &facts) != 0 || facts.f_blocks == 0) return std::nullopt;
   return std::uint64_t{facts.f_bavail} * facts.f_frsize;
 }
 
@@ -125,7 +148,8 @@ std::string scratch_name(const std::string& folder) { return folder + "/cputrain
 std::string reserve(int descriptor, std::uint64_t bytes) {
   int error = EINTR;
   while (error == EINTR) error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
-  return error == 0 ? "" : std::strerror(error);
+  if (is_lacking(error, {ENODEV, EPERM})) error = write_zeros(descriptor, bytes);
+  return error == 0 ? "" : error_text(error);
 }
 
 void read_ahead(std::span<const std::uint8_t> bytes) {
@@ -150,8 +174,8 @@ ScratchFile::ScratchFile(const std::string& folder, std::size_t bytes) {
   if (failure.empty()) return;
   fail(ExitCode::usage, "a file of " + std::to_string(bytes >> 20) + " MiB in " + folder +
                             " cannot be had: " + failure +
-                            " (images that do not fit into memory were to lie there); free space, "
-                            "name another folder in TMPDIR, or use --cache none");
+                            " (images that do not fit into memory were to lie there); name "
+                            "another folder in TMPDIR, or use --cache none");
 }
 
 ScratchFile::~ScratchFile() {

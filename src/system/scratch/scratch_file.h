@@ -11,7 +11,7 @@
 /// nothing stays behind however these end.
 namespace cputrain::system {
 
-/// Bytes that are free in a folder's file system; nothing where it cannot be asked.
+/// Bytes that are free in a folder's file system; nothing where it does not say.
 std::optional<std::uint64_t> space_in(const std::string& folder);
 
 /// Bytes that `ulimit -f` lets a file of this process have; of shared memory's files, too.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "data/data_spec.h"
-#include "system/absolute_path.h"
+#include "system/files.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {

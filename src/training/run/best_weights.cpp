@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "system/files.h"
 #include "training/run/run_folder.h"
 
 namespace cputrain::training {
@@ -15,7 +16,7 @@ bool restore_best(const std::filesystem::path& run, const std::filesystem::path&
   std::error_code ignored;
   const bool known = std::filesystem::exists(from, ignored);
   if (known) {
-    copy_durably(from, to);
+    system::copy_durably(from, to);
   } else if (replaced) {
     std::filesystem::remove(to, ignored);
   }

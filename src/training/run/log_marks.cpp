@@ -1,6 +1,5 @@
 #include "training/run/log_marks.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -91,15 +90,6 @@ Sizes checked(const nlohmann::ordered_json& marks) {
   return sizes;
 }
 
-void cut(const fs::path& path, std::uint64_t size) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) system::cannot_write(path, errno);
-  const int error = ::ftruncate(descriptor, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  ::close(descriptor);
-  if (error != 0) system::cannot_write(path, error);
-  system::sync_file(path);
-}
-
 /// The bytes of a text up to the end of its last whole line.
 std::uint64_t whole_lines(const fs::path& path) {
   constexpr std::uint64_t kLongest = 1 << 20;  // bytes of a line
@@ -137,14 +127,16 @@ std::vector<std::string> cut_logs(const fs::path& run, const nlohmann::ordered_j
     } else if (found->second < size) {
       warnings.push_back(fmt::format("{} has lost {} of its bytes up to the checkpoint", name,
                                      with_commas(size - found->second)));
-      if (name.find('/') == name.npos) cut(run / name, whole_lines(run / name));
+      if (name.find('/') == name.npos) system::cut_file(run / name, whole_lines(run / name));
     } else if (found->second > size) {
-      cut(run / name, size);
+      system::cut_file(run / name, size);
     }
   }
   for (const auto& [name, size] : there) {
     if (wanted.contains(name)) continue;
-    if (::unlink((run / name).c_str()) != 0) system::cannot_write(run / name, errno);
+    if (::unlink((run / name).c_str()) == 0) continue;
+    if (!system::is_lacking(errno)) system::cannot_write(run / name, errno);
+    system::cut_file(run / name, 0);
   }
   return warnings;
 }

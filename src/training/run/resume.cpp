@@ -170,8 +170,13 @@ Start choose(const Session& session, const TrainingSpec& spec, const RunFolder& 
 /// So that neither the training's own checkpoints nor their pruning meet them.
 void set_aside(const Session& session, const std::vector<checkpoint::Found>& damaged) {
   for (const checkpoint::Found& found : damaged) {
-    warn(session, fmt::format("{} is kept as {}", found.folder.filename().string(),
-                              checkpoint::set_aside(found).filename().string()));
+    const std::string name = found.folder.filename().string(),
+                      kept = checkpoint::set_aside(found).filename().string();
+    warn(session, kept != name
+                      ? fmt::format("{} is kept as {}", name, kept)
+                      : fmt::format("{} cannot be renamed: it stays until another one of its step "
+                                    "takes its place",
+                                    name));
   }
 }
 

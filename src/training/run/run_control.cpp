@@ -12,6 +12,7 @@
 #include "core/version.h"
 #include "loop/faults.h"
 #include "loop/safety/replicas.h"
+#include "system/files.h"
 #include "training/run/log_marks.h"
 #include "training/run/resume.h"
 #include "training/run/run_logs.h"
@@ -210,7 +211,7 @@ void RunControl::add_best(const std::filesystem::path& folder, int epoch) {
   }
   if (!error) return;
   if (std::filesystem::exists(folder_ / kBestName)) {
-    copy_durably(folder_ / kBestName, folder / kBestName);
+    system::copy_durably(folder_ / kBestName, folder / kBestName);
   } else {
     best_on_disk_ = 0;
     best_failure_ = (folder_ / kBestName).string() + " is gone";

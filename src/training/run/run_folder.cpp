@@ -15,8 +15,6 @@
 #include "core/version.h"
 #include "logging/event_file.h"
 #include "logging/reporters.h"
-#include "system/absolute_path.h"
-#include "system/bounded_file.h"
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/usage/held_memory.h"
@@ -117,34 +115,25 @@ std::filesystem::path make_run_folder(const TrainingSpec& spec, int ranks) {
 
 constexpr const char* kLockName = ".lock";
 
-/// The lock, or nothing where the file system has none; then a line is printed. Error(usage) where
-/// another process keeps it for longer than a job takes to end, or it cannot be had.
-std::optional<system::FileLock> lock_folder(const Session& session,
-                                            const std::filesystem::path& folder) {
+/// Error(usage) where another process keeps the lock for longer than a job takes to end, or it
+/// cannot be had.
+system::FileLock lock_folder(const Session& session, const std::filesystem::path& folder) {
   constexpr double kPatience = 10;  // seconds; orphans notice within one
   const std::filesystem::path file = folder / kLockName;
-  try {
-    auto lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
-    if (!lock) {
-      say(session, fmt::format("Waiting for the training that still works in {} (up to {} s)",
-                               folder.string(), kPatience));
-    }
-    for (const system::Stopwatch watch; !lock && watch.seconds() < kPatience;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
-    }
-    if (lock) return lock;
-  } catch (const system::NoLocksHere&) {
-    warn(session, fmt::format("{} cannot be locked: its file system has no locks (a second "
-                              "training in it would mix up its files); start no other one "
-                              "there",
-                              folder.string()));
-    return std::nullopt;
+  auto lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
+  if (!lock) {
+    say(session, fmt::format("Waiting for the training that still works in {} (up to {} s)",
+                             folder.string(), kPatience));
   }
+  for (const system::Stopwatch watch; !lock && watch.seconds() < kPatience;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
+  }
+  if (lock) return std::move(*lock);
   fail(ExitCode::usage,
        fmt::format("--out {}: another training is at work in it (they would write the same files); "
-                   "wait for its end, or name another folder",
-                   folder.string()));
+                   "wait for its end, or name another folder{}",
+                   folder.string(), system::left_lock_remedy(file)));
 }
 
 /// In a folder of several users, parts of a run may be another's, so that a training would remove
@@ -240,24 +229,6 @@ void replace_run(const Session& session, const TrainingPlan& plan,
   if (!session.leads() || !holds_run(folder)) return;
   clear_run_folder(folder);
   describe_run(session, plan, folder);
-}
-
-void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
-  system::AtomicFile file(to);
-  try {
-    const system::RegularFile opened(from);
-    system::BoundedFile source(from, opened.size());
-    for (std::string piece = source.next(); !piece.empty(); piece = source.next()) {
-      file.write(piece);
-    }
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail(ExitCode::output, fmt::format("cannot copy {} to {}: {} (it would be lost); free space or "
-                                       "name another --out",
-                                       from.string(), to.string(), error.what()));
-  }
-  file.commit();
 }
 
 void write_limits(const Session& session, const std::filesystem::path& folder) {

@@ -31,7 +31,7 @@ bool holds_run(const std::filesystem::path& folder);
 /// The folder of a run while this process works in it. Of rank 0; on others it is empty.
 struct RunFolder {
   std::filesystem::path path{};
-  std::optional<system::FileLock> lock{};  ///< nothing where the file system has no locks
+  std::optional<system::FileLock> lock{};  ///< of a path that is not empty
 };
 
 /// Takes the folder of --out, where it is there and may be another training's (--resume,
@@ -61,9 +61,6 @@ void describe_run(const Session&, const TrainingPlan&, const std::filesystem::pa
 /// first-weights.csv, where there is a table of what was taken of --weights. On rank 0.
 void write_first_weights(const Session&, const std::string& table,
                          const std::filesystem::path& folder);
-
-/// Copies a file so that it is whole and on disk, or absent. Error(output).
-void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// limits.json: what these processors and their memory can do, measured in the same places, a
 /// moment before the training. Collective. Error(output).

@@ -1,8 +1,11 @@
 #include "backends/hdf5/keras_reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -11,6 +14,8 @@
 #include "backends/hdf5/written_apart.h"
 #include "core/error.h"
 #include "tests/backends/hdf5/made_hdf5.h"
+#include "tests/support/forbidden_call.h"
+#include "tests/support/in_a_child.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::hdf5 {
@@ -45,6 +50,19 @@ class KerasReader : public ::testing::Test {
  private:
   testing::TemporaryFolder folder_;
 };
+
+/// Files of some file systems in user space cannot be mapped (ENODEV).
+TEST_F(KerasReader, ReadsWhatCannotBeMapped) {
+  MadeFile(path()).array("layers/a/vars/0", {3}, {1.5f, -2, 0.25f});
+  const int code = testing::in_a_child([&] {
+    const testing::Argument of_a_file{3, MAP_PRIVATE | MAP_NORESERVE};
+    if (!testing::forbid(SYS_mmap, ENODEV, of_a_file)) return testing::kNoSeccomp;
+    const std::vector<float> read = numbers(read_keras(path()), "layers/a/vars/0");
+    return read == std::vector<float>{1.5f, -2, 0.25f} ? 0 : 1;
+  });
+  if (code == testing::kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+  EXPECT_EQ(code, 0);
+}
 
 TEST_F(KerasReader, ReadsNumbersOfAllWidths) {
   {

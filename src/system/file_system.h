@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+/// Folders, and what file systems lack: FUSE of all kinds, gVisor, SMB, overlayfs have no locks,
+/// links, fsync or renames of folders. The work is then done without, or by other calls, and a line
+/// says once what is lost. What failed (EIO, ENOSPC, EDQUOT, ...) is an Error(output).
+namespace cputrain::system {
+
+/// Whether that errno says that there is no such call here. Some say it by errors that elsewhere
+/// mean a failure; a caller names those that can mean nothing else (`also`).
+bool is_lacking(int error, std::initializer_list<int> also = {});
+
+/// A warning, once for each call: "the file system of PATH has no CALL (Operation not supported):
+/// LOST".
+void do_without(std::string_view call, const std::filesystem::path&, int error,
+                std::string_view lost);
+
+/// As strerror(), with a text for ENOTSUPP, which the kernel should keep to itself.
+std::string error_text(int error);
+
+/// Error(output) with that errno and what to try.
+[[noreturn]] void cannot_write(const std::filesystem::path&, int error);
+
+/// sync_file() of one that is open.
+void sync_open_file(int descriptor, const std::filesystem::path&);
+
+/// Waits until what was written of a file, by whomever, is on disk. Error(output).
+void sync_file(const std::filesystem::path&);
+
+/// The same for the names in a folder, so that those that came and went by a rename survive a power
+/// cut; an empty path is the current folder. Error(output).
+void sync_folder(const std::filesystem::path&);
+
+/// The path from the root, without ".", ".." and links in it as far as it exists ("link/.." is the
+/// folder above the one that the link names); as it is where the working folder is gone.
+std::string absolute_path(const std::string& path);
+
+/// Makes the folder and its parents. Error(output).
+void make_folder(const std::filesystem::path&);
+
+/// A folder of ours in a folder of ours: not one that a link leads to. Error(output).
+void make_own_folder(const std::filesystem::path&);
+
+/// The same for a folder that no other process has made: FOLDER, or FOLDER-2, -3, ... Of several
+/// processes that ask at once each gets its own. Error(output).
+std::filesystem::path make_new_folder(const std::filesystem::path&);
+
+}  // namespace cputrain::system
