@@ -28,6 +28,7 @@
 #include "model/weights/error_with_lines.h"
 #include "system/clock.h"
 #include "system/limits/process_limits.h"
+#include "system/pages.h"
 #include "system/placement/launcher_gone.h"
 #include "system/signals.h"
 #include "system/tell.h"
@@ -155,6 +156,7 @@ int run_program(int argc, char** argv) {
   system::block_signals();
   // May start the program again, which then finds signals that came meanwhile.
   cpu::wait_shortly(argv);
+  system::return_freed_memory();
   open_standard_streams();
   system::begin_output();
   std::set_terminate(end_uncaught);

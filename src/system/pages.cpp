@@ -1,5 +1,6 @@
 #include "system/pages.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -11,6 +12,11 @@ namespace cputrain::system {
 
 namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+}
+
+void return_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, static_cast<int>(kKeptFree));
+  mallopt(M_TRIM_THRESHOLD, static_cast<int>(kKeptFree));
 }
 
 Pages::Pages(std::size_t bytes, Touched touched) {
