@@ -14,8 +14,8 @@
 namespace cputrain::system {
 
 /// A text of several lines; what was put into it went through escaped(). It waits for its reader as
-/// long as it takes. A failure shows in flush_output(), which main asks in the end: half a result is
-/// still better than an exception in the middle of printing it.
+/// long as it takes. A failure shows in flush_output(), which main asks in the end: half a result
+/// is still better than an exception in the middle of printing it.
 void print_lines(std::string_view text);
 
 template <class T>
