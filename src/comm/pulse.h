@@ -1,7 +1,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -83,8 +82,6 @@ class Pulse {
   }
   bool helper_waits() const { return helpers_.load(std::memory_order_relaxed) > 0; }
   pthread_t working_thread() const { return working_; }
-  /// Its number in /proc.
-  int working_number() const { return working_number_; }
 
   /// While it lives, the calling thread waits for other ranks.
   class Meeting {
@@ -111,7 +108,6 @@ class Pulse {
 
  private:
   const pthread_t working_ = ::pthread_self();
-  const int working_number_ = ::gettid();
   std::atomic<std::uint64_t> place_ = 0, moves_ = 0, calls_ = 0;
   std::atomic<int> own_ = 0, helpers_ = 0;
 };

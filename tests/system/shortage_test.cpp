@@ -9,8 +9,8 @@
 namespace cputrain::system {
 namespace {
 
-/// The line of proc(5): the number, the name, the state, ten fields, the 12th: major faults, one, the
-/// 14th and 15th: ticks of CPU time.
+/// The line of proc(5): the number, the name, the state, ten fields, the 12th: major faults, one,
+/// the 14th and 15th: ticks of CPU time.
 std::string stat_line(const std::string& name, char state) {
   return "71 (" + name + ") " + state + " 1 2 3 4 5 6 1000 0 8 0 150 50 0 0 20 0 1\n";
 }

@@ -15,11 +15,11 @@ enum class Cause : std::uint8_t {
   silent,  ///< ranks that are stopped, or whose host or network is gone
   hung,    ///< ranks that answer and do nothing: storage, a lock
   // Ranks that go on as soon as they have what they lack: no reason to end.
-  cpu,     ///< others have all CPUs, or a quota is used up
-  memory,  ///< pages that were written to a disk are read back
-  reader,  ///< of what they print: a paused terminal, a pager
+  cpu,       ///< others have all CPUs, or a quota is used up
+  memory,    ///< pages that were written to a disk are read back
+  reader,    ///< of what they print: a paused terminal, a pager
   launcher,  ///< the one that started them is stopped, and so what MPI asks of it
-  slow,    ///< ranks that others wait for and that compute: no reason to end
+  slow,      ///< ranks that others wait for and that compute: no reason to end
   deaf,    ///< all wait, and messages reach some ranks no more: a link that is cut in one direction
   hidden,  ///< all wait but those of which nothing is known
   network,  ///< all wait and all answer: what travels between them was lost
@@ -28,12 +28,12 @@ enum class Cause : std::uint8_t {
 /// What a rank reports of itself.
 struct Report {
   comm::Place place{};
-  bool waits = false;  ///< it is in a call that ends when others have come
+  bool waits = false;         ///< it is in a call that ends when others have come
   Cause lacks = Cause::none;  ///< or one of cpu to launcher
-  double still = 0;  ///< seconds since it did anything that others may wait for
-  double idle = 0;   ///< seconds of `still` since it used a CPU or lacked something
-  double fair = 0;   ///< seconds of `still` in which it could find messages
-  double deaf = 0;   ///< seconds since it got an answer
+  double still = 0;           ///< seconds since it did anything that others may wait for
+  double idle = 0;            ///< seconds of `still` since it used a CPU or lacked something
+  double fair = 0;            ///< seconds of `still` in which it could find messages
+  double deaf = 0;            ///< seconds since it got an answer
 };
 
 /// What is known of a rank.

@@ -69,7 +69,7 @@ system::Shortage OwnAccount::shortage(double seconds) {
   // A helper that waits for other ranks is no reason why this one has not come.
   const bool all_count = pulse_->waits() || !pulse_->helper_waits();
   std::erase_if(now, [&](const system::ThreadState& state) {
-    return all_count ? state.thread == ::gettid() : state.thread != pulse_->working_number();
+    return all_count ? state.thread == ::gettid() : state.thread != working_thread_;
   });
   const system::Shortage found = system::shortage_between(threads_, now, seconds);
   threads_ = std::move(now);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <vector>
 
@@ -11,7 +13,7 @@
 namespace cputrain::watch {
 
 /// What a rank reports of itself, from its pulse, the CPU time that it uses, and what its threads
-/// lack. Of the watch's thread.
+/// lack. Made by the working thread, for the watch's.
 class OwnAccount {
  public:
   OwnAccount(std::shared_ptr<comm::Pulse>, const Limits&);
@@ -25,6 +27,7 @@ class OwnAccount {
 
   std::shared_ptr<comm::Pulse> pulse_;
   const double sample_;
+  const int working_thread_ = ::gettid();
   std::uint64_t moves_ = 0;
   double since_ = 0, busy_ = 0, fair_ = 0, sampled_ = 0, process_ = 0, working_ = 0;
   Cause lacks_ = Cause::none;

@@ -196,7 +196,7 @@ class Watch::Thread {
                                    : "the newest whole checkpoint is " + newest));
     const int code = duty.signals->stop_code();
     end_with(code == static_cast<int>(ExitCode::interrupted) ? code
-                                                            : static_cast<int>(ExitCode::output));
+                                                             : static_cast<int>(ExitCode::output));
   }
 
   /// Rank 0 ends last where it can, since the launcher then ends all.

@@ -17,8 +17,8 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// A turn is counted when it ends, and a wait when it is over: who had no turn at all and could have
-/// run has waited all the time.
+/// A turn is counted when it ends, and a wait when it is over: who had no turn at all and could
+/// have run has waited all the time.
 double waited_for_cpu(const ThreadState& before, const ThreadState& now, double seconds) {
   const bool wants = now.state == 'R';
   const double ran = now.ran - before.ran;

@@ -14,9 +14,9 @@ namespace cputrain::system {
 struct ThreadState {
   int thread = 0;
   std::string name{};
-  char state = '?';            ///< R: runs, or waits for a CPU; S, D: sleeps; T: stopped (proc(5))
-  std::uint64_t faults = 0;    ///< pages that it had to wait for, since they lay on a disk
-  double ran = 0;              ///< s, of CPU time
+  char state = '?';          ///< R: runs, or waits for a CPU; S, D: sleeps; T: stopped (proc(5))
+  std::uint64_t faults = 0;  ///< pages that it had to wait for, since they lay on a disk
+  double ran = 0;            ///< s, of CPU time
   std::optional<double> waited{};  ///< s, for a CPU; nothing where the system does not count it
 
   bool operator==(const ThreadState&) const = default;

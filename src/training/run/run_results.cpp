@@ -63,9 +63,8 @@ void RunResults::save_now(const char* then) {
   try {
     training_.save_at_once(weights_path());
     has_earlier_ = false;
-    system::tell(
-        fmt::format("cputrain: weights of the last completed step are in {}; {}",
-                    weights_path().string(), then));
+    system::tell(fmt::format("cputrain: weights of the last completed step are in {}; {}",
+                             weights_path().string(), then));
   } catch (const Error& error) {
     system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
     return;

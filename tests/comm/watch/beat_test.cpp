@@ -71,7 +71,7 @@ TEST(Beat, WithNumbersOutOfTheirRangeIsNone) {
   EXPECT_TRUE(refuses(beat));
   for (const double wrong :
        {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-    for (double Report::* const seconds :
+    for (double Report::*const seconds :
          {&Report::still, &Report::idle, &Report::fair, &Report::deaf}) {
       beat = some_beat();
       beat.report.*seconds = wrong;

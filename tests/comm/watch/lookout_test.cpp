@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "system/lost_time/shortage.h"
+
 namespace cputrain::watch {
 namespace {
 
@@ -140,13 +142,22 @@ TEST(Lookout, WhoIsSilentForWantOfACpuLacksOne) {
   ranks.pass(30, {1});
   const auto view = [&] { return ranks[0].views(30)[1]; };
   EXPECT_DOUBLE_EQ(view().silence, 29);  // it has no such thread
-  std::atomic<bool> ends = false;
+  std::atomic<bool> begins = false, ends = false;
   std::jthread busy([&] {
     ::pthread_setname_np(::pthread_self(), kThreadName);
+    begins.wait(false);
     while (!ends) continue;
   });
-  // The thread may sleep until it has its name.
-  while (view().last.lacks == Cause::none) continue;
+  const auto sleeps = [] {
+    return std::ranges::any_of(system::thread_states("self"), [](const auto& thread) {
+      return thread.name == kThreadName && thread.state == 'S';
+    });
+  };
+  while (!sleeps()) continue;
+  EXPECT_DOUBLE_EQ(view().silence, 29);
+  begins = true;
+  begins.notify_all();
+  while (sleeps()) continue;
   EXPECT_EQ(view().last.lacks, Cause::cpu);
   EXPECT_EQ(view().silence, 0);
   EXPECT_DOUBLE_EQ(view().still(), 30);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -21,14 +22,13 @@ class OwnAccountTest : public ::testing::Test {
   /// What it reports at the end of some looks.
   Report while_it(const std::function<void(comm::Pulse&, const std::atomic<bool>& ends)>& works) {
     std::atomic<bool> ends = false;
-    std::atomic<std::shared_ptr<comm::Pulse>> made;
+    std::promise<OwnAccount> made;
     std::jthread working([&] {
       const auto pulse = std::make_shared<comm::Pulse>();
-      made = pulse;
+      made.set_value(OwnAccount(pulse, limits_));
       works(*pulse, ends);
     });
-    while (!made.load()) std::this_thread::yield();
-    OwnAccount account(made.load(), limits_);
+    OwnAccount account = made.get_future().get();
     Report report;
     const system::Stopwatch clock;
     while (clock.seconds() < 1.2) {
