@@ -210,8 +210,8 @@ class Tables(SweepTest):
         self.expect(0, *words)
         runs = self.path("s", "cells", "np1-t1-b8-cpu")
         shutil.rmtree(os.path.join(runs, "repeat-1"))
-        with open(os.path.join(runs, "lock-1-1"), "w"):
-            pass  # as a killed sweep leaves it
+        for name in ("lock.tmp1-1", "lock-of-mine"):  # the first as a killed sweep leaves it
+            open(os.path.join(runs, name), "w").close()
         before = self.files()
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
         self.assertEqual([os.path.basename(r) for r in self.cells()[1, 8]["runs"]],
@@ -220,7 +220,7 @@ class Tables(SweepTest):
         self.assertEqual(len(self.cells()[1, 8]["repeats"]), 3)
         kept = [n for n in before if "/repeat-2/" in n or "/repeat-3/" in n]
         self.assertEqual([self.files()[n] for n in kept], [before[n] for n in kept])
-        self.assertFalse([n for n in os.listdir(runs) if n.startswith("lock")])
+        self.assertEqual([n for n in os.listdir(runs) if n.startswith("lock")], ["lock-of-mine"])
 
     def test_a_busy_machine_shows_and_nothing_is_made_again(self):
         with open(self.path("launch"), "w") as f:
