@@ -58,18 +58,23 @@ std::vector<ManifestFile> written_files(const fs::path& folder) {
   return files;
 }
 
+struct Removed {
+  const fs::path& folder;
+  ~Removed() { remove_folder(folder); }
+};
+
 }  // namespace
 
 Writer::Writer(fs::path run, std::uint64_t step) : run_(std::move(run)), step_(step) {
   // Another process that clears up may take the folder away before there is a lock in it.
   constexpr int kTries = 1000;
-  for (int i = 0; manifest_ < 0; ++i) {
+  for (int i = 0;; ++i) {
     temporary_ = new_aside(run_, step_);
     if (::mkdir(temporary_.c_str(), 0777) != 0) system::cannot_write(temporary_, errno);
     manifest_ = system::open_locked(temporary_ / kManifestName);
-    if (manifest_ >= 0) break;
+    if (manifest_ >= 0) return;
     const int error = errno;
-    remove_folder(temporary_);
+    const Removed in_the_end{temporary_};
     if (error != ENOENT || i == kTries) system::cannot_write(temporary_, error);
   }
 }

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "system/files.h"
 #include "tests/checkpoint/made_up.h"
 #include "tests/support/forbidden_call.h"
 #include "tests/support/in_a_child.h"
@@ -144,17 +145,25 @@ TEST(Writer, NothingStaysWhereFilesRunOut) {
   }
   make(disk.path(), 5, "kept");
   const auto before = entries(disk.path());
+  const auto write = [&] {
+    Writer writer(disk.path(), 6);
+    for (const char* name : {kModelName, kOptimizerName, kRanksName, kStateName}) {
+      system::write_own_file(writer.folder() / name, "some");
+    }
+    writer.commit();
+  };
   std::size_t others = 0;
   for (bool full = false; !full; full = !fs::exists(disk.path() / std::to_string(others))) {
     put(disk.path() / std::to_string(++others), "");
   }
   --others;
-  for (std::size_t left = 0; left < 6; ++left) {  // files that it can have, fewer than it needs
-    const std::string message = failure([&] { make(disk.path(), 6); });
+  for (int left = 0; left < 6; ++left) {  // files that it can have: a folder and five are needed
+    const std::string message = failure(write);
     EXPECT_NE(message.find("can hold no more files (df -i)"), std::string::npos) << message;
     EXPECT_EQ(entries(disk.path()), before + others);
     fs::remove(disk.path() / std::to_string(others--));
   }
+  EXPECT_EQ(failure(write), "");
   EXPECT_EQ(fault_of(folder_of(disk.path(), 5)), "");
   ::umount(disk.path().c_str());
 }
