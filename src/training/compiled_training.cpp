@@ -10,6 +10,7 @@
 #include "exchange/make_exchange.h"
 #include "model/rewrite.h"
 #include "system/limits/available_memory.h"
+#include "system/pages.h"
 #include "training/memory/images_on_device.h"
 #include "training/memory/memory_check.h"
 #include "training/shard_dense.h"
@@ -181,7 +182,8 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   loop::state_bytes(plan.spec.optimizer, owned, layout.dtype),
                   compiled.program->workspace_bytes(),
                   before.batches.host,
-                  system::own_memory()};
+                  system::own_memory(),
+                  (1 + static_cast<std::size_t>(threads_beside(session))) * system::kKeptFree};
   const checkpoint::SnapshotBytes snapshot =
       checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer,
                                  session.nodes.nodes(), plan.spec.flags.safety.kept());

@@ -65,10 +65,8 @@ class DryRun(ProgramTest):
         with open(self.path("r", "metrics.jsonl")) as f:
             summary = json.loads(f.readlines()[-1])
         measured = summary["peak_node_bytes"]
-        # Stacks of threads, kernels that are made later, and what MPI takes for messages are in no plan.
-        tolerance = 2 * 24e6
-        self.assertGreater(planned["total"] + tolerance, measured, done.stdout)
-        self.assertGreater(measured, planned["total"] - tolerance)
+        self.assertGreaterEqual(planned["total"], measured, done.stdout)
+        self.assertLess(planned["total"], measured + 2 * 24e6)
         # The rank that has the weights' copy for checkpoints, too, and pages of the program.
         self.assertGreater(2 * summary["peak_rank_bytes"], measured)
 

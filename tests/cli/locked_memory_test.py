@@ -151,10 +151,10 @@ class LockedMemory(TinyTest):
         self.assertNotIn("backend_memory", on_host)
         of_host = rank["batches_in_flight"] + rank["checkpoint_parts_of_ranks"] + rank["array_being_written"]
         self.assertEqual(rank["checkpoint_parts_of_ranks"], 2 * 4 * 8)  # batch normalization's statistics
-        self.assertEqual(rank["total"] - rank["process"], sum(parts) + of_host)
+        self.assertEqual(rank["total"] - rank["process"] - rank["threads"], sum(parts) + of_host)
         # What lies there is no part of the node's memory.
         node = plans[0]["nodes"][0]
-        self.assertEqual(node["total"], node["image_cache"] + of_host + rank["process"])
+        self.assertEqual(node["total"], node["image_cache"] + of_host + rank["process"] + rank["threads"])
 
     def test_too_little_of_it_is_refused(self):
         def refused(room, *words):

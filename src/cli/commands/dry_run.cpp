@@ -58,6 +58,7 @@ Json memory_json(const training::Session& session, const training::TrainingMemor
                      {"checkpoint_parts_of_ranks", rank.snapshot_host},
                      {"array_being_written", rank.written},
                      {"process", rank.process},
+                     {"threads", rank.threads},
                      {"total", rank.total()}});
     if (rank.elsewhere > 0) {
       ranks.back()["weights_copy"] = rank.copy;
@@ -115,6 +116,7 @@ std::string parts_text(const training::RankMemory& rank) {
   add("images on the device", rank.images);
   add("NCCL (estimated)", rank.library);
   add("the process itself", rank.process);
+  add("its threads", rank.threads);
   const std::string text = "(" + join(parts, ", ") + ")";
   if (rank.elsewhere == 0) return text;
   return text + ", of which " + in_bytes(rank.elsewhere) + " in the backend's memory";

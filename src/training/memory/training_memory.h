@@ -41,6 +41,7 @@ struct RankMemory {
   std::size_t workspace = 0;  ///< activations and scratchpads of the program
   std::size_t batches = 0;    ///< images in flight
   std::size_t process = 0;    ///< held already: libraries, compiled kernels
+  std::size_t threads = 0;    ///< what its threads will keep beside all that: system::kKeptFree
   std::size_t elsewhere = 0;  ///< the part of these in a backend's memory that is not the host's
   std::size_t images = 0;     ///< there: those in flight, or the whole training set
   std::size_t library = 0;    ///< there: what sums over devices, by estimate
@@ -56,7 +57,7 @@ struct RankMemory {
   /// Host memory.
   std::size_t to_come() const {
     return weights + gradients + state + workspace + batches + images + library + copy + snapshot +
-           snapshot_host + written - elsewhere;
+           snapshot_host + written + threads - elsewhere;
   }
   /// The same with --checkpoint-every 0.
   RankMemory without_snapshot() const;
