@@ -117,7 +117,7 @@ class NamesOfOtherOutputs(TinyTest):
                 metadata["classes"] = json.dumps(names)
             self.change_weights("run", rename)
             with self.subTest(names):
-                says = [f"names {len(names)} classes for 3 outputs"]
+                says = [f"names {len(names)} class{'es' if len(names) > 1 else ''} for 3 outputs"]
                 self.tiny(65, "next", "data", "--weights", "run/weights.safetensors", says=says)
                 self.expect(65, "eval", "--weights", "run/weights.safetensors", "--data", "data", says=says)
                 self.tiny(0, "next", "data", "--weights", "run/weights.safetensors", "--partial",

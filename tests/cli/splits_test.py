@@ -115,7 +115,7 @@ class KnownFiles(TinyTest):
 
     def test_parts_of_the_data_keep_them_apart(self):
         self.make("data/train", ant=8, bee=8)
-        self.make("data/val", ant=3, bee=2)
+        self.make("data/val", range(20, 23), ant=1, bee=1)
         self.tiny(0, "run", "data")
         self.make("data/train", ant=9)
         self.assertNotIn("too good", self.tiny(0, "next", "data", "--weights", "run").stderr)
@@ -128,8 +128,10 @@ class ImagesThatLieElsewhere(TinyTest):
     def learnt(self, data, run, *words):
         """What a training with these weights and `eval` say of it."""
         told = self.tiny(0, "next", data, "--weights", run, *words).stderr
-        evaluated = self.expect(0, "eval", "--weights", run, "--data", data, "--threads", "1").stdout
-        self.assertEqual(self.LEARNT in told, "training learnt from images among them, such as" in evaluated, evaluated)
+        if words:  # images of another size, at which `eval` does not look
+            return self.LEARNT in told
+        looked = self.expect(0, "eval", "--weights", run, "--data", data, "--threads", "1").stderr
+        self.assertEqual(self.LEARNT in told, "training learnt from images among them, such as" in looked, looked)
         return self.LEARNT in told
 
     def test_folders_that_somebody_put_together(self):
@@ -139,7 +141,7 @@ class ImagesThatLieElsewhere(TinyTest):
         for name, train, val, others, learnt in (("one_less", range(15), range(16, 20), 0, False),
                                                  ("swapped", range(4, 20), range(4), 0, True),
                                                  ("one_of_them", range(1, 16), (0, 16, 17, 18, 19), 0, True),
-                                                 ("other_images", range(4, 20), range(4), 1000, False)):
+                                                 ("other_images", range(5, 20), range(4), 1000, False)):
             with self.subTest(name):
                 self.make(f"{name}/train", train, others, ant=1, bee=1)
                 self.make(f"{name}/val", val, others, ant=1, bee=1)
