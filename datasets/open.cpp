@@ -9,7 +9,6 @@
 #include "core/text.h"
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
-#include "data/classes/missing_classes.h"
 #include "data/data_spec.h"
 #include "datasets/folders/found.h"
 #include "datasets/formats/packed.h"
@@ -94,15 +93,15 @@ std::string describe(const Found& found, const data::DataSource& source, const D
   const std::size_t size = found.dataset->size(), classes = found.dataset->classes().size();
   const bool six = expand != data::Expand::none;
   std::string text =
-      fmt::format("Found {} {} belonging to {} class{}{}.", six ? size / data::kTurns : size,
-                  found.things, classes, classes == 1 ? "" : "es",
+      fmt::format("Found {} {} belonging to {}{}.", six ? size / data::kTurns : size, found.things,
+                  counted(classes, "class"),
                   six ? fmt::format(", each turned in six ways: {} samples", size) : "");
   if (!request.to_evaluate) {
     text += fmt::format(" Using {}.", describe_parts(source, found, parts, validation_name));
   }
   if (!found.remark.empty()) text += " " + found.remark;
   if (const std::size_t count = found.unread.size(); count > 0) {
-    text += fmt::format(" Ignored {} other file{}.", count, count == 1 ? "" : "s");
+    text += fmt::format(" Ignored {}.", counted(count, "other file"));
   }
   return text;
 }
@@ -150,21 +149,24 @@ std::vector<std::uint32_t> limited(const data::Dataset& data,
                           : choose_stratified(samples, whole, labels, *limit, by).chosen;
 }
 
-/// What a training should know of classes that a part has no image of.
-void add_missing_classes(data::DataSource& source, const data::DataRequest& request) {
-  const auto add = [&](const std::vector<std::uint32_t>& part, const char* what, const char* why,
-                       const std::string& remedy) {
+/// What a training should know of classes that a part has no image of. `parts`: without limits,
+/// which are to blame where the whole part has more classes.
+void add_missing_classes(data::DataSource& source, const Division& parts) {
+  const auto add = [&](const std::vector<std::uint32_t>& part,
+                       const std::vector<std::uint32_t>& whole, const char* what, const char* why,
+                       const char* limit, const char* remedy) {
     const std::string missing = part.empty() ? "" : data::missing_classes(source, part);
     if (missing.empty()) return;
+    const bool limited = missing != data::missing_classes(source, whole);
     source.warnings.push_back(
-        fmt::format("no image of {} is for {} ({}); {}", missing, what, why, remedy));
+        fmt::format("no image of {} is for {} ({}); {}", missing, what, why,
+                    limited ? fmt::format("a larger {} has more classes", limit) : remedy));
   };
-  add(source.train, "training", "nothing is learnt of them",
-      request.limit_train ? "a larger --limit-train has more classes"
-                          : "give the training part images of them");
-  add(source.validation, "validation", "its accuracy does not show them",
-      request.limit_validation ? "a larger --limit-val has more classes"
-      : source.own_validation
+  add(source.train, parts.rest, "training", "nothing is learnt of them", "--limit-train",
+      "give the training part images of them");
+  add(source.validation, parts.chosen, "validation", "its accuracy does not show them",
+      "--limit-val",
+      source.own_validation
           ? "give the validation part images of them"
           : "a larger --validation-split has more classes, of two images at least");
 }
@@ -230,7 +232,7 @@ data::DataSource open_data(const data::DataRequest& request) {
   source.description = describe(found, source, parts, validation_name, request);
   if (request.list_unread) source.unread = std::move(found.unread);
   source.dataset = std::move(found.dataset);
-  if (!request.to_evaluate) add_missing_classes(source, request);
+  if (!request.to_evaluate) add_missing_classes(source, parts);
   return source;
 }
 

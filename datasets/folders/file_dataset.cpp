@@ -96,6 +96,13 @@ class FileDataset final : public data::Dataset {
   std::string name(std::size_t index) const override { return path_below(root_, paths_[index]); }
   std::uint64_t fingerprint() const override { return fingerprint_; }
 
+  std::optional<std::uint64_t> content(std::size_t index) const override {
+    DecodingBudget::Claim claim(budget_);
+    const FileContent file = read_file(name(index), kMaxFileBytes, &claim);
+    if (file.result.status != data::ReadStatus::ok) return std::nullopt;
+    return ContentHash().add(file.bytes).value();
+  }
+
   data::ReadResult read(std::size_t index, Shape image, const data::Resizing& resize,
                         std::span<std::uint8_t> dst) const override {
     return read_within(budget_, name(index), image, resize, exif_, dst);

@@ -63,21 +63,21 @@ std::string spec_of(const std::string& folder) {
   const auto list = std::ranges::find_if(
       node.unread, [](const UnreadName& file) { return is_list_name(file.name); });
   if (!node.images.empty() && list != node.unread.end()) {
-    fail(ExitCode::data, fmt::format("'{0}' holds {1} images in no class folders, and beside them "
+    fail(ExitCode::data, fmt::format("'{0}' holds {1} {3} in no class folders, and beside them "
                                      "'{2}'; if that says their classes, use --data {0}/{2}",
-                                     path, with_commas(node.images.size()), list->name));
+                                     path, with_commas(node.images.size()), list->name,
+                                     plural("image", static_cast<double>(node.images.size()))));
   }
   if (!node.images.empty()) {
-    fail(ExitCode::data,
-         fmt::format("'{}' holds {} image{}, but nothing says of which class (first: '{}'); put "
-                     "each class into a folder of its own, name files as cat.1.jpg, or write a "
-                     "list (.csv) of paths and classes",
-                     path, with_commas(node.images.size()), node.images.size() == 1 ? "" : "s",
-                     node.images.front()));
+    fail(
+        ExitCode::data,
+        fmt::format("'{}' holds {} {}, but nothing says of which class (first: '{}'); put "
+                    "each class into a folder of its own, name files as cat.1.jpg, or write a "
+                    "list (.csv) of paths and classes",
+                    path, with_commas(node.images.size()),
+                    plural("image", static_cast<double>(node.images.size())), node.images.front()));
   }
-  const std::string folders =
-      empty.empty() ? ""
-                    : fmt::format(" in {} folder{}", empty.size(), empty.size() == 1 ? "" : "s");
+  const std::string folders = empty.empty() ? "" : " in " + counted(empty.size(), "folder");
   fail(ExitCode::data,
        fmt::format(
            "no images in '{}', which holds {}{} (a folder of class folders is read, or names "

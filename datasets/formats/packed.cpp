@@ -150,6 +150,8 @@ class PackedDataset final : public data::Dataset {
     return ContentHash().add("packed").add(header_.check).add(header_.source).value();
   }
 
+  std::uint64_t origin() const override { return header_.source; }
+
   std::optional<data::ReadyForm> ready_form() const override {
     const PackedForm form = PackedForm::of(header_.form, header_.version).value();
     return data::ReadyForm{{static_cast<int>(header_.height), static_cast<int>(header_.width), 3},

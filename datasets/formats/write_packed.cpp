@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "datasets/folders/empty_classes.h"
 #include "datasets/formats/packed.h"
 #include "datasets/formats/packed_format.h"
@@ -184,9 +185,9 @@ data::PackReport write_packed(const data::DataSource& source, const data::PackRe
     if (request.progress) request.progress(begin + count, listed.size());
   }
   if (offset == head.pixels_at()) {
-    fail(ExitCode::data, fmt::format("none of the {} images can be read (nothing to pack); look "
+    fail(ExitCode::data, fmt::format("of {} none can be read (nothing to pack); look "
                                      "with 'cputrain data check'",
-                                     listed.size()));
+                                     counted(listed.size(), "image")));
   }
   const std::string warning = check_empty_classes(lost_classes(data, source.train, learnt, bad),
                                                   source.allow_empty_classes);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "datasets/folders/found.h"
 #include "datasets/lists/list_file.h"
 
@@ -46,7 +47,7 @@ class DividedList {
     }
     if (others.size() == 2) add_test(others[1], classes, found);
     if (const std::size_t count = rows_[Part::prediction].size(); count > 0) {
-      found.remark = fmt::format("Not used: {} images for prediction.", count);
+      found.remark = fmt::format("Not used: {} for prediction.", counted(count, "image"));
     }
     set_files(found, root, std::move(files_), classes, exif);
     return found;

@@ -150,9 +150,10 @@ std::string first_bad(const data::DecodedData& decoded) {
 void check_what_is_left(const data::DataSource& source, data::DecodedData& decoded) {
   const auto check_part = [&](const char* part, std::size_t listed, std::size_t left) {
     if (listed == 0 || left > 0) return;
-    fail(ExitCode::data, fmt::format("none of the {} {} images can be read (first: {}); look with "
-                                     "'cputrain data check'",
-                                     listed, part, first_bad(decoded)));
+    fail(ExitCode::data,
+         fmt::format("of {} none can be read (first: {}); look with "
+                     "'cputrain data check'",
+                     counted(listed, std::string(part) + " image"), first_bad(decoded)));
   };
   check_part("training", source.train.size(), decoded.train.size());
   check_part("validation", source.validation.size(), decoded.validation.size());

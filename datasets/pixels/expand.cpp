@@ -48,6 +48,10 @@ class SixFold final : public data::Dataset {
   data::SampleFacts inspect(std::size_t index) const override {
     return originals_->inspect(index / data::kTurns);
   }
+  std::optional<std::uint64_t> content(std::size_t index) const override {
+    return originals_->content(index / data::kTurns);
+  }
+  std::uint64_t origin() const override { return originals_->origin(); }
   std::uint64_t fingerprint() const override {
     return ContentHash().add("six turns").add(originals_->fingerprint()).value();
   }

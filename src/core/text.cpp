@@ -193,6 +193,11 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> wor
   return fmt::format("; did you mean {}?", *nearest);
 }
 
+std::string plural(std::string_view what, double count) {
+  const char* ending = what.ends_with('s') || what.ends_with("ch") ? "es" : "s";
+  return std::string(what) + (count == 1 ? "" : ending);
+}
+
 std::string with_commas(std::size_t number) {
   std::string digits = std::to_string(number);
   for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");

@@ -51,10 +51,13 @@ std::string in_columns(std::string_view text, std::size_t width);
 /// The columns that a text takes.
 std::size_t columns_of(std::string_view text);
 
+/// "rank" for one, else "ranks"; "classes", "batches".
+std::string plural(std::string_view what, double count);
+
 /// "1 rank", "2 ranks".
 template <class Number>
 std::string counted(Number n, std::string_view what) {
-  return std::to_string(n) + ' ' + std::string(what) + (n == 1 ? "" : "s");
+  return std::to_string(n) + ' ' + plural(what, static_cast<double>(n));
 }
 
 /// 13217985 -> "13,217,985".

@@ -68,8 +68,15 @@ class Dataset {
                           std::span<std::uint8_t> dst) const = 0;
   /// Decodes at the stored size and looks closer than read() does.
   virtual SampleFacts inspect(std::size_t index) const = 0;
+  /// SampleFacts::content without a look at the image; nothing where it cannot be read.
+  virtual std::optional<std::uint64_t> content(std::size_t index) const {
+    const SampleFacts facts = inspect(index);
+    return facts.result.status == ReadStatus::ok ? std::optional(facts.content) : std::nullopt;
+  }
   /// A hash of what the data set consists of (names, sizes, labels), compared between ranks.
   virtual std::uint64_t fingerprint() const = 0;
+  /// The same of the data that this was packed from.
+  virtual std::uint64_t origin() const { return fingerprint(); }
 
   /// Several samples may show one image; then it is read once.
   virtual View view(std::size_t index) const {

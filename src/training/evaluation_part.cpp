@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "data/classes/relabelled.h"
-#include "training/learnt/past_data.h"
+#include "training/weights/past_data.h"
 
 namespace cputrain::training {
 namespace {
@@ -89,6 +89,17 @@ Doubt doubt_of(const data::DataSource& source, const loop::ModelDescription& mod
   return {};
 }
 
+/// What is chosen of other data may have been moved or packed anew.
+void doubt_learnt_images(const data::DataSource& source, const loop::ModelDescription& model,
+                         Part& part) {
+  const auto past = past_of(model);
+  if (!past || part.doubtful || is_same(source, model)) return;
+  const std::string image = learnt_image(*past, source, part.samples);
+  if (image.empty()) return;
+  part.why = "training learnt from images among them, such as " + image;
+  part.doubtful = true;
+}
+
 /// For data that has neither a test nor a validation part of its own, or is to be divided anew.
 Part divided(const data::DataSource& source, const loop::ModelDescription& model,
              const data::DataRequest& request, bool asked) {
@@ -124,6 +135,7 @@ EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& serv
   data::DataRequest request;
   data::DataSource source = open_divided(services, flags, model, request);
   Part part = choose_part(source, flags, model, request);
+  doubt_learnt_images(source, model, part);
   if (flags.limit_val) {
     request.rounding = data::Rounding::seed;  // whatever the part: a limit takes from all classes
     part.samples = services.data.limited(*source.dataset, part.samples, *flags.limit_val, request);

@@ -20,9 +20,9 @@
 #include "training/request/build_graph.h"
 #include "training/request/effective_flags.h"
 #include "training/session/decode_images.h"
-#include "training/start_weights.h"
 #include "training/training_features.h"
 #include "training/validation_watchers.h"
+#include "training/weights/start_weights.h"
 
 namespace cputrain::training {
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "training/micro_batch.h"
 #include "training/request/build_graph.h"
 #include "training/request/recipe_choices.h"
@@ -48,10 +49,9 @@ void check_sync_bn(const TrainingSpec& spec, const model::Graph& graph, int shar
   }
   if (spec.flags.micro_batch && *spec.flags.micro_batch < share) {
     fail(ExitCode::usage,
-         fmt::format(
-             "--sync-bn with --micro-batch {}: a rank's share is {} images (their statistics "
-             "need all of them at once); leave --micro-batch out, or use more ranks",
-             *spec.flags.micro_batch, share));
+         fmt::format("--sync-bn with --micro-batch {}: a rank's share is {} (their statistics "
+                     "need all of them at once); leave --micro-batch out, or use more ranks",
+                     *spec.flags.micro_batch, counted(share, "image")));
   }
 }
 

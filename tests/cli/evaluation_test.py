@@ -22,7 +22,7 @@ class EvaluatedParts(TinyTest):
             shutil.copytree(self.path("data"), self.path("moved"))
             self.assertEqual(self.evaluate("moved")["loss"], kept["loss"])
         with self.subTest("other data: all of it, whatever classes it has"):
-            self.make("new", bee=3, ant=4)
+            self.make("new", others=1000, bee=3, ant=4)
             new = self.evaluate("new", says=["all of them", "training saw other data"])
             self.assertEqual((new["part"], new["images"]), ("all", 7))
             self.assertEqual([c["images"] for c in new["classes"]], [4, 3, 0])

@@ -86,7 +86,7 @@ class FineTuning(TinyTest):
         words = ["--lr", "0", "--freeze", "*norm", "--weights"]
         self.net(0, "again", *words, self.foreign(),
                  says=["says nothing about itself", "pixels as unit", "15 of 15 parameter arrays",
-                       "rearranged", "1 arrays that hold no weights are not needed"])
+                       "rearranged", "not needed: 1 array without weights"])
         self.assertEqual(self.tensors_of("again"), self.tensors_of("run"))
         with open(self.path("again", "first-weights.csv"), newline="") as f:
             rows = {row["parameter"] or row["array"]: row for row in csv.DictReader(f)}

@@ -99,7 +99,7 @@ class KerasWeights(TinyTest):
                           ("made_up.keras", "layers by their order"), ("made_up.h5", "layers by their order")):
             with self.subTest(name):
                 self.net(0, "run", name, says=["16 of 16 parameter arrays", f"Keras' layout, {how}", "0 rearranged",
-                                               "arrays that hold no weights are not needed", "pixels as unit"])
+                                               "arrays without weights", "pixels as unit"])
                 self.assertEqual([line["loss"] for line in self.metrics("run", "step")], losses)
                 self.net(0, "still", name, "--lr", "0", "--freeze", "*norm")
                 self.assertEqual(self.tensors("still"), {n: packed(n) for n in SHAPES})

@@ -4,7 +4,7 @@ import os
 import unittest
 
 from program import SMALL, ProgramTest, needs_mpi
-from tiny import TinyTest
+from tiny import TINY, TinyTest
 
 
 class OtherClasses(TinyTest):
@@ -54,6 +54,50 @@ class OtherClasses(TinyTest):
             self.assertEqual(after, {"bee": turned["bee"], "cow": turned["cow"]})
 
 
+class HeadAlone(OtherClasses):
+    """A network that is nothing but its last layer."""
+
+    def setUp(self):
+        super().setUp()
+        with open(self.path("tiny.json"), "w") as f:
+            json.dump(TINY | {"layers": [{"type": "flatten"}, *TINY["layers"][-2:]]}, f)
+
+    def test_takes_the_outputs_of_classes_that_both_have(self):
+        self.make("data", ant=6, bee=6, cow=6)
+        self.tiny(0, "run", "data", "--epochs", "3")
+        first = self.head("run")
+        says = ["0 of 2 parameter arrays", "of head/kernel, head/bias the outputs of 2 classes that both know"]
+        for name, classes in (("fewer", ["bee", "cow"]), ("more", ["ant", "cow", "dog", "yak"])):
+            self.make(name, **{one: 6 for one in classes})
+            with self.subTest(name):
+                self.tiny(65, "next", name, "--weights", "run/weights.safetensors", says=["head/bias is 3, not "])
+                self.tiny(0, "plan", name, "--weights", "run/weights.safetensors", "--partial", "--dry-run")
+                after, _ = self.go_on(name, "--partial", says=says)
+                both = {one: column for one, column in first.items() if one in classes}
+                self.assertEqual({one: after[one] for one in both}, both)
+                self.assertEqual(set(after), set(classes))
+        with self.subTest("as many, of other names"):
+            self.make("renamed", fox=6, hen=6, yak=6)
+            after, _ = self.go_on("renamed", "--partial", says=["2 of 2 parameter arrays", "fox with that of ant"])
+            self.assertEqual(sorted(after.values()), sorted(first.values()))
+
+    def test_says_why_nothing_fits(self):
+        self.make("data", ant=6, bee=6, cow=6)
+        self.make("others", dog=6, yak=6)
+        self.make("fewer", ant=6, bee=6)
+        self.tiny(0, "run", "data")
+        words = ["--weights", "run/weights.safetensors", "--partial"]
+        nothing = "has nothing that fits the model: 2 of another shape (head/kernel is 768x3, not 768x2"
+        for more in ([], ["--dry-run"]):
+            self.tiny(65, "next", "others", *words, *more,
+                      says=[nothing, "its classes are ant, bee, cow, and the data has none of them"])
+        self.change_weights("run", lambda metadata, _: metadata.clear())
+        for more in ([], ["--partial"]):
+            self.tiny(65, "next", "fewer", *words[:2], *more,
+                      says=[nothing, "it names no classes, so its outputs may be of any"])
+        self.assertFalse(os.path.exists(self.path("next")))
+
+
 class OtherSizes(TinyTest):
     def test_are_told(self):
         self.make("data", ant=4, bee=4)
@@ -73,7 +117,7 @@ class NamesOfOtherOutputs(TinyTest):
                 metadata["classes"] = json.dumps(names)
             self.change_weights("run", rename)
             with self.subTest(names):
-                says = [f"names {len(names)} classes for 3 outputs"]
+                says = [f"names {len(names)} class{'es' if len(names) > 1 else ''} for 3 outputs"]
                 self.tiny(65, "next", "data", "--weights", "run/weights.safetensors", says=says)
                 self.expect(65, "eval", "--weights", "run/weights.safetensors", "--data", "data", says=says)
                 self.tiny(0, "next", "data", "--weights", "run/weights.safetensors", "--partial",

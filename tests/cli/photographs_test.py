@@ -71,12 +71,25 @@ class Photographs(TinyTest):
                 done = self.expect(0, *words, *more, says=[says])
                 self.assertEqual(done.stderr.count("learnt from"), 1, done.stderr)
                 self.assertNotIn("learnt from", self.expect(0, *words, "--exif", "ignore").stderr)
-        # Weights of earlier versions ignored it, and made-up images have none.
+        # Made-up images have none, and weights of earlier versions do not say what they learnt from.
+        self.assertNotIn("learnt from", self.tiny(0, "new", "synthetic:32", *run).stderr)
         self.change_weights("old", lambda metadata, tensors: metadata.pop("exif"))
-        self.train("new", "turned", *run, says=[says])
+        self.assertNotIn("learnt from", self.tiny(0, "new", "turned", *run).stderr)
         self.assertNotIn("learnt from", self.tiny(0, "new", "synthetic:32", *run).stderr)
         self.tiny(0, "made", "synthetic:32")
         self.assertNotIn("learnt from", self.tiny(0, "new", "turned", "--weights", "made", "--exif", "ignore").stderr)
+
+    def test_weights_that_never_saw_exif_are_not_compared(self):
+        os.mkdir(self.path("c"))
+        for name in ("data_batch_1.bin", "test_batch.bin"):
+            with open(self.path("c", name), "wb") as f:
+                f.write(b"".join(bytes([i % 10]) + bytes((i * 7 + k) % 256 for k in range(3072)) for i in range(20)))
+        self.tiny(0, "cifar", "cifar10:c")
+        words = ["--weights", "cifar", "--partial", "--exif"]
+        for exif in ("apply", "ignore"):
+            self.assertNotIn("learnt from photographs", self.tiny(0, "new", "turned", *words, exif).stderr)
+        self.tiny(0, "again", "turned", *words, "ignore")
+        self.tiny(0, "new", "turned", "--weights", "again", says=["learnt from photographs read with --exif ignore"])
 
     def make_earlier(self, checkpoint):
         """Makes it one from before there was a choice, as state.json was then."""

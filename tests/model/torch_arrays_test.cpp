@@ -4,7 +4,9 @@
 
 #include <numeric>
 #include <set>
+#include <string_view>
 
+#include "core/error.h"
 #include "model/torch_layout.h"
 #include "tests/support/temporary_folder.h"
 #include "zoo/zoo.h"
@@ -40,6 +42,14 @@ Graph network() {
   graph.add(BatchNorm{}, "flat_norm");
   graph.add(Dense{5}, "first");
   graph.add(Relu{}, "relu");
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
+  return graph;
+}
+
+Graph head_alone() {
+  Graph graph({5, 6, 3});
+  graph.add(Flatten{}, "flat");
   graph.add(Dense{2}, "head");
   graph.add(SoftmaxCrossEntropy{});
   return graph;
@@ -124,6 +134,148 @@ TEST_F(TorchArrays, NamesByRulesAndBehindABeginning) {
   expect_whole(graph, arrays);
   EXPECT_NE(arrays.origin().find("others's names"), std::string::npos);
   EXPECT_EQ(arrays.find("first/kernel")->file_name, "module.body.2.weight");
+}
+
+/// Every parameter by our name and in our layout.
+Tensors our_tensors(const Graph& graph) {
+  Tensors tensors;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) {
+      tensors.push_back({spec.name,
+                         {spec.extents.begin(), spec.extents.end()},
+                         [values = numbered(graph).values(spec.name)] { return values; }});
+    }
+  }
+  return tensors;
+}
+
+void put_behind(const std::string& beginning, Tensors& tensors) {
+  for (auto& tensor : tensors) tensor.name.insert(0, beginning);
+}
+
+/// As wrappers, Lightning modules, `torch.compile` and Keras' `path` of a variable call them.
+TEST_F(TorchArrays, WhatStandsBeforeAllNamesIsLeftOutAndSaid) {
+  for (const char* beginning : {"module.", "model.", "_orig_mod.", "module._orig_mod.", "net.",
+                                "backbone.", "sequential/", "model/sequential_1/"}) {
+    for (const Graph& graph : {network(), head_alone()}) {
+      const bool torch = std::string_view(beginning).ends_with('.');
+      const WeightArrays arrays = arrays_for(written(graph,
+                                                     [&](Tensors& tensors) {
+                                                       if (!torch) tensors = our_tensors(graph);
+                                                       put_behind(beginning, tensors);
+                                                     }),
+                                             graph);
+      expect_whole(graph, arrays);
+      EXPECT_EQ(arrays.origin(), std::string(torch ? "PyTorch" : "Keras") +
+                                     "'s layout, own names behind " + beginning);
+      EXPECT_EQ(arrays.find("head/bias")->file_name,
+                beginning + std::string(torch ? "head.bias" : "head/bias"));
+    }
+  }
+}
+
+TEST_F(TorchArrays, AnotherArrayBesideTheNetworkStaysOne) {
+  const Graph graph = network();
+  const auto array = [](const char* name) {
+    return safetensors::OutTensor{name, {2}, [] { return std::vector<float>{1, 2}; }};
+  };
+  const WeightArrays torch = arrays_for(written(graph,
+                                                [&](Tensors& tensors) {
+                                                  put_behind("model.", tensors);
+                                                  tensors.push_back(array("criterion.weight"));
+                                                }),
+                                        graph);
+  expect_whole(graph, torch);
+  EXPECT_EQ(torch.arrays().back().name, "criterion.weight");
+  const WeightArrays ours = arrays_for(written(graph,
+                                               [&](Tensors& tensors) {
+                                                 tensors = our_tensors(graph);
+                                                 put_behind("sequential/", tensors);
+                                                 tensors.push_back(array("adam/rate"));
+                                               }),
+                                       graph);
+  expect_whole(graph, ours);
+  EXPECT_NE(ours.find("adam/rate"), nullptr);
+}
+
+TEST_F(TorchArrays, AHeadStandsOnANetworkWithinAnother) {
+  const Graph graph = network();
+  const auto all_but_head = [](Tensors& tensors) {
+    for (auto& tensor : tensors) {
+      if (!tensor.name.starts_with("head")) tensor.name.insert(0, "backbone.");
+    }
+  };
+  expect_whole(graph, arrays_for(written(graph, all_but_head), graph));
+  const WeightArrays none = arrays_for(written(graph,
+                                               [&](Tensors& tensors) {
+                                                 all_but_head(tensors);
+                                                 for (auto& tensor : tensors) {
+                                                   if (tensor.name == "head.bias")
+                                                     tensor.name = "classifier.bias";
+                                                 }
+                                               }),
+                                       graph);
+  EXPECT_NE(none.find("conv/kernel"), nullptr);
+  EXPECT_NE(none.find("head/kernel"), nullptr);
+  EXPECT_EQ(none.find("head/bias"), nullptr);
+}
+
+TEST_F(TorchArrays, TwoThatMayBeMeantAreRefused) {
+  const Graph graph = network();
+  const auto refused = [&](const auto& change) {
+    try {
+      arrays_for(written(graph, change), graph);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data);
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  const auto twice = [&](const char* first, const char* second) {
+    return [=](Tensors& tensors) {
+      Tensors others = tensors;
+      put_behind(first, tensors);
+      put_behind(second, others);
+      tensors.insert(tensors.end(), others.begin(), others.end());
+    };
+  };
+  EXPECT_NE(refused(twice("student.", "teacher."))
+                .find("student.head.bias and teacher.head.bias (either may be"),
+            std::string::npos);
+  // One network with its own names and an average of it: its own are meant.
+  expect_whole(graph, arrays_for(written(graph, twice("", "ema.")), graph));
+  EXPECT_NE(refused([&](Tensors& tensors) {
+              const auto bias = tensors.back();
+              put_behind("net.", tensors);
+              tensors.push_back(bias);
+            }).find("holds net." + torch_tensors(numbered(graph)).back().name + " and "),
+            std::string::npos);
+}
+
+TEST_F(TorchArrays, AnIncompleteFileHasABeginningToo) {
+  const Graph graph = network();
+  const WeightArrays arrays = arrays_for(written(graph,
+                                                 [](Tensors& tensors) {
+                                                   std::erase_if(tensors, [](const auto& tensor) {
+                                                     return tensor.name.starts_with("first");
+                                                   });
+                                                   put_behind("module.", tensors);
+                                                 }),
+                                         graph);
+  EXPECT_NE(arrays.find("conv/kernel"), nullptr);
+  EXPECT_EQ(arrays.find("first/kernel"), nullptr);
+}
+
+/// Nothing of it stands behind one beginning.
+TEST_F(TorchArrays, PartsOfAnotherNetworkAreNone) {
+  const Graph graph = network();
+  const auto scattered = [](Tensors& tensors) {
+    int block = 0;
+    for (auto& tensor : tensors) tensor.name.insert(0, "layer" + std::to_string(block++) + ".");
+  };
+  const WeightArrays arrays = arrays_for(written(graph, scattered), graph);
+  EXPECT_EQ(arrays.origin(), "PyTorch's layout, unknown names");
+  EXPECT_EQ(arrays.find("conv/kernel"), nullptr);
 }
 
 TEST_F(TorchArrays, AHeadOfOtherClassesHasItsOwnShape) {

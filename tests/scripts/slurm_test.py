@@ -112,7 +112,7 @@ class Slurm(unittest.TestCase):
                     requeued = [call for call in calls if call.startswith("scontrol requeue")]
                     number = "17_3" if "SLURM_ARRAY_TASK_ID" in job else "17"
                     self.assertEqual((code, requeued), (75, [f"scontrol requeue {number}"] if back else []), text)
-                    self.assertIn("goes back into the queue" if back else "stays out of the queue", text)
+                    self.assertIn("goes back into the queue" if back else "not put back into the queue from here", text)
         code, text, _ = self.run_script("sweep.sbatch", CODE="75", REQUEUE="1", **one)
         self.assertEqual(code, 75, "Slurm does not take it back")
         self.assertIn("submit it again", text)

@@ -1,4 +1,4 @@
-#include "training/learnt/preprocessing.h"
+#include "training/weights/preprocessing.h"
 
 #include <gtest/gtest.h>
 

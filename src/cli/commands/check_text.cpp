@@ -170,9 +170,10 @@ Json check_json(const data::CheckReport& report) {
 }
 
 void print_check(const data::CheckReport& report, data::Exif exif) {
-  system::print("{} images listed, {} can be used, {} other files ignored\n",
-                with_commas(report.samples), with_commas(report.by_status[0]),
-                with_commas(report.ignored));
+  system::print("{} {} listed, {} can be used, {} other {} ignored\n", with_commas(report.samples),
+                plural("image", static_cast<double>(report.samples)),
+                with_commas(report.by_status[0]), with_commas(report.ignored),
+                plural("file", static_cast<double>(report.ignored)));
   for (const auto& file : report.bad) {  // every one: this is what the command is for
     system::print("  {}: {} ({})\n", file.path, data::status_name(file.reason), file.detail);
   }

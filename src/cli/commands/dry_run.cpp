@@ -164,10 +164,9 @@ void print_plan(const training::Training& training) {
   print_node_memory(compiled.memory);
   const std::vector<std::size_t> images = training::images_by_rank(plan);
   const auto [least, most] = std::ranges::minmax(images);
-  system::print("Steps: batch {} ({} images per rank, {} at once), {} steps per epoch, {} in all\n",
-                spec.batch,
-                least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
-                plan.micro_batch(), plan.steps(),
+  system::print("Steps: batch {} ({} per rank, {} at once), {} per epoch, {} in all\n", spec.batch,
+                (least == most ? "" : fmt::format("{} to ", least)) + counted(most, "image"),
+                plan.micro_batch(), counted(plan.steps(), "step"),
                 with_commas(training::all_steps(plan, spec.epochs, spec.flags.steps)));
   system::print("Model {}: {} parameters; {} of gradients are reduced in each step over {}\n",
                 spec.model->name, with_commas(graph.parameter_count()),

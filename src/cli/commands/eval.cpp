@@ -14,14 +14,14 @@
 #include "cli/weights_choice.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "data/classes/missing_classes.h"
+#include "data/classes/class_names.h"
 #include "data/data_spec.h"
 #include "loop/weights/description.h"
 #include "system/print.h"
 #include "training/evaluation_part.h"
-#include "training/learnt/preprocessing.h"
 #include "training/request/backend_words.h"
 #include "training/run/run_folder.h"
+#include "training/weights/preprocessing.h"
 
 namespace cputrain::commands {
 namespace {
@@ -95,17 +95,18 @@ std::string loss_text(const Evaluation& result) {
 }
 
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
-  const auto images = static_cast<std::uint64_t>(result.tally.images);
+  const std::string images = counted(static_cast<std::uint64_t>(result.tally.images), "image");
   system::print_lines(predictions_table(result.counts, classes));
   if (result.counts.undecided() > 0) {
-    system::print("{:.0f} predictions are NaN and count as wrong\n", result.counts.undecided());
+    system::print("NaN, which counts as wrong: {}\n",
+                  counted(static_cast<std::uint64_t>(result.counts.undecided()), "prediction"));
   }
   const auto accuracy = result.tally.accuracy();
   if (!accuracy) {
-    system::print("{} images - {}\n", images, loss_text(result));
+    system::print("{} - {}\n", images, loss_text(result));
     return;
   }
-  system::print("{} images - {} - accuracy: {:.4f}\n", images, loss_text(result), *accuracy);
+  system::print("{} - {} - accuracy: {:.4f}\n", images, loss_text(result), *accuracy);
   const auto top_five = result.counts.top_five();
   system::print("Accuracy @ 1 = {:.4f}{} [{} examples]\n", *accuracy,
                 top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "", images);
@@ -237,10 +238,12 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
                         {options_.looks, options_.page.empty() ? 0 : training::kMostErrors});
     if (evaluation.least_likely > 0) {
       training::warn(
-          session, fmt::format("--tta {}: the probabilities of the right classes of {:.0f} images "
-                               "are too small for a float (each counts with a loss of 87.3, "
-                               "so the mean is too small); leave it out for the whole loss",
-                               word_of(options_.looks), evaluation.least_likely));
+          session,
+          fmt::format("--tta {}: the probabilities of the right classes of {} "
+                      "are too small for a float (each counts with a loss of 87.3, "
+                      "so the mean is too small); leave it out for the whole loss",
+                      word_of(options_.looks),
+                      counted(static_cast<std::uint64_t>(evaluation.least_likely), "image")));
     }
     const bool prints = options_.prints() && options_.page != "-";
     if (session.leads() && prints) print_evaluation(evaluation, model.classes);

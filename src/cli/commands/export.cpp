@@ -95,7 +95,7 @@ void write_safetensors(const ExportOptions& options, const loop::ModelDescriptio
   const auto file = system::open_given_file(options.safetensors);
   model::safetensors::write(*file, metadata, std::move(tensors));
   file->commit(system::Durability::disk);
-  system::print("{}: {} tensors in the layout of {}\n", options.safetensors, count,
+  system::print("{}: {} in the layout of {}\n", options.safetensors, counted(count, "tensor"),
                 torch ? "PyTorch" : "Keras");
 }
 

@@ -112,9 +112,10 @@ void check_count_of_names(const std::vector<std::string>& names, const std::stri
                           std::size_t classes) {
   if (names.size() == classes) return;
   fail(ExitCode::usage,
-       fmt::format("--class-names: {} names for the {} classes of {} (each needs its own); write "
+       fmt::format("--class-names: {} {} for the {} classes of {} (each needs its own); write "
                    "them in the order of the outputs",
-                   with_commas(names.size()), with_commas(classes), printable(weights)));
+                   with_commas(names.size()), plural("name", static_cast<double>(names.size())),
+                   with_commas(classes), printable(weights)));
 }
 
 }  // namespace cputrain::commands

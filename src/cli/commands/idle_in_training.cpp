@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/overloaded.h"
+#include "core/text.h"
 #include "system/limits/process_limits.h"
 #include "training/batch_plans.h"
 #include "training/compiled_training.h"
@@ -30,7 +31,7 @@ double epochs_of(const training::Training& training) {
 
 std::string in_so_many_epochs(const training::Training& training) {
   const double epochs = epochs_of(training);
-  return fmt::format("in a training of {:.4g} epoch{}", epochs, epochs == 1 ? "" : "s");
+  return fmt::format("in a training of {:.4g} {}", epochs, plural("epoch", epochs));
 }
 
 /// The epoch after which a schedule changes the rate for the first time.
@@ -121,7 +122,7 @@ std::string reason_of_timeline_steps(const training::Training& training) {
   const std::uint64_t steps =
       training::all_steps(training.batches().train, spec.epochs, spec.flags.steps);
   if (spec.flags.timeline_steps.first <= steps) return "";
-  return fmt::format("in a training of {} steps", steps);
+  return "in a training of " + counted(steps, "step");
 }
 
 bool is_packed(const training::Training& training) {

@@ -23,9 +23,9 @@
 #include "loop/weights/description.h"
 #include "system/print.h"
 #include "system/tell.h"
-#include "training/learnt/preprocessing.h"
 #include "training/micro_batch.h"
 #include "training/session/inference.h"
+#include "training/weights/preprocessing.h"
 
 namespace cputrain::commands {
 namespace {

@@ -66,7 +66,7 @@ std::string predicted_text(const std::vector<std::size_t>& by_class, std::size_t
                            const std::vector<std::string>& classes) {
   const std::size_t with = std::accumulate(by_class.begin(), by_class.end(), std::size_t{0});
   const std::size_t all = with + without;
-  std::string text = fmt::format("{} image{}", with_commas(all), all == 1 ? "" : "s");
+  std::string text = with_commas(all) + " " + plural("image", static_cast<double>(all));
   if (without > 0) {
     text +=
         fmt::format(", {} without a prediction (named on standard error)", with_commas(without));

@@ -8,6 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/flags/flag_groups.h"
 #include "compute/selftest/selftest.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "system/files.h"
 #include "system/print.h"
@@ -199,8 +200,8 @@ ExitCode SelftestCommand::run(const training::Services& services) {
                  .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); },
                  .begins = [&](const std::string& name) { report.begin(name); }});
   if (options_.prints()) {
-    system::print("{} cases passed, {} failed, {} left out\n", report.passed(), report.failed(),
-                  report.left_out().size());
+    system::print("{} passed, {} failed, {} left out\n", counted(report.passed(), "case"),
+                  report.failed(), report.left_out().size());
   }
   training::write_json(session, options_.json, result_json(session, device, seed, report));
   return report.failed() == 0 ? ExitCode::ok : ExitCode::failed;

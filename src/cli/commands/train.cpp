@@ -19,9 +19,9 @@
 #include "training/run/finished_run.h"
 #include "training/run/run_weights.h"
 #include "training/run/taken_over.h"
-#include "training/start_weights.h"
 #include "training/training_identity.h"
 #include "training/validation_watchers.h"
+#include "training/weights/start_weights.h"
 
 namespace cputrain::commands {
 namespace {
@@ -206,7 +206,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
                                 options_.safety.resume));
     }
     training.compile();
-    training::check_first_weights(session, training.plan());
+    training::check_first_weights(session, training.plan(), training.source());
     warn_of_flags(training, false);
     print_dry_run(training, options_.json);
     return ExitCode::ok;
@@ -222,7 +222,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
     training::keep_first_weights(session, start.checkpoint, identity);
   }
   training.compile();
-  if (!start.goes_on) training::check_first_weights(session, training.plan());
+  if (!start.goes_on) training::check_first_weights(session, training.plan(), training.source());
   warn_of_flags(training, start.goes_on);
   // The folder before the long work: a full disk or a wrong --out shows at once.
   training::open_run_folder(session, training.plan(), folder);

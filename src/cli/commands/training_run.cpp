@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/state_file.h"
+#include "core/text.h"
 #include "system/limits/process_limits.h"
 #include "system/tell.h"
 #include "training/lines/plan_lines.h"
@@ -97,8 +98,9 @@ class Run {
     progress_ = training_.resume(checkpoint);
     place_ = training::cut_to(session_, folder_, checkpoint);
     checkpoint_ = checkpoint.filename().string();
-    training::say(session_, fmt::format("Going on from {}: {} steps and {} whole epochs are done",
-                                        checkpoint.string(), progress_.steps, progress_.epochs));
+    training::say(session_, fmt::format("Going on from {}: {} and {} are done", checkpoint.string(),
+                                        counted(progress_.steps, "step"),
+                                        counted(progress_.epochs, "whole epoch")));
     has_best_ = training::take_up_best(training_, folder_.path, checkpoint, progress_);
   }
 

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "data/dataset.h"
 
 namespace cputrain::data {
 
@@ -22,5 +25,9 @@ std::string name_of_nameless(std::span<const std::string> names, std::size_t lab
 bool is_name_of_nameless(std::string_view name, std::size_t label);
 /// Whether all of them are such names, each that of its own place.
 bool are_names_of_nameless(std::span<const std::string> names);
+
+/// "2 of 20 classes (c07, c12)": those of which no sample is among these, the first few by name;
+/// classes without any image are not counted. Empty where there are none.
+std::string missing_classes(const DataSource&, std::span<const std::uint32_t> samples);
 
 }  // namespace cputrain::data

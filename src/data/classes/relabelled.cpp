@@ -30,7 +30,11 @@ class Relabelled final : public Dataset {
     return data_->read(index, image, resize, dst);
   }
   SampleFacts inspect(std::size_t index) const override { return data_->inspect(index); }
+  std::optional<std::uint64_t> content(std::size_t index) const override {
+    return data_->content(index);
+  }
   std::uint64_t fingerprint() const override { return data_->fingerprint(); }
+  std::uint64_t origin() const override { return data_->origin(); }
   View view(std::size_t index) const override { return data_->view(index); }
   std::optional<ReadyForm> ready_form() const override { return data_->ready_form(); }
 

@@ -72,10 +72,12 @@ void ClassRows::rearrange(const std::string& array, std::vector<double>& values)
   take_columns(from, values);
 }
 
+bool ClassRows::has_common() const {
+  return std::ranges::any_of(source, [](const auto& from) { return from.has_value(); });
+}
+
 bool ClassRows::has_columns(const std::string& array, std::size_t file_columns) const {
-  const bool common =
-      std::ranges::any_of(source, [](const auto& from) { return from.has_value(); });
-  return common && concerns(array) && file_columns == file_classes &&
+  return has_common() && concerns(array) && file_columns == file_classes &&
          static_cast<std::size_t>(outputs.count) == source.size();
 }
 

@@ -38,6 +38,8 @@ struct ClassRows {
   std::size_t file_classes = 0;
 
   bool concerns(const std::string& array) const;
+  /// Whether some class here has an output in the file.
+  bool has_common() const;
   /// Whether the file names as many classes as there are here. An array of this network's shape is
   /// filled by its names only then: else they are not those of its columns.
   bool are_equally_many() const { return file_classes == source.size(); }

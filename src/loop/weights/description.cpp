@@ -27,6 +27,8 @@ constexpr const char *kTorchFormat = "pt", *kTorchLayout = "torch";
 constexpr const char *kKernels = "kernels", *kFit = "fit";
 constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "expand",
                      *kEarlier = "data_earlier", *kEarlierPlaces = "data_earlier_places",
+                     *kOrigin = "data_origin", *kImageNames = "data_image_names",
+                     *kImageContents = "data_image_contents", *kPhotographs = "data_photographs",
                      *kRounding = "rounding", *kSeed = "seed", *kSplit = "validation_split";
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
@@ -99,6 +101,14 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
   }
   data.earlier = hashes_of(path, metadata, kEarlier);
   data.earlier_places = hashes_of(path, metadata, kEarlierPlaces);
+  data.origin =
+      metadata.contains(kOrigin) ? hash_of(path, kOrigin, metadata.at(kOrigin)) : data.fingerprint;
+  data.image_names = hashes_of(path, metadata, kImageNames);
+  data.image_contents = hashes_of(path, metadata, kImageContents);
+  if (data.image_names.size() != data.image_contents.size()) {
+    wrong(path, "names other images than it knows");
+  }
+  data.photographs = metadata.contains("exif") && !metadata.contains(kPhotographs);
   return data;
 }
 
@@ -135,7 +145,7 @@ double split_of(const std::filesystem::path& path, const model::safetensors::Met
 }
 
 std::string classes_of_outputs(std::size_t classes, int outputs) {
-  return fmt::format("names {} classes for {} output{}", classes, outputs, outputs == 1 ? "" : "s");
+  return fmt::format("names {} for {}", counted(classes, "class"), counted(outputs, "output"));
 }
 
 /// A model's name makes paths.
@@ -196,6 +206,12 @@ model::safetensors::Metadata weights_metadata(const ModelDescription& descriptio
     };
     add_hashes(kEarlier, description.data->earlier);
     add_hashes(kEarlierPlaces, description.data->earlier_places);
+    if (description.data->origin != description.data->fingerprint) {
+      add_hashes(kOrigin, {description.data->origin});
+    }
+    add_hashes(kImageNames, description.data->image_names);
+    add_hashes(kImageContents, description.data->image_contents);
+    if (!description.data->photographs) metadata[kPhotographs] = "no";
   }
   return metadata;
 }
@@ -283,7 +299,9 @@ std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays& fil
 }
 
 std::optional<data::Exif> exif_of_weights(const model::WeightArrays& file) {
-  if (!file.describes_itself()) return std::nullopt;
+  if (!file.describes_itself() || !file.metadata().contains("exif")) return std::nullopt;
+  const auto past = past_training(file);
+  if (past && !past->data.photographs) return std::nullopt;
   return exif_of(file.path(), file.metadata());
 }
 

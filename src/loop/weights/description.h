@@ -31,6 +31,13 @@ struct TrainingData {
   /// Fingerprints of what earlier trainings learnt from, whose weights this one began with, and the
   /// places where that lay.
   std::vector<std::uint64_t> earlier{}, earlier_places{};
+  std::uint64_t origin = 0;  ///< Dataset::origin()
+  /// Some images that it learnt from, and earlier ones: hashes of their names with their classes,
+  /// and of their bytes. Files of earlier versions have none.
+  std::vector<std::uint64_t> image_names{}, image_contents{};
+  /// Whether cameras may have turned its images, so that --exif means something. Unknown of files
+  /// of earlier versions that say nothing of EXIF: false.
+  bool photographs = true;
 };
 
 /// What a weight file says about itself, so that eval and predict need no other word.
@@ -78,7 +85,8 @@ std::optional<model::Input> input_of_weights(const model::WeightArrays&);
 /// How images came to its input's size; nothing where the file does not say. Error(data).
 std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays&);
 
-/// How photographs were read for it; nothing where the file does not describe itself. Error(data).
+/// How photographs were read for it; nothing where the file does not say, or it learnt from images
+/// that have no EXIF data. Error(data).
 std::optional<data::Exif> exif_of_weights(const model::WeightArrays&);
 
 /// The kernels of the reproducible training that wrote the file; empty for any other.

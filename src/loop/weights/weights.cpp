@@ -93,12 +93,41 @@ void need_whole(const model::WeightArrays& file, const WeightMatch& match) {
                    misfit_text(match), other_model_text(file, match)));
 }
 
-void need_some(const model::WeightArrays& file, const WeightMatch& match) {
-  if (!match.fitting.empty()) return;
+/// Whether outputs of classes that both have can be taken from an array of the file.
+bool has_common_columns(const model::WeightArrays& file, const std::string& name,
+                        const ClassRows& rows) {
+  return rows.has_columns(name, file.find(name)->extents.back());
+}
+
+/// Why a head of other classes has no output in common with the file's; empty where the shapes say
+/// it.
+std::string no_column_text(const model::WeightArrays& file, const WeightMatch& match,
+                           const ClassRows& rows) {
+  if (match.other_columns.empty()) return "";
+  const std::vector<std::string> classes = classes_of_weights(file);
+  if (classes.empty()) return "; it names no classes, so its outputs may be of any";
+  if (!rows.has_common()) {
+    return fmt::format("; its classes are {}, and the data has none of them",
+                       printable(first_few(classes, 5)));
+  }
+  const bool one = std::ranges::any_of(rows.outputs.arrays, [&](const std::string& name) {
+    const auto* array = file.find(name);
+    return rows.outputs.count == 1 || (array && array->extents.back() == 1);
+  });
+  return one ? "; one output that speaks for two classes is neither's" : "";
+}
+
+void need_some(const model::WeightArrays& file, const WeightMatch& match,
+               const std::vector<WantedParameter>& wanted, const ClassRows& rows) {
+  const bool common = std::ranges::any_of(match.other_columns, [&](const auto& array) {
+    return has_common_columns(file, wanted[array.position].name, rows);
+  });
+  if (common || !match.fitting.empty()) return;
   fail(ExitCode::data,
-       fmt::format("weight file {} has nothing that fits the model: {} (training would start from "
-                   "initial weights); leave --weights out, or choose the --model it was made for",
-                   file.path().string(), misfit_text(match)));
+       fmt::format("weight file {} has nothing that fits the model: {}{} (training would start "
+                   "from initial weights); leave --weights out, or choose the --model it was made "
+                   "for",
+                   file.path().string(), misfit_text(match), no_column_text(file, match, rows)));
 }
 
 bool fits_but_for(const WeightMatch& match, const std::vector<WantedParameter>& wanted,
@@ -150,10 +179,9 @@ void load_common_classes(const model::WeightArrays& file, const compute::Program
                          const Array& weights, const ClassRows& rows, LoadedWeights& loaded) {
   std::erase_if(loaded.match.other_columns, [&](const auto& array) {
     const std::string& name = program.layout().parameters[array.position].name;
-    const auto* stored = file.find(name);
-    if (!rows.has_columns(name, stored->extents.back())) return false;
+    if (!has_common_columns(file, name, rows)) return false;
     std::vector<double> values = program.parameters().to_canonical(array.position, weights);
-    rows.take_columns(stored->read(), values);
+    rows.take_columns(file.find(name)->read(), values);
     put(file, loaded, program, array.position, values, weights);
     loaded.by_class.push_back(name);
     return true;
@@ -174,8 +202,9 @@ LoadedWeights load_weights(const model::WeightArrays& file, const compute::Progr
 
 LoadedWeights load_fitting_weights(const model::WeightArrays& file, const compute::Program& program,
                                    const Array& weights, const ClassRows& rows) {
-  WeightMatch match = match_weights(file, wanted_by(program));
-  need_some(file, match);
+  const std::vector<WantedParameter> wanted = wanted_by(program);
+  WeightMatch match = match_weights(file, wanted);
+  need_some(file, match, wanted, rows);
   LoadedWeights loaded = load_fitting(file, std::move(match), program, weights, rows);
   load_common_classes(file, program, weights, rows, loaded);
   return loaded;
@@ -187,13 +216,13 @@ bool fits_but_for_outputs(const model::WeightArrays& file, const compute::Progra
   return fits_but_for(match_weights(file, wanted), wanted, outputs);
 }
 
-void check_fits(const model::WeightArrays& file, const model::Graph& graph, bool partial) {
+void check_fits(const model::WeightArrays& file, const model::Graph& graph, bool partial,
+                const ClassRows& rows) {
   const std::vector<WantedParameter> wanted = wanted_by(graph);
   const WeightMatch match = match_weights(file, wanted);
-  if (partial) return need_some(file, match);
-  if (file.describes_itself() || !fits_but_for(match, wanted, model::class_outputs(graph))) {
-    need_whole(file, match);
-  }
+  const bool other_head =
+      !file.describes_itself() && fits_but_for(match, wanted, model::class_outputs(graph));
+  partial || other_head ? need_some(file, match, wanted, rows) : need_whole(file, match);
 }
 
 std::string nonfinite_text(const std::filesystem::path& path,
@@ -211,10 +240,10 @@ void check_outputs_agree(const model::WeightArrays& file, const model::ClassOutp
     if (!first) first = array;
     if (array->extents.back() == first->extents.back()) continue;
     fail(ExitCode::data,
-         fmt::format("weight file {}: {} has {} outputs and {} has {} (they make the same outputs, "
+         fmt::format("weight file {}: {} has {} and {} has {} (they make the same outputs, "
                      "so the file is damaged or put together of two); check --weights",
-                     file.path().string(), first->name, first->extents.back(), array->name,
-                     array->extents.back()));
+                     file.path().string(), first->name, counted(first->extents.back(), "output"),
+                     array->name, array->extents.back()));
   }
 }
 

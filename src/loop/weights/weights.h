@@ -48,13 +48,14 @@ LoadedWeights load_weights(const model::WeightArrays&, const compute::Program&,
 /// Fills what fits by name and shape, for fine-tuning with another head, and leaves the rest as it
 /// is. Where the file has more or fewer classes, outputs of those that both have fit, too. An array
 /// with as many columns as there are classes here is none of the file's outputs then, and taken as
-/// it is. Error(data) where nothing fits.
+/// it is. Error(data) where nothing fits, and no output either.
 LoadedWeights load_fitting_weights(const model::WeightArrays&, const compute::Program&,
                                    const Array& weights, const ClassRows& rows = {});
 
 /// Before a program is made: Error(data) where loading would find that the file does not fit the
-/// network. With `partial` something has to.
-void check_fits(const model::WeightArrays&, const model::Graph&, bool partial);
+/// network. With `partial` something has to, such as the output of a class that both have.
+void check_fits(const model::WeightArrays&, const model::Graph&, bool partial,
+                const ClassRows& rows = {});
 
 /// Whether everything of the network is there and nothing else, but for what makes the outputs:
 /// those may be of other classes, or missing.

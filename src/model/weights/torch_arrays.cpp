@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "core/error.h"
 #include "core/text.h"
+#include "model/class_outputs.h"
 #include "model/torch_layout.h"
 
 namespace cputrain::model {
@@ -18,64 +23,148 @@ using Parameters = std::vector<TorchParameter>;
 /// A counter that PyTorch's batch normalization keeps beside its statistics.
 constexpr std::string_view kCounter = "num_batches_tracked";
 
-bool is_torch(const safetensors::File& file, const Graph& graph) {
-  const auto layout = file.metadata().find("layout");
-  if (layout != file.metadata().end()) return layout->second == "torch";
-  return std::ranges::none_of(graph.nodes(), [&](const Graph::Node& node) {
-    return std::ranges::any_of(node.parameters,
-                               [&](const ParameterSpec& spec) { return file.find(spec.name); });
-  });
-}
+using Places = std::vector<const safetensors::TensorInfo*>;
 
-/// "model." where all names begin with it; whole words between dots.
-std::string common_beginning(const std::vector<safetensors::TensorInfo>& tensors) {
-  if (tensors.empty()) return "";
-  std::string_view common = tensors.front().name;
-  for (const safetensors::TensorInfo& tensor : tensors) {
-    const auto end = std::ranges::mismatch(common, tensor.name).in1;
-    common = common.substr(0, static_cast<std::size_t>(end - common.begin()));
-  }
-  const std::size_t dot = common.rfind('.');
-  return dot == std::string_view::npos ? "" : std::string(common.substr(0, dot + 1));
-}
-
-/// The tensors of the parameters under some names, and how many there are.
-struct Found {
-  std::string source;
-  std::vector<const safetensors::TensorInfo*> tensors;  ///< by parameter; null: not there
-  std::ptrdiff_t count = 0;
+/// One way to name the parameters of a network in a file.
+struct Naming {
+  std::string source;              ///< whose, for people
+  std::vector<std::string> names;  ///< by parameter; empty where it has none
 };
 
-template <class ModuleOf>
-Found find_all(const safetensors::File& file, const Parameters& parameters,
-               const std::string& beginning, std::string source, const ModuleOf& module_of) {
-  Found found{std::move(source), {}};
-  for (const TorchParameter& parameter : parameters) {
-    const auto module = module_of(parameter.layer);
-    found.tensors.push_back(module ? file.find(beginning + *module + "." + parameter.word)
-                                   : nullptr);
+Naming our_naming(const Graph& graph) {
+  Naming naming{"own names", {}};
+  for (const Graph::Node& node : graph.nodes()) {
+    for (const ParameterSpec& spec : node.parameters) naming.names.push_back(spec.name);
   }
-  found.count =
-      std::ranges::count_if(found.tensors, [](const auto* tensor) { return tensor != nullptr; });
+  return naming;
+}
+
+template <class ModuleOf>
+Naming torch_naming(std::string source, const Parameters& parameters, const ModuleOf& module_of) {
+  Naming naming{std::move(source), {}};
+  for (const TorchParameter& parameter : parameters) {
+    const std::optional<std::string> module = module_of(parameter.layer);
+    naming.names.push_back(module ? *module + "." + parameter.word : "");
+  }
+  return naming;
+}
+
+/// The tensors of the parameters under some names, behind a beginning ("module.").
+struct Found {
+  std::string source, beginning;
+  Places tensors;  ///< by parameter; null: not there
+  std::ptrdiff_t count = 0;
+  std::string twice{};  ///< "a.fc.bias and b.fc.bias", where either may be meant
+};
+
+Found found_behind(const safetensors::File& file, const Naming& naming, std::string beginning) {
+  Found found{naming.source, std::move(beginning), {}};
+  for (const std::string& name : naming.names) {
+    found.tensors.push_back(name.empty() ? nullptr : file.find(found.beginning + name));
+    if (found.tensors.back()) ++found.count;
+  }
   return found;
 }
 
-Found find_most(const safetensors::File& file, const Parameters& parameters,
-                std::span<const ModuleNames> names) {
-  Found best;
-  std::set<std::string> beginnings{"", common_beginning(file.tensors())};
-  for (const std::string& beginning : beginnings) {
-    const auto consider = [&](std::string source, const auto& module_of) {
-      Found found = find_all(file, parameters, beginning, std::move(source), module_of);
-      if (best.tensors.empty() || found.count > best.count) best = std::move(found);
-    };
-    consider("own names", [](const std::string& layer) { return std::optional(layer); });
-    for (const ModuleNames& one : names) {
-      consider(one.source + "'s names",
-               [&](const std::string& layer) { return one.module(layer); });
+/// What stands before the network's names in the file, up to a point or a slash, and how many of
+/// them stand behind it.
+std::map<std::string_view, std::ptrdiff_t> beginnings(const safetensors::File& file,
+                                                      const Naming& naming) {
+  const std::set<std::string_view> names(naming.names.begin(), naming.names.end());
+  std::size_t longest = 0;
+  for (const std::string_view name : names) longest = std::max(longest, name.size());
+  std::map<std::string_view, std::ptrdiff_t> counts;
+  for (const safetensors::TensorInfo& tensor : file.tensors()) {
+    const std::string_view name = tensor.name;
+    for (std::size_t length = 1; length <= std::min(longest, name.size()); ++length) {
+      const std::string_view before = name.substr(0, name.size() - length);
+      const bool whole_words = before.empty() || before.ends_with('.') || before.ends_with('/');
+      if (whole_words && names.contains(name.substr(before.size()))) ++counts[before];
     }
   }
+  return counts;
+}
+
+/// Whether every parameter has a tensor, but for those of the outputs: a head may be new.
+bool is_whole_but_for_outputs(const Found& found, const Graph& graph) {
+  const std::vector<std::string> names = our_naming(graph).names;
+  const std::vector<std::string> outputs = class_outputs(graph).arrays;
+  for (std::size_t p = 0; p < names.size(); ++p) {
+    if (!found.tensors[p] && std::ranges::count(outputs, names[p]) == 0) return false;
+  }
+  return true;
+}
+
+void note_twice(Found& found, const Places& others) {
+  for (std::size_t p = 0; p < others.size(); ++p) {
+    if (!found.tensors[p] || !others[p]) continue;
+    found.twice = printable(found.tensors[p]->name) + " and " + printable(others[p]->name);
+  }
+}
+
+/// A beginning is left out where all names of the file have it, or all that the network needs.
+/// What stands without it is taken, too, such as a head on a network within another one.
+Found find_most(const safetensors::File& file, const Graph& graph, const Naming& naming) {
+  const Found plain = found_behind(file, naming, "");
+  const std::size_t outputs = class_outputs(graph).arrays.size();
+  Found best = plain;
+  for (const auto& [beginning, count] : beginnings(file, naming)) {
+    if (beginning.empty() || count < best.count) continue;
+    const bool of_all = std::ranges::all_of(
+        file.tensors(), [&](const auto& tensor) { return tensor.name.starts_with(beginning); });
+    if (!of_all && static_cast<std::size_t>(count) + outputs < naming.names.size()) continue;
+    Found found = found_behind(file, naming, std::string(beginning));
+    if (!of_all && !is_whole_but_for_outputs(found, graph)) continue;
+    if (found.count > best.count) {
+      best = std::move(found);
+    } else if (!best.beginning.empty()) {
+      note_twice(best, found.tensors);
+    }
+  }
+  if (best.beginning.empty()) return best;
+  note_twice(best, plain.tensors);
+  for (std::size_t p = 0; p < plain.tensors.size(); ++p) {
+    if (!best.tensors[p]) best.tensors[p] = plain.tensors[p];
+  }
   return best;
+}
+
+Found find_most(const safetensors::File& file, const Graph& graph, const Parameters& parameters,
+                std::span<const ModuleNames> names) {
+  Found best = find_most(file, graph, torch_naming("own names", parameters, [](const auto& layer) {
+                           return std::optional(layer);
+                         }));
+  for (const ModuleNames& one : names) {
+    Found found =
+        find_most(file, graph,
+                  torch_naming(one.source + "'s names", parameters,
+                               [&](const std::string& layer) { return one.module(layer); }));
+    if (found.count > best.count) best = std::move(found);
+  }
+  return best;
+}
+
+/// Whose layout it is, and what its names are, for people. Error(data) where that is not certain.
+std::string origin_of(const safetensors::File& file, const char* layout, const Found& found) {
+  if (!found.twice.empty()) {
+    fail(ExitCode::data, fmt::format("weight file {} holds {} (either may be the one that is meant)"
+                                     "; write a file with one of them",
+                                     file.path().string(), found.twice));
+  }
+  return fmt::format(
+      "{}'s layout, {}{}", layout, found.count ? found.source : "unknown names",
+      found.beginning.empty() ? "" : fmt::format(" behind {}", printable(found.beginning)));
+}
+
+/// Those of a file with our layout.
+WeightArrays our_arrays(const safetensors::File& file, const Found& found) {
+  if (found.beginning.empty()) return file;
+  const std::string origin = origin_of(file, "Keras", found);
+  std::vector<StoredArray> arrays = WeightArrays(file).arrays();
+  for (StoredArray& array : arrays) {
+    if (array.name.starts_with(found.beginning)) array.name.erase(0, found.beginning.size());
+  }
+  return {file.path(), file.metadata(), origin, std::move(arrays)};
 }
 
 /// Shapes of a fully connected layer that is written as a convolution with a kernel of one pixel.
@@ -111,10 +200,16 @@ StoredArray left(const safetensors::TensorInfo& tensor) {
 
 WeightArrays arrays_for(const safetensors::File& opened, const Graph& graph,
                         std::span<const ModuleNames> names) {
-  if (!is_torch(opened, graph)) return opened;
-  const Parameters parameters = torch_parameters(graph);
+  const auto layout = opened.metadata().find("layout");
+  const bool says = layout != opened.metadata().end();
+  if (!says || layout->second != "torch") {
+    const Found found = find_most(opened, graph, our_naming(graph));
+    if (says || found.count > 0) return our_arrays(opened, found);
+  }
   const auto file = std::make_shared<const safetensors::File>(opened);
-  const Found found = find_most(*file, parameters, names);
+  const Parameters parameters = torch_parameters(graph);
+  const Found found = find_most(*file, graph, parameters, names);
+  const std::string origin = origin_of(*file, "PyTorch", found);
   std::vector<StoredArray> arrays;
   std::set<const safetensors::TensorInfo*> taken;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -131,9 +226,7 @@ WeightArrays arrays_for(const safetensors::File& opened, const Graph& graph,
       arrays.push_back(left(tensor));
     }
   }
-  return {file->path(), file->metadata(),
-          fmt::format("PyTorch's layout, {}", found.count ? found.source : "unknown names"),
-          std::move(arrays), std::move(ignored)};
+  return {file->path(), file->metadata(), origin, std::move(arrays), std::move(ignored)};
 }
 
 }  // namespace cputrain::model

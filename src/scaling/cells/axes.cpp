@@ -17,7 +17,7 @@ std::string machine_text(const CellMachine& m) {
   if (!m.platform.empty()) return m.platform;
   const std::string name = m.cpu.empty() ? m.host : m.cpu;
   if (name.empty()) return "unknown machine";
-  return m.cores > 0 ? fmt::format("{}, {} cores", name, m.cores) : name;
+  return m.cores > 0 ? fmt::format("{}, {}", name, counted(m.cores, "core")) : name;
 }
 
 /// Texts of builds are long: names have their numbers, which count from 1.

@@ -32,10 +32,9 @@ double bus_gbs(double bytes, double seconds, int ranks) {
 
 void print_table(const bench::AllreduceBench& bench,
                  const std::vector<bench::AllreduceFigure>& figures, double triad) {
-  system::print(
-      "{} ranks on {}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
-      bench.ranks(), counted(bench.nodes(), "node"), static_cast<double>(bench.bytes()) / 1e6,
-      triad);
+  system::print("{} on {}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
+                counted(bench.ranks(), "rank"), counted(bench.nodes(), "node"),
+                static_cast<double>(bench.bytes()) / 1e6, triad);
   system::print("{:<20}{:>12}{:>10}{:>10}{:>14}\n", "algorithm", "ms, median", "min", "max",
                 "bus GB/s");
   for (const bench::AllreduceFigure& figure : figures) {

@@ -12,6 +12,7 @@
 
 #include "core/statistics/calm_rounds.h"
 #include "core/statistics/median.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "scaling/simulation/timed_worker.h"
 #include "system/clock.h"
@@ -365,9 +366,9 @@ CostTable calibrate(const Calibration& todo) {
   CostTable table = table_of(todo);
   std::list<TeamTimes> teams;
   todo.say(
-      fmt::format("Measuring the model's costs on {} cores (preparations, then at least {:.0f} s; "
+      fmt::format("Measuring the model's costs on {} (preparations, then at least {:.0f} s; "
                   "--measure-seconds N changes that, --costs FILE takes those of another machine)",
-                  table.cores, todo.seconds));
+                  counted(table.cores, "core"), todo.seconds));
   require_threads(table);
   for (const Team& team : teams_of(table.cores, table.hardware_threads)) {
     const std::string why = why_left_out(todo, team, teams.empty() ? nullptr : &teams.front());

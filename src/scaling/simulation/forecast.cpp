@@ -113,13 +113,14 @@ std::string Forecast::obstacle(const cells::Cell& cell) const {
   }
   const int most = platform_.most_ranks(cell.threads);
   if (cell.ranks > most && cell.threads > 1) {
-    return fmt::format("{} holds {} ranks of {} threads ({} x {} hardware threads), not {}",
-                       platform_.name, most, cell.threads, platform_.nodes,
+    return fmt::format("{} holds {} of {} threads ({} x {} hardware threads), not {}",
+                       platform_.name, counted(most, "rank"), cell.threads, platform_.nodes,
                        platform_.hardware_threads(), cell.ranks);
   }
   if (cell.ranks > most) {
-    return fmt::format("{} has {} CPUs ({} x {} hardware threads)", platform_.name,
-                       platform_.most_ranks(), platform_.nodes, platform_.hardware_threads());
+    return fmt::format("{} has {} ({} x {} hardware threads)", platform_.name,
+                       counted(platform_.most_ranks(), "CPU"), platform_.nodes,
+                       platform_.hardware_threads());
   }
   return "";
 }

@@ -18,7 +18,7 @@ constexpr const char* kFormat = "cputrain platform 1";
 Platform machine_of_costs(const CostTable& costs) {
   Platform platform;
   platform.name = kHere;
-  platform.description = fmt::format("{}, {} cores", costs.cpu, costs.cores);
+  platform.description = fmt::format("{}, {}", costs.cpu, counted(costs.cores, "core"));
   platform.sources = {"measured by cputrain simulate"};
   platform.cores = costs.cores;
   platform.threads_per_core = std::max(1, costs.hardware_threads / costs.cores);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include "core/text.h"
 
 namespace cputrain::tune {
 namespace {
@@ -54,9 +55,9 @@ std::optional<double> rises_from(const RateCurve& curve, const std::vector<Smoot
 std::string no_advice_text(const RateCurve& curve, const std::vector<SmoothLoss>& smoothed) {
   if (curve.losses.size() < kLeastSteps) {
     return fmt::format(
-        "Learning rate: the loss diverged after {} steps, so there is no curve; try a lower "
+        "Learning rate: the loss diverged after {}, so there is no curve; try a lower "
         "--min-lr.",
-        curve.losses.size());
+        counted(curve.losses.size(), "step"));
   }
   const std::optional<double> from = rises_from(curve, smoothed);
   const std::string rise =

@@ -11,7 +11,8 @@ namespace {
 
 std::string target_line(const loop::Progress& progress, double target) {
   if (!progress.reached) {
-    return fmt::format("Target accuracy {:g}: not reached in {} epochs", target, progress.epochs);
+    return fmt::format("Target accuracy {:g}: not reached in {}", target,
+                       counted(progress.epochs, "epoch"));
   }
   const loop::TimeToAccuracy& reached = *progress.reached;
   return fmt::format("Target accuracy {:g}: {:.4f} after epoch {} and {:.1f} s of training", target,

@@ -19,13 +19,13 @@ std::string batch_norm_line(const TrainingFlags& flags, const data::BatchPlan& p
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t share = (images + ranks - 1) / ranks;
   if (flags.sync_bn) {
-    return fmt::format(
-        "Batch normalization: statistics of all {} images of a batch, over all ranks", images);
+    return fmt::format("Batch normalization: statistics of all {} of a batch, over all ranks",
+                       counted(images, "image"));
   }
   return fmt::format(
-      "Batch normalization: statistics of up to {} images of one rank (the curve depends on the "
+      "Batch normalization: statistics of up to {} of one rank (the curve depends on the "
       "number of ranks; --sync-bn takes all images); moving statistics are averaged over ranks",
-      std::min(share, static_cast<std::size_t>(plan.micro_batch())));
+      counted(std::min(share, static_cast<std::size_t>(plan.micro_batch())), "image"));
 }
 
 void say_placement(const Session& session, const TrainingFlags& flags) {
@@ -41,11 +41,11 @@ void say_placement(const Session& session, const TrainingFlags& flags) {
 std::string batch_line(const TrainingSpec& spec, const data::BatchPlan& plan, std::size_t ranks) {
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
-  return fmt::format(
-      "Batch {} over {} rank{}: {} images per rank, {} steps per epoch; {} {:g}, seed {}",
-      spec.batch, ranks, ranks == 1 ? "" : "s",
-      least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most), plan.steps(),
-      optim::rule_name(spec.optimizer.rule), full_rate(spec), spec.seed);
+  return fmt::format("Batch {} over {}: {} per rank, {} per epoch; {} {:g}, seed {}", spec.batch,
+                     counted(ranks, "rank"),
+                     (least == most ? "" : fmt::format("{} or ", least)) + counted(most, "image"),
+                     counted(plan.steps(), "step"), optim::rule_name(spec.optimizer.rule),
+                     full_rate(spec), spec.seed);
 }
 
 /// The penalty that the model itself asks for; empty for none.

@@ -29,8 +29,8 @@ std::string scaling_text(const TrainingSpec& spec) {
 
 std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
   if (rate.warmup_epochs == 0) return "";
-  return fmt::format(", warm-up over {:g} epochs from {:g}", rate.warmup_epochs,
-                     rate.n ? target / *rate.n : 0);
+  return fmt::format(", warm-up over {:g} {} from {:g}", rate.warmup_epochs,
+                     plural("epoch", rate.warmup_epochs), rate.n ? target / *rate.n : 0);
 }
 
 /// Which recipe is not the model's own.
@@ -38,10 +38,10 @@ void add_fine_tuning_line(const TrainingSpec& spec, std::vector<std::string>& li
   if (!fine_tunes(spec.flags, *spec.model)) return;
   const zoo::Recipe recipe = choose_recipe(spec.flags, *spec.model);
   lines.push_back(fmt::format(
-      "Fine-tuning: where no flag says otherwise {} {:g}, batch {}, {} epochs (the recipe of {} is "
+      "Fine-tuning: where no flag says otherwise {} {:g}, batch {}, {} (the recipe of {} is "
       "for training from nothing)",
-      optim::rule_name(recipe.rule), recipe.learning_rate, recipe.batch, recipe.epochs,
-      spec.model->name));
+      optim::rule_name(recipe.rule), recipe.learning_rate, recipe.batch,
+      counted(recipe.epochs, "epoch"), spec.model->name));
 }
 
 /// How the rate comes about, unless it is the plain one.
@@ -71,8 +71,8 @@ void add_batch_lines(const TrainingSpec& spec, const data::BatchPlan& plan,
   }
   for (const data::BatchGrowth& growth : spec.plan.growth) {
     const data::BatchPlan grown = plan.in_epoch(growth.epochs);
-    lines.push_back(fmt::format("After epoch {}: batch {}, {} steps per epoch", growth.epochs,
-                                grown.global_batch(), grown.steps()));
+    lines.push_back(fmt::format("After epoch {}: batch {}, {} per epoch", growth.epochs,
+                                grown.global_batch(), counted(grown.steps(), "step")));
   }
   if (!spec.shuffle) lines.push_back("Images come in the data's own order in every epoch");
   if (spec.plan.drop_last) {
@@ -138,10 +138,10 @@ std::string statistics_warning(const TrainingSpec& spec, const data::BatchPlan& 
   const bool learnt = !(spec.flags.weights.empty() && spec.flags.first_weights.empty());
   if (momentum == 0 || learnt || first < kMuch) return "";
   return fmt::format(
-      "batch normalization: after the {:.0f} steps of this training {:.0f} % of its moving "
+      "batch normalization: after the {} of this training {:.0f} % of its moving "
       "statistics are still the first ones (validation computes by them, so its accuracy is too "
       "low); make more steps, or give a smaller momentum than {:g} in a model file",
-      steps, std::floor(100 * first), momentum);
+      counted(static_cast<std::uint64_t>(steps), "step"), std::floor(100 * first), momentum);
 }
 
 /// Averages that are still much of the first weights at the end.
@@ -152,9 +152,9 @@ std::string averages_warning(const TrainingSpec& spec, const data::BatchPlan& pl
   const double first = std::pow(decay, steps);
   if (decay == 0 || first < kMuch) return "";
   const std::string why = fmt::format(
-      "--ema {}: after the {:.0f} steps of this training {:.0f} % of the averages are still the "
+      "--ema {}: after the {} of this training {:.0f} % of the averages are still the "
       "first weights",
-      decay, steps, std::floor(100 * first));
+      decay, counted(static_cast<std::uint64_t>(steps), "step"), std::floor(100 * first));
   if (steps < 2 * kSpans) return why + " (averages of so few steps say little); leave it out";
   const auto decimals = static_cast<int>(-std::floor(std::log10(kSpans / steps)));
   return fmt::format("{}; averages of some {:.0f} steps would suit it: --ema {:.{}f}", why,

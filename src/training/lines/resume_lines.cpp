@@ -57,8 +57,7 @@ double next_rate(const Training& training, const loop::TrainingEnd& end,
 }
 
 std::string end_text(const loop::TrainingEnd& end) {
-  return end.steps ? fmt::format("of {} steps", *end.steps)
-                   : fmt::format("of {} epochs", end.epochs);
+  return "of " + (end.steps ? counted(*end.steps, "step") : counted(end.epochs, "epoch"));
 }
 
 /// A schedule that leads to the end of the training moves with it.

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/shell_words.h"
 #include "core/strict_json.h"
+#include "core/text.h"
 #include "system/bounded_file.h"
 #include "training/asked_end.h"
 #include "training/run/best_weights.h"
@@ -101,8 +102,9 @@ loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainingEn
 
 /// "20 epochs", and what ended it before its last one.
 std::string end_text(const loop::TrainingEnd& end, const loop::Progress& progress) {
-  const std::string made = fmt::format("{} steps in {} epochs", progress.steps,
-                                       progress.epochs + (progress.begun ? 1 : 0));
+  const std::string made =
+      fmt::format("{} in {}", counted(progress.steps, "step"),
+                  counted(progress.epochs + (progress.begun ? 1 : 0), "epoch"));
   if (loop::waited_enough(end, progress)) {
     return fmt::format("{}, which --early-stopping {} ended", made, *end.patience);
   }

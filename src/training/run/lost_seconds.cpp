@@ -65,10 +65,6 @@ std::string most_text(const LostSeconds::Loss& loss) {
   return most == loss.whose.end() ? "" : fmt::format(" (most: {})", most->first);
 }
 
-std::string counted(int times, const char* what) {
-  return fmt::format("{} {}{}", times, what, times == 1 ? "" : "s");
-}
-
 }  // namespace
 
 bool LostSeconds::any() const {

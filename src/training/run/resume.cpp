@@ -196,10 +196,10 @@ std::filesystem::path newest_whole(const Session& session, const std::filesystem
   }
   if (damaged.empty()) return {};
   fail(ExitCode::data,
-       fmt::format("none of the {} checkpoints in {} can be gone on from, see above (a training "
+       fmt::format("of {} in {} none can be gone on from, see above (a training "
                    "that began anew would take their place); mend what keeps them from being read, "
                    "or begin anew with --overwrite",
-                   damaged.size(), folder.string()));
+                   counted(damaged.size(), "checkpoint"), folder.string()));
 }
 
 Start choose_start(const Session& session, const TrainingSpec& spec, const RunFolder& folder) {
@@ -253,12 +253,12 @@ void check_same_training(const Session& session, const std::filesystem::path& ch
   const loop::Progress progress = checkpoint::read_progress(checkpoint);
   if (!asks_for_less(end, progress)) return;
   fail(ExitCode::usage,
-       fmt::format("--resume: {} has {} steps, {} of them in {} whole epochs, and --{} {} asks for "
+       fmt::format("--resume: {} has {}, {} of them in {}, and --{} {} asks for "
                    "less (nothing would be trained); ask for more, or name another --out for a "
                    "shorter training",
-                   checkpoint.string(), progress.steps,
-                   progress.steps - (progress.begun ? progress.begun->steps : 0), progress.epochs,
-                   end.steps ? "steps" : "epochs",
+                   checkpoint.string(), counted(progress.steps, "step"),
+                   progress.steps - (progress.begun ? progress.begun->steps : 0),
+                   counted(progress.epochs, "whole epoch"), end.steps ? "steps" : "epochs",
                    end.steps ? *end.steps : static_cast<std::uint64_t>(end.epochs)));
 }
 

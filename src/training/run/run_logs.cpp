@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "logging/profile.h"
 #include "logging/reporters.h"
 #include "logging/timeline_json.h"
@@ -28,8 +29,9 @@ logging::RunFacts facts_of(const Training& training) {
   const auto& [plan, validation] = training.batches();
   return {.model = spec.model->name,
           .data = spec.flags.data_or_synthetic(),
-          .platform = fmt::format("{}, {} ranks of {} threads", session.machine.cpu_model,
-                                  session.communicator->size(), session.threads),
+          .platform = fmt::format("{}, {} of {}", session.machine.cpu_model,
+                                  counted(session.communicator->size(), "rank"),
+                                  counted(session.threads, "thread")),
           .optimizer = std::string(optim::rule_name(spec.optimizer.rule)),
           .allreduce = session.communicator->size() > 1 ? comm::to_text(spec.flags.allreduce) : "",
           .batch = spec.batch,

@@ -35,10 +35,6 @@ std::vector<std::pair<int, std::string>> places_of(comm::Communicator& communica
   return places;
 }
 
-std::string plural(std::size_t n, const std::string& what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 /// "Devices: 2 x NVIDIA H100 with 2 ranks each; ...".
 std::string line_of(comm::Communicator& communicator, const std::string& name,
                     const std::vector<std::pair<int, std::string>>& places) {
@@ -54,7 +50,7 @@ std::string line_of(comm::Communicator& communicator, const std::string& name,
   std::vector<std::string> parts;
   for (const auto& [device, count] : alike) {
     parts.push_back(fmt::format("{} x {} with {}{}", count, device.first,
-                                plural(device.second, "rank"), count > 1 ? " each" : ""));
+                                counted(device.second, "rank"), count > 1 ? " each" : ""));
   }
   return "Devices: " + join(parts, ", ");
 }

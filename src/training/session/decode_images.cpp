@@ -47,9 +47,9 @@ std::string ready_line(const data::DecodedData& data, Shape image, const std::st
                        when);
   }
   const std::string others =
-      data.not_kept > 0
-          ? fmt::format("; {} others are decoded whenever needed", with_commas(data.not_kept))
-          : "";
+      data.not_kept > 0 ? fmt::format("; {} {} decoded whenever needed", with_commas(data.not_kept),
+                                      data.not_kept == 1 ? "other is" : "others are")
+                        : "";
   return fmt::format("{} ready {} ({} {}, once per node{})", images, when,
                      bytes_text(static_cast<double>(data.bytes)), place, others);
 }

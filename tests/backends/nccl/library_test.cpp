@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iostream>
 #include <vector>
 
 namespace cputrain::nccl {
@@ -35,13 +36,18 @@ TEST(Library, IsToldByItsVersionFirst) {
       << torn.why_none;
 }
 
-/// What is set stays, also where it is what NCCL would do.
+/// What is set stays, also where it is what NCCL would do. A process loads it once, so this one is
+/// another, which no test has used.
 TEST(Library, HasWhatChangesBitsTurnedOffBeforeItIsLoaded) {
-  ::unsetenv("NCCL_NVLS_ENABLE");
-  ::setenv("NCCL_GRAPH_REGISTER", "1", 1);
-  library();
-  EXPECT_EQ(value_of("NCCL_NVLS_ENABLE"), "0");
-  EXPECT_EQ(value_of("NCCL_GRAPH_REGISTER"), "1");
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto load_and_tell = [] {
+    ::unsetenv("NCCL_NVLS_ENABLE");
+    ::setenv("NCCL_GRAPH_REGISTER", "1", 1);
+    library();
+    std::cerr << value_of("NCCL_NVLS_ENABLE") << " and " << value_of("NCCL_GRAPH_REGISTER");
+    std::exit(0);
+  };
+  EXPECT_EXIT(load_and_tell(), ::testing::ExitedWithCode(0), "^0 and 1$");
 }
 
 TEST(Library, SaysWhatSomebodyTurnedOnThatChangesBits) {

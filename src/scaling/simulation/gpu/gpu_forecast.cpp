@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/text.h"
 #include "exchange/exchange.h"
 #include "scaling/cells/explanation.h"
 
@@ -89,8 +90,8 @@ cells::CellMachine GpuForecast::machine() const {
 std::string GpuForecast::obstacle(const cells::Cell& cell) const {
   const int of_node = platform_.gpus->per_node;
   if (cell.ranks > platform_.most_ranks()) {
-    return fmt::format("{} has {} GPUs ({} x {})", platform_.name, platform_.most_ranks(),
-                       platform_.nodes, of_node);
+    return fmt::format("{} has {} ({} x {})", platform_.name,
+                       counted(platform_.most_ranks(), "GPU"), platform_.nodes, of_node);
   }
   if (cell.ranks > of_node && cell.ranks % of_node != 0) {
     return fmt::format("{} GPUs do not fill nodes of {}, and sums over uneven nodes are not known",

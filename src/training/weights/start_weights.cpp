@@ -1,4 +1,4 @@
-#include "training/start_weights.h"
+#include "training/weights/start_weights.h"
 
 #include <fmt/format.h>
 
@@ -16,9 +16,9 @@
 #include "model/weights/keras_config.h"
 #include "model/weights/open_arrays.h"
 #include "model/weights/weight_format.h"
-#include "training/first_weights.h"
-#include "training/learnt/past_data.h"
-#include "training/learnt/preprocessing.h"
+#include "training/weights/first_weights.h"
+#include "training/weights/past_data.h"
+#include "training/weights/preprocessing.h"
 
 namespace cputrain::training {
 namespace {
@@ -31,15 +31,15 @@ struct KnownClasses {
   bool by_place = false;  ///< names differ, and outputs cannot be moved
 };
 
-/// The first `named` of `classes` have names of their own.
-KnownClasses known_classes(const TrainingSpec& spec, const model::WeightArrays& file,
-                           const model::ClassOutputs& outputs,
-                           const std::vector<std::string>& classes, std::size_t named) {
+KnownClasses known_classes(const TrainingPlan& plan, const data::DataSource& source,
+                           const model::WeightArrays& file) {
+  const TrainingSpec& spec = plan.spec;
   KnownClasses known{loop::classes_of_weights(file), {}, {}};
   if (known.file.empty()) return known;
-  known.match = loop::match_classes(classes, known.file, named);
+  const std::vector<std::string> classes = class_names(source, plan.classes);
+  known.match = loop::match_classes(classes, known.file, source.dataset->classes().size());
   const bool moves = known.match.moves();
-  loop::ClassRows rows{outputs, known.match.source, known.file.size()};
+  loop::ClassRows rows{model::class_outputs(plan.graph), known.match.source, known.file.size()};
   const auto& needed = rows.outputs.count == 1 ? rows.outputs.negated : rows.outputs.arrays;
   if (classes.size() == known.file.size()) {
     known.by_place = moves && needed.empty();
@@ -76,13 +76,13 @@ void say_classes(const Session& session, const TrainingSpec& spec, const KnownCl
   }
   if (known.file.size() != classes.size()) return;
   if (!known.match.others.empty()) {
-    warn_once(session, fmt::format("--weights {} know the classes {}; the data has {}: {}, {}",
-                                   spec.flags.weights, first_few(known.file), first_few(classes),
-                                   known.by_place
-                                       ? "all outputs are taken by place"
-                                       : fmt::format("the outputs of {} classes are taken by name",
-                                                     known.match.by_name),
-                                   "and " + others_text(known, classes) + " to begin with"));
+    warn_once(session,
+              fmt::format("--weights {} know the classes {}; the data has {}: {}, {}",
+                          spec.flags.weights, first_few(known.file), first_few(classes),
+                          known.by_place ? "all outputs are taken by place"
+                                         : fmt::format("the outputs of {} are taken by name",
+                                                       counted(known.match.by_name, "class")),
+                          "and " + others_text(known, classes) + " to begin with"));
   } else if (known.match.moves() && known.by_place) {
     warn_once(session, fmt::format("--weights {} know the classes in another order ({}), and their "
                                    "outputs could not be put by name",
@@ -226,8 +226,7 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   const model::ClassOutputs outputs = model::class_outputs(plan.graph);
   loop::check_outputs_agree(file, outputs);
   const std::vector<std::string> classes = class_names(source, plan.classes);
-  const KnownClasses known =
-      known_classes(spec, file, outputs, classes, source.dataset->classes().size());
+  const KnownClasses known = known_classes(plan, source, file);
   // A file that names no classes may have the outputs of any, and a head is what is to be learnt.
   const bool partial = spec.flags.partial || (!file.describes_itself() &&
                                               loop::fits_but_for_outputs(file, program, outputs));
@@ -279,10 +278,19 @@ model::WeightArrays arrays_of_flags(const Session& session, const TrainingPlan& 
 /// Accuracy is too good where images for validation are among those that weights learnt from. Where
 /// files have changed they may also be other data at the same place.
 void warn_of_learnt_images(const Session& session, const TrainingSpec& spec,
-                           const data::DataSource& source, Learnt learnt) {
-  if (source.own_validation || source.validation.empty()) return;
+                           const data::DataSource& source, const loop::PastTraining& past) {
+  if (source.validation.empty()) return;
   const std::string& file = spec.flags.weights;
-  if (learnt == Learnt::from_all || learnt == Learnt::earlier) {
+  const Learnt learnt = learnt_from(past, source, spec.flags.data_request(spec.seed));
+  const bool other = learnt == Learnt::not_known_to || learnt == Learnt::from_some;
+  const std::string image = other ? learnt_image(past, source, source.validation) : "";
+  if (!image.empty()) {
+    warn_once(session, fmt::format("--weights {} learnt from images that are for validation here, "
+                                   "such as {}: its accuracy will be too good",
+                                   file, image));
+  } else if (source.own_validation) {
+    return;
+  } else if (learnt == Learnt::from_all || learnt == Learnt::earlier) {
     warn_once(session,
               fmt::format("--weights {} learnt from this data with another validation part "
                           "(another --seed or --validation-split, or an earlier version): images "
@@ -303,9 +311,11 @@ loop::TrainingData training_data(const Session& session, const TrainingSpec& spe
                                  const data::DataSource& source, const model::WeightArrays* start) {
   const data::DataRequest request = spec.flags.data_request(spec.seed);
   const auto past = start ? loop::past_training(*start) : std::nullopt;
-  if (!past) return data_to_keep(source, request);
-  warn_of_learnt_images(session, spec, source, learnt_from(*past, source, request));
-  return data_to_keep(source, request, *past);
+  if (past) warn_of_learnt_images(session, spec, source, *past);
+  loop::TrainingData data =
+      past ? data_to_keep(source, request, *past) : data_to_keep(source, request);
+  if (session.leads()) remember_images(data, source, spec.seed);
+  return data;
 }
 
 }  // namespace
@@ -334,11 +344,13 @@ loop::TrainingData resumed_data(const Session& session, const TrainingSpec& spec
   return past ? data_to_keep(source, request, *past) : data_to_keep(source, request);
 }
 
-void check_first_weights(const Session& session, const TrainingPlan& plan) {
+void check_first_weights(const Session& session, const TrainingPlan& plan,
+                         const data::DataSource& source) {
   const TrainingFlags& flags = plan.spec.flags;
   if (flags.weights.empty()) return;
   if (session.leads()) {
-    loop::check_fits(arrays_of_flags(session, plan), plan.graph, flags.partial);
+    const model::WeightArrays file = arrays_of_flags(session, plan);
+    loop::check_fits(file, plan.graph, flags.partial, known_classes(plan, source, file).rows);
   }
   session.communicator->barrier();  // a refusal is rank 0's, and the job's
 }

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <string>
+
 #include "data/pipeline.h"
 #include "loop/weights/description.h"
 
@@ -18,6 +22,15 @@ enum class Learnt {
 /// `source` is what `here` opened.
 Learnt learnt_from(const loop::PastTraining&, const data::DataSource& source,
                    const data::DataRequest& here);
+
+/// One of these samples that the past training learnt from, by name; empty where that cannot be
+/// proven: an image of the same class, name and bytes, or of the same data where either is packed.
+/// It knows some of its images alone, so what is few images in common may stay unseen.
+std::string learnt_image(const loop::PastTraining&, const data::DataSource&,
+                         std::span<const std::uint32_t> samples);
+
+/// Some images of the training part, for learnt_image(): up to 64 are read.
+void remember_images(loop::TrainingData&, const data::DataSource&, std::uint64_t seed);
 
 /// Whether the past training divided data by the same seed and share.
 bool is_divided_alike(const loop::PastTraining&, const data::DataRequest& here);

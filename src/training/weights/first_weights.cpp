@@ -1,4 +1,4 @@
-#include "training/first_weights.h"
+#include "training/weights/first_weights.h"
 
 #include <fmt/format.h>
 
@@ -40,12 +40,13 @@ std::string taken_text(const model::WeightArrays& file, const loop::LoadedWeight
     text += fmt::format(" ({}; {} rearranged)", file.origin(), rearranged(file, loaded, layout));
   }
   if (!loaded.by_class.empty()) {
-    text += fmt::format("; of {} the outputs of {} classes that both know",
-                        first_few(loaded.by_class), classes.by_name);
+    text += fmt::format("; of {} the outputs of {} that both know", first_few(loaded.by_class),
+                        counted(classes.by_name, "class"));
   }
   if (!match.whole()) text += "; left: " + loop::misfit_text(match);
   if (!file.ignored().empty()) {
-    text += fmt::format("; {} arrays that hold no weights are not needed", file.ignored().size());
+    text +=
+        fmt::format("; not needed: {} without weights", counted(file.ignored().size(), "array"));
   }
   return text;
 }

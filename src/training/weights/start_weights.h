@@ -39,6 +39,6 @@ loop::TrainingData resumed_data(const Session&, const TrainingSpec&, const data:
                                 const std::filesystem::path& checkpoint);
 
 /// Before anything long begins: Error(data) where --weights do not fit the network. Collective.
-void check_first_weights(const Session&, const TrainingPlan&);
+void check_first_weights(const Session&, const TrainingPlan&, const data::DataSource&);
 
 }  // namespace cputrain::training

@@ -1,4 +1,4 @@
-#include "training/learnt/preprocessing.h"
+#include "training/weights/preprocessing.h"
 
 #include <fmt/format.h>
 
@@ -33,10 +33,11 @@ constexpr Fact kFacts[] = {
 }  // namespace
 
 Preprocessing preprocessing_of(const loop::ModelDescription& model) {
-  return {.image = model.graph.image(),
-          .pixels = std::get<model::Input>(model.graph.nodes().front().layer),
-          .resize = model.resize,
-          .exif = model.exif};
+  return {
+      .image = model.graph.image(),
+      .pixels = std::get<model::Input>(model.graph.nodes().front().layer),
+      .resize = model.resize,
+      .exif = model.data && !model.data->photographs ? std::nullopt : std::optional(model.exif)};
 }
 
 std::vector<std::string> preprocessing_differences(const std::string& weights,
