@@ -27,9 +27,9 @@ LIMITS = ["--stall-warning", "2", "--stall-timeout", "8"]
 STANDS = 30     # seconds for which a training with these limits is kept from getting on
 STORAGE = 75    # and storage, with the usual limits
 STARTS = 1200   # seconds that many ranks may take to their first step
-OWN = {"crowd": {"cpu", "slow"}, "quota": {"cpu", "slow"}, "reader": {"reader", "cpu", "slow"},
-       "terminal": {"reader", "cpu", "slow"}, "results": {"reader", "cpu", "slow"},
-       "launcher": {"launcher", "reader", "cpu", "slow"}, "suspended": {"cpu", "slow"}, "storage": {"storage", "cpu", "slow"}}
+# Causes that may be told. Any machine that has much to do lacks CPUs, and its disk may take the two seconds.
+ANY = {"cpu", "slow", "storage"}
+OWN = {"reader": {"reader"}, "terminal": {"reader"}, "results": {"reader"}, "launcher": {"launcher", "reader"}}
 PIPE_BYTES = 4096
 
 
@@ -101,9 +101,9 @@ class Training(Job):
 
 @contextlib.contextmanager
 def training(folder, ranks, *words, limits=LIMITS, **options):
-    started = Training(folder, ranks, ["--model", "tiny.json", "--data", "data", "--threads", "1", "--epochs", "1000000",
-                                       "--log-every", "1", "--verbose", "2", "--out", "run", *limits, *words],
-                       **options)
+    usual = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--epochs", "1000000", "--log-every", "1",
+             "--verbose", "2", "--out", "run", *limits]
+    started = Training(folder, ranks, [*usual, *words], **options)
     try:
         yield started
     finally:
@@ -229,13 +229,13 @@ def terminal(folder, ranks, stands):
 def results(folder, ranks, stands):
     """`predict --csv -` into a pager that stands: all of it comes, once it is read."""
     with training(folder, 1) as job:
-        job.until("weights", lambda: os.path.exists(os.path.join(folder, "run", "metrics.jsonl")) and job.steps() > 2000)
+        job.until("the first steps", lambda: job.steps() > 2000)
         send(signal.SIGUSR1, *job.ranks().values())
         job.process.wait(60)
     os.rename(os.path.join(folder, "run"), os.path.join(folder, "trained"))
     read, write = small_pipe()
-    job = Training(folder, ranks, ["predict", "--weights", "trained/weights.safetensors", "--threads", "1", "--csv", "-",
-                                   *LIMITS, *(os.path.join("data", label) for label in ("cat", "dog"))], stdout=write)
+    words = ["predict", "--weights", "trained/weights.safetensors", "--threads", "1", "--csv", "-", *LIMITS]
+    job = Training(folder, ranks, [*words, "data/cat", "data/dog"], stdout=write)
     os.close(write)
     try:
         job.stand(float(stands))
@@ -304,7 +304,7 @@ PLAN = [*(("crowd", ranks, kind) for ranks in (1, 2, 4, 8, 16, 32, 96) for kind 
         *(("launcher", ranks, stands) for ranks in (2, 4, 8) for stands in ("30", "90")),
         *(("suspended", ranks, when) for ranks in (1, 2, 4, 8, 32, 96) for when in ("steps", "start")),
         *(("storage", ranks, every) for ranks in (1, 2, 4) for every in ("50", "1000"))]
-QUICK = [("results", 1, "9"), ("suspended", 2, "steps")]
+QUICK = [("results", 1, "9"), ("reader", 1, "9")]
 
 
 def prepare(folder):
@@ -327,7 +327,7 @@ def done(kind, ranks, how):
             if job is None:
                 return {**row, "skipped": True}
             row["causes"] = job.causes
-            wrong = sorted(set(row["causes"]) - OWN[kind])
+            wrong = sorted(set(row["causes"]) - ANY - OWN.get(kind, set()))
             row["fault"] = f"wrong causes: {', '.join(wrong)}: {last_said(job)}" if wrong else ""
         except (Failure, subprocess.TimeoutExpired) as failure:
             row["fault"] = str(failure)

@@ -13,6 +13,11 @@ namespace {
 /// A disk that has completed something since so many seconds gets on.
 constexpr double kSlow = 1;
 
+/// Not in the first seconds of a disk that has stopped.
+bool is_slow(const StorageSilence& silence) {
+  return silence.seconds > 10 * kSlow && silence.still < kSlow;
+}
+
 }  // namespace
 
 StorageAccount::StorageAccount(std::vector<Writing> writings) {
@@ -74,8 +79,8 @@ std::optional<Word> StorageNarrator::hear(const StorageSilence& silence, const c
       "storage",
       fmt::format(
           "warning: storage has not answered for {:.0f} s{}: rank {} on {} writes {} in {}; {}",
-          silence.seconds, silence.still < kSlow ? " (its disk is slow and gets on)" : "", rank_,
-          host_, join(silence.what, ", "), folder_,
+          silence.seconds, is_slow(silence) ? " (its disk is slow and gets on)" : "", rank_, host_,
+          join(silence.what, ", "), folder_,
           silence.keeps_steps ? "steps wait for it, since memory for lines of logs is full"
                               : "steps go on, and what is written later waits"),
       silence.seconds, place);
