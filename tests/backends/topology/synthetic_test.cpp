@@ -62,6 +62,38 @@ std::string cloud_vm() {
          indexes + ")";
 }
 
+/// The core's number as a container sees it that may use one hardware thread alone.
+int core_seen_in_container(const std::string& description, int cpu) {
+  hwloc_topology_t whole = nullptr, seen = nullptr;
+  char* text = nullptr;
+  int length = 0;
+  hwloc_topology_init(&whole);
+  hwloc_topology_set_flags(whole, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+  hwloc_topology_set_synthetic(whole, description.c_str());
+  hwloc_topology_load(whole);
+  const hwloc_bitmap_t set = hwloc_bitmap_alloc();
+  hwloc_bitmap_only(set, static_cast<unsigned>(cpu));
+  EXPECT_EQ(hwloc_topology_allow(whole, set, nullptr, HWLOC_ALLOW_FLAG_CUSTOM), 0);
+  hwloc_bitmap_free(set);
+  EXPECT_EQ(hwloc_topology_export_xmlbuffer(whole, &text, &length, 0), 0);
+  hwloc_topology_init(&seen);
+  hwloc_topology_set_xmlbuffer(seen, text, length);
+  EXPECT_EQ(hwloc_topology_load(seen), 0);
+  const placement::Machine machine = machine_of(seen, {cpu});
+  EXPECT_EQ(machine.cores, 1);
+  hwloc_topology_destroy(seen);
+  hwloc_free_xmlbuffer(whole, text);
+  hwloc_topology_destroy(whole);
+  return machine.core_of_cpu.at(0);
+}
+
+// Containers of a machine see different parts of it, and must not take them for one.
+TEST(SyntheticTopology, CoresHaveOneNumberInAllContainers) {
+  EXPECT_EQ(core_seen_in_container("core:2 pu:2", 0), core_seen_in_container("core:2 pu:2", 1));
+  EXPECT_EQ(core_seen_in_container("core:2 pu:2", 2), core_seen_in_container("core:2 pu:2", 3));
+  EXPECT_NE(core_seen_in_container("core:2 pu:2", 1), core_seen_in_container("core:2 pu:2", 2));
+}
+
 TEST(SyntheticTopology, AVmOf96Vcpus) {
   const SyntheticTree tree(cloud_vm());
   const placement::Machine machine = tree.machine(placement::run(0, 96));
