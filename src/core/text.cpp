@@ -194,8 +194,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> wor
 }
 
 std::string plural(std::string_view what, double count) {
-  const char* ending = what.ends_with('s') || what.ends_with("ch") ? "es" : "s";
-  return std::string(what) + (count == 1 ? "" : ending);
+  return std::string(what) + (count == 1 ? "" : what.ends_with('s') ? "es" : "s");
 }
 
 std::string with_commas(std::size_t number) {

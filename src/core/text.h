@@ -51,7 +51,7 @@ std::string in_columns(std::string_view text, std::size_t width);
 /// The columns that a text takes.
 std::size_t columns_of(std::string_view text);
 
-/// "rank" for one, else "ranks"; "classes", "batches".
+/// "rank" for one, else "ranks"; "classes".
 std::string plural(std::string_view what, double count);
 
 /// "1 rank", "2 ranks".

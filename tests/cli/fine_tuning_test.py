@@ -95,6 +95,15 @@ class FineTuning(TinyTest):
                                                "done": "rearranged"})
         self.assertEqual(rows["norm/moving_mean"]["done"], "taken")
         self.assertEqual(rows["module.norm.num_batches_tracked"]["done"], "not needed")
+        with self.subTest("names as those of Keras' variables"):
+            _, tensors = self.read("run/weights.safetensors")
+            self.write("keras.safetensors", {"sequential/" + n: t for n, t in tensors.items()})
+            self.net(0, "again", *words, "keras.safetensors",
+                     says=["15 of 15 parameter arrays", "(Keras' layout, own names behind sequential/; 0 rearranged)"])
+            self.assertEqual(self.tensors_of("again"), self.tensors_of("run"))
+        with self.subTest("two networks in one file"):
+            self.write("two.safetensors", {f"{which}/{n}": t for which in "ab" for n, t in tensors.items()})
+            self.net(65, "no", *words, "two.safetensors", says=["and b/", "(either may be the one that is meant)"])
         with self.subTest("halves"):
             def halve(tensors):
                 for n, (dtype, shape, data) in list(tensors.items()):

@@ -83,6 +83,15 @@ TEST(Split, KeepsEmptyParts) {
   EXPECT_EQ(split("", ','), std::vector<std::string>{""});
 }
 
+TEST(Counted, HasAPluralForAllButOne) {
+  EXPECT_EQ(counted(1, "image"), "1 image");
+  EXPECT_EQ(counted(std::size_t{0}, "image"), "0 images");
+  EXPECT_EQ(counted(2, "class"), "2 classes");
+  EXPECT_EQ(counted(1, "class"), "1 class");
+  EXPECT_EQ(plural("epoch", 0.5), "epochs");
+  EXPECT_EQ(plural("epoch", 1.0), "epoch");
+}
+
 TEST(WithCommas, GroupsByThousands) {
   EXPECT_EQ(with_commas(0), "0");
   EXPECT_EQ(with_commas(999), "999");

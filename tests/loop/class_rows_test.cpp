@@ -273,7 +273,8 @@ TEST_F(Permuted, NamesThatAreNotThoseOfTheOutputsAreRefused) {
         ADD_FAILURE() << name;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::data);
-        const std::string words = "names " + std::to_string(named.size()) + " classes for " +
+        const std::string words = "names " + std::to_string(named.size()) +
+                                  (named.size() == 1 ? " class for " : " classes for ") +
                                   std::to_string(outputs) + " output";
         EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
       }

@@ -166,8 +166,8 @@ TEST_F(TorchArrays, WhatStandsBeforeAllNamesIsLeftOutAndSaid) {
                                                      }),
                                              graph);
       expect_whole(graph, arrays);
-      EXPECT_EQ(arrays.origin(), std::string(torch ? "PyTorch" : "Keras") +
-                                     "'s layout, own names behind " + beginning);
+      EXPECT_EQ(arrays.origin(), std::string(torch ? "PyTorch's" : "Keras'") +
+                                     " layout, own names behind " + beginning);
       EXPECT_EQ(arrays.find("head/bias")->file_name,
                 beginning + std::string(torch ? "head.bias" : "head/bias"));
     }

@@ -152,14 +152,14 @@ std::string origin_of(const safetensors::File& file, const char* layout, const F
                                      file.path().string(), found.twice));
   }
   return fmt::format(
-      "{}'s layout, {}{}", layout, found.count ? found.source : "unknown names",
+      "{} layout, {}{}", layout, found.count ? found.source : "unknown names",
       found.beginning.empty() ? "" : fmt::format(" behind {}", printable(found.beginning)));
 }
 
 /// Those of a file with our layout.
 WeightArrays our_arrays(const safetensors::File& file, const Found& found) {
   if (found.beginning.empty()) return file;
-  const std::string origin = origin_of(file, "Keras", found);
+  const std::string origin = origin_of(file, "Keras'", found);
   std::vector<StoredArray> arrays = WeightArrays(file).arrays();
   for (StoredArray& array : arrays) {
     if (array.name.starts_with(found.beginning)) array.name.erase(0, found.beginning.size());
@@ -209,7 +209,7 @@ WeightArrays arrays_for(const safetensors::File& opened, const Graph& graph,
   const auto file = std::make_shared<const safetensors::File>(opened);
   const Parameters parameters = torch_parameters(graph);
   const Found found = find_most(*file, graph, parameters, names);
-  const std::string origin = origin_of(*file, "PyTorch", found);
+  const std::string origin = origin_of(*file, "PyTorch's", found);
   std::vector<StoredArray> arrays;
   std::set<const safetensors::TensorInfo*> taken;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
