@@ -10,9 +10,9 @@ namespace cputrain::system {
 
 /// One line for people on standard error. It is escaped as a whole (core/text.h), since names,
 /// paths and libraries' messages in it come from outside: line ends, too, so several lines are
-/// several calls. A full or closed stream is no reason to stop, nor is one that nobody reads: errors
-/// are ignored. On a terminal it takes the place of a bar of progress, and warnings and errors are
-/// coloured.
+/// several calls. A full or closed stream is no reason to stop, nor is one that nobody reads:
+/// errors are ignored. On a terminal it takes the place of a bar of progress, and warnings and
+/// errors are coloured.
 void tell(std::string_view line);
 /// The same with a line that is put together, as fmt::format does it.
 template <class First, class... Others>

@@ -237,10 +237,10 @@ TEST(Output, WhatWasPrintedBeforeAnEndAtOnceIsThere) {
 // A library may end the process by exit().
 TEST(Output, WhatWasPrintedBeforeAnExitIsThere) {
   const Printing process([](std::atomic<bool>&) {
-    put(stdout, lines(1000), Worth::result);  // more than the pipe takes
+    put(stdout, lines(kLines), Worth::result);  // more than the pipe takes
     std::exit(0);
   });
-  EXPECT_EQ(process.read_all()[0], lines(1000));
+  EXPECT_EQ(process.read_all()[0], lines(kLines));
 }
 
 }  // namespace
