@@ -11,8 +11,8 @@ namespace cputrain::system {
 /// small pages, and only that counts where the system promises no more than it has.
 enum class Touched { all, sparsely };
 
-/// What malloc keeps, for each thread that asks, of memory that is free again; larger pieces go back
-/// to the system at once.
+/// What malloc keeps, for each thread that asks, of memory that is free again; larger pieces go
+/// back to the system at once.
 constexpr std::size_t kKeptFree = std::size_t{1} << 20;
 
 /// Sees to that, where malloc is glibc's. It else learns to keep pieces of up to 32 MiB and twice
