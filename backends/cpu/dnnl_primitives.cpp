@@ -243,14 +243,11 @@ dnnl::pooling_forward::primitive_desc pool_desc(const DnnlContext& context, cons
 
 }  // namespace
 
-// The first product of matrices makes the library's code for all of them, megabytes that a program
-// is to hold when it says what it holds.
+// The first product makes the library's code for all: megabytes that are held from then on.
 DnnlContext make_dnnl_context() {
   return checked("starting", [] {
-    constexpr std::size_t kSide = 8;
-    const std::vector<float> ones(kSide * kSide, 1);
-    std::vector<float> product(ones.size());
-    multiply({false, false, kSide, kSide, kSide}, ones.data(), ones.data(), 0, product.data());
+    float zeros[64]{}, product[64];
+    multiply({false, false, 8, 8, 8}, zeros, zeros, 0, product);
     dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     return DnnlContext{engine, dnnl::stream(engine)};
   });

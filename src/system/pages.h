@@ -11,13 +11,13 @@ namespace cputrain::system {
 /// small pages, and only that counts where the system promises no more than it has.
 enum class Touched { all, sparsely };
 
-/// What malloc keeps, for each thread that asks, of memory that is free again; larger pieces go back
-/// to the system at once.
+/// What malloc keeps, for each thread that asks, of memory that is free again; larger pieces go
+/// back to the system at once.
 constexpr std::size_t kKeptFree = std::size_t{1} << 20;
 
-/// Sees to that, where malloc is glibc's, which else learns to keep pieces of up to 32 MiB and twice
-/// that free behind them: an array that is read or written once would stay in memory for ever. Once,
-/// before there are threads.
+/// Sees to that, where malloc is glibc's. It else learns to keep pieces of up to 32 MiB and twice
+/// that free behind them: an array that is read or written once would stay for ever. Once, before
+/// there are threads.
 void return_freed_memory();
 
 /// Zeroed memory of this process alone: whole pages from the kernel, in huge ones (2 MiB, fewer
