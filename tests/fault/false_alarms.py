@@ -260,7 +260,7 @@ def launcher(folder, ranks, stands):
 
 def suspended(folder, ranks, when):
     """All processes stand, as those of a machine that sleeps, in their steps or in their start."""
-    with training(folder, ranks, "--start-timeout", "8") as job:
+    with training(folder, ranks, "--start-timeout", "25") as job:
         if when == "steps":
             job.until("the first steps", lambda: job.steps() > 2000)
         else:
