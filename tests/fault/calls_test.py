@@ -31,10 +31,8 @@ class Calls(FaultTest):
         shutil.copytree(self.path("seed"), self.path("run"))
         process = self.start(*self.words, "--resume", "auto", "--checkpoint-every", "1000000", "--epochs", "1000000")
         self.until(process, lambda: self.lines("run", "step") and self.lines("run", "step")[-1]["step"] > 20)
-        task = self.writer(process)
-        self.assertIsNotNone(task)
-        trace = subprocess.Popen(["strace", "-o", self.path("trace"), "-p", task, "-e", "trace=" + ",".join(CALLS),
-                                  *inject], stderr=subprocess.PIPE, text=True)
+        trace = subprocess.Popen(["strace", "-o", self.path("trace"), "-p", self.writer(process), "-e",
+                                  "trace=" + ",".join(CALLS), *inject], stderr=subprocess.PIPE, text=True)
         self.addCleanup(trace.wait)
         self.addCleanup(trace.kill)
         self.assertIn("attached", trace.stderr.readline())

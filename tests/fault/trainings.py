@@ -93,14 +93,19 @@ class FaultTest(TinyTest):
         except ProcessLookupError:
             pass
 
-    @staticmethod
-    def writer(process):
-        """The thread that writes checkpoints."""
-        for task in os.listdir(f"/proc/{process.pid}/task"):
-            with open(f"/proc/{process.pid}/task/{task}/comm") as f:
-                if f.read().strip() == "checkpoints":
-                    return task
-        return None
+    def writer(self, process):
+        """The thread that writes checkpoints, once it has begun."""
+        found = []
+
+        def is_there():
+            for task in os.listdir(f"/proc/{process.pid}/task"):
+                with open(f"/proc/{process.pid}/task/{task}/comm") as f:
+                    if f.read().strip() == "checkpoints":
+                        found.append(task)
+            return found
+
+        self.until(process, is_there)
+        return found[0]
 
     def wait(self, process, code=None):
         """Until the job and all of its ranks have ended."""
