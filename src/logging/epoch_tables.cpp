@@ -5,9 +5,12 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "core/json_text.h"
 #include "core/text.h"
@@ -134,12 +137,28 @@ class History final : public RunReporter {
   }
 
  private:
+  /// The newest text. One that still waits for storage gives way to it: the whole history of each
+  /// epoch would soon fill the queue.
+  struct Waiting {
+    std::mutex mutex{};
+    std::optional<std::string> text{};
+
+    std::string take() {
+      const std::lock_guard lock(mutex);
+      return *std::exchange(text, std::nullopt);
+    }
+  };
+
   void save() const {
     std::string text = json_text(history_) + "\n";
     const std::size_t bytes = text.size();
-    write_by(queue_, bytes, [path = path_, text = std::move(text)] {
+    {
+      const std::lock_guard lock(waiting_->mutex);
+      if (std::exchange(waiting_->text, std::move(text))) return;  // its write is asked for
+    }
+    write_by(queue_, bytes, [path = path_, waiting = waiting_] {
       system::AtomicFile file(path);
-      file.write(text);
+      file.write(waiting->take());
       file.commit(system::Durability::process);
     });
   }
@@ -147,6 +166,7 @@ class History final : public RunReporter {
   std::filesystem::path path_;
   system::WriteQueue* queue_;
   nlohmann::json history_ = nlohmann::json::object();
+  std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
 };
 
 }  // namespace

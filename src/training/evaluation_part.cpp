@@ -113,7 +113,7 @@ Part divided(const data::DataSource& source, const loop::ModelDescription& model
   if (doubtful && doubt.of_all) return all_of(source, doubt.words, true);
   if (doubtful) return validation_of(source, doubt.words, true);
   if (is_same(source, model)) return validation_of(source, "training kept it");
-  return all_of(source, "training saw other data");
+  return all_of(source, "training saw other files");
 }
 
 Part choose_part(const data::DataSource& source, const TrainingFlags& flags,

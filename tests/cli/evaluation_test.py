@@ -23,7 +23,7 @@ class EvaluatedParts(TinyTest):
             self.assertEqual(self.evaluate("moved")["loss"], kept["loss"])
         with self.subTest("other data: all of it, whatever classes it has"):
             self.make("new", others=1000, bee=3, ant=4)
-            new = self.evaluate("new", says=["all of them", "training saw other data"])
+            new = self.evaluate("new", says=["all of them", "training saw other files"])
             self.assertEqual((new["part"], new["images"]), ("all", 7))
             self.assertEqual([c["images"] for c in new["classes"]], [4, 3, 0])
             self.assertEqual(self.evaluate("new", "--limit-val", "4")["images"], 4)

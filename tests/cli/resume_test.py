@@ -91,7 +91,7 @@ class Resume(ResumeTest):
         self.go(0, "run", "--epochs", "4", "--target-accuracy", "0.1", says=["after epoch 1"])
         self.go(0, "run", "--epochs", "4", "--target-accuracy", "0.1", "--resume", "auto",
                 says=["which --target-accuracy 0.1 ended"])
-        self.go(0, "run", "--epochs", "2", "--resume", "auto", says=["5 steps and 1 whole epochs"])
+        self.go(0, "run", "--epochs", "2", "--resume", "auto", says=["5 steps and 1 whole epoch are done"])
         self.go(0, "run", "--epochs", "4", "--resume", "auto", says=["10 steps and 2 whole epochs"])
         self.same("run", "whole")
         self.go(2, "run", "--steps", "7", "--resume", "run/ckpt-000000020", says=["--steps 7 asks for less"])
