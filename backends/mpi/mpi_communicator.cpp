@@ -61,7 +61,7 @@ class MpiCommunicator final : public comm::Communicator {
   bool serves_threads() const override { return session_.serves_threads(); }
 
   [[noreturn]] void abort(int code) override {
-    system::flush_output(1);
+    system::flush_output(1, 3);
     // MPICH's launcher drops what ranks have written and it has not read yet: the error's message.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     MPI_Abort(MPI_COMM_WORLD, code);

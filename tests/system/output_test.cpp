@@ -14,6 +14,7 @@
 #include <chrono>
 #include <functional>
 #include <new>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -140,6 +141,33 @@ TEST(Output, LinesKeepNobodyWaitingAndWhatIsDroppedIsTold) {
   EXPECT_EQ(error, "a warning finds a place\nwarning: " + std::to_string(kLines - came) +
                        " lines were dropped, as nobody read standard output\n");
   EXPECT_EQ(process.end(), 0);
+}
+
+// Lines that come while it is told how many are missing.
+TEST(Output, LinesThatKeepComingComeAgainOnceTheyAreRead) {
+  const Printing process([](std::atomic<bool>& ready) {
+    ::alarm(60);  // so that a failure ends
+    int put_in_all = 0;
+    for (int gaps = 0; gaps < 5; ++gaps) {
+      while (put(stdout, line(put_in_all++))) continue;
+      ready = true;
+      while (!put(stdout, line(put_in_all++))) continue;
+    }
+    tell("{} were put", put_in_all);
+    ::_exit(flush_output(30, 30) ? 5 : 6);
+  });
+  ASSERT_TRUE(process.becomes_ready());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto [output, error] = process.read_all();
+  EXPECT_EQ(process.end(), 5);
+  std::size_t dropped = 0, all = 0;
+  std::istringstream words(error);
+  for (std::string word; std::getline(words, word);) {
+    if (word.ends_with(" were put")) all = std::stoul(word);
+    if (word.starts_with("warning: ")) dropped += std::stoul(word.substr(9));
+  }
+  EXPECT_GT(dropped, 0U);
+  EXPECT_EQ(output.size() / 64 + dropped, all);
 }
 
 // The order in which they were written, with the word in it where lines are missing.

@@ -26,20 +26,26 @@ StorageAccount::StorageAccount(std::vector<Writing> writings) {
 
 StorageSilence StorageAccount::look(double now) {
   constexpr double kTick = 0.5;  // one that has just begun is not worth a word
+  constexpr double kSeen = 10;   // by then whoever waited for a writer has seen its end
   StorageSilence silence;
   for (Known& known : known_) {
     const std::optional<double> cpu = known.writing.meter->cpu_seconds();
-    const bool works = cpu != std::exchange(known.cpu, cpu) || !cpu;
-    const std::uint64_t completed = cpu && known.writing.disk ? known.writing.disk->completed() : 0;
-    const bool gets_on = completed != std::exchange(known.completed, completed);
+    const bool changes = cpu != std::exchange(known.cpu, cpu), works = changes || !cpu;
+    const system::DiskWrites* const disk = known.writing.disk.get();
+    const std::uint64_t completed = cpu && disk ? disk->completed() : 0;
     if (works) known.since = now;
-    if (works || gets_on) known.still_since = now;
     const double seconds = now - known.since;
+    const bool is_known = disk && (disk->is_one() || seconds < kBusyOthers);
+    const bool gets_on = completed != std::exchange(known.completed, completed) && is_known;
+    if (works || gets_on) known.still_since = now;
+    if (changes || gets_on) moved_ = now;
+    if (cpu) at_work_ = now;
     if (seconds < kTick) continue;
     silence.what.push_back(known.writing.what);
     silence.seconds = std::max(silence.seconds, seconds);
     silence.still = std::max(silence.still, now - known.still_since);
   }
+  if (at_work_ && now - *at_work_ < kSeen) silence.idle = now - moved_;
   return silence;
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,9 +40,13 @@ struct StorageSilence {
   double seconds = 0;
   bool keeps_steps = false;
   double still = 0;  ///< of these seconds, those since the disk last completed a write
+  /// Seconds since a writer at work got on; infinite where none was lately. A thread that waits for
+  /// it is as idle.
+  double idle = std::numeric_limits<double>::infinity();
 };
 
-/// A writer that uses no CPU time waits for storage, which may be slow and get on. Times are
+/// A writer that uses no CPU time waits for storage, which may be slow and get on. Where its disk
+/// cannot be told from others, what these complete counts for kBusyOthers seconds. Times are
 /// seconds of the caller's clock.
 class StorageAccount {
  public:
@@ -56,6 +61,8 @@ class StorageAccount {
     double since = 0, still_since = 0;
   };
   std::vector<Known> known_;
+  double moved_ = 0;                 ///< when a writer last got on
+  std::optional<double> at_work_{};  ///< when one was last at work
 };
 
 /// What is printed about it: when it was silent for the time of the warning, each minute, and when
@@ -87,6 +94,7 @@ enum class Farewell {
 /// A job that is asked to end leaves storage so many seconds in which nothing gets on; after a
 /// second signal as many fewer.
 inline constexpr double kStorageGrace = 20, kStorageGraceAfterTwo = 2;
+inline constexpr double kBusyOthers = 10 * kStorageGrace;
 
 class StorageFarewell {
  public:

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <mutex>
@@ -123,8 +124,10 @@ class Watch::Thread {
 
   void look(Lookout& lookout, Narrator& narrator, double now) {
     constexpr double kAllAreHeard = 10;
-    const Report own = account_.look(now);
-    look_at_storage(lookout, own.place, now);
+    Report own = account_.look(now);
+    const StorageSilence storage = look_at_storage(lookout, own.place, now);
+    // Who does not wait for others may wait for storage, which gets on.
+    if (!own.waits) own.idle = std::min(own.idle, storage.idle);
     lookout.report(own, now);
     const std::vector<RankView> views = lookout.views(now);
     if (team_.rank == 0 && now > kAllAreHeard) say(narrator.hear_hidden(views));
@@ -154,9 +157,9 @@ class Watch::Thread {
   }
 
   /// The mutex keeps what is looked at from being destroyed.
-  void look_at_storage(Lookout& lookout, const comm::Place& place, double now) {
+  StorageSilence look_at_storage(Lookout& lookout, const comm::Place& place, double now) {
     const std::lock_guard lock(storage_mutex_);
-    if (!storage_) return;
+    if (!storage_) return {};
     const StorageDuty& duty = storage_->duty;
     StorageSilence silence = storage_->account.look(now);
     silence.keeps_steps = duty.logs->is_full();
@@ -170,19 +173,21 @@ class Watch::Thread {
       duty.logs->post(
           [folder = duty.folder, line = stall_line(word->entry)] { append_stall(folder, line); });
     }
-    if (duty.signals == nullptr) return;
+    if (duty.signals == nullptr) return silence;
     switch (storage_->farewell.hear(silence, duty.signals->came(), now)) {
       case Farewell::none:
-        return;
+        break;
       case Farewell::announced:
-        return system::tell(
-            fmt::format("cputrain: storage does not answer ({}); the job ends without its "
-                        "last state in {:g} s, and at once after another signal",
-                        join(silence.what, ", "), kStorageGrace));
+        system::tell(
+            "cputrain: storage does not answer ({}); the job ends without its last state once "
+            "nothing gets on for {:g} s, and at once after another signal",
+            join(silence.what, ", "), kStorageGrace);
+        break;
       case Farewell::now:
         lookout.pass_verdict(kSaying);  // no rank may wait for this one
         end_without_storage(duty, silence);
     }
+    return silence;
   }
 
   /// What was made since the newest checkpoint is lost.
@@ -191,7 +196,7 @@ class Watch::Thread {
     system::tell(
         fmt::format("cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends "
                     "without its last state; {}",
-                    silence.seconds, join(silence.what, ", "), duty.folder.string(),
+                    silence.still, join(silence.what, ", "), duty.folder.string(),
                     newest.empty() ? "there is no whole checkpoint of it"
                                    : "the newest whole checkpoint is " + newest));
     const int code = duty.signals->stop_code();
@@ -213,7 +218,7 @@ class Watch::Thread {
   }
 
   [[noreturn]] static void end_with(int code) {
-    system::flush_output(kSaying);
+    system::flush_output(kSaying, 2 * kSaying);
     sleep_for(0.1);  // MPICH's launcher drops what ranks have written and it has not read yet
     ::_exit(code);
   }

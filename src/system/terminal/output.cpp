@@ -68,10 +68,16 @@ std::size_t written(int descriptor, std::string_view bytes) {
   }
 }
 
+/// Whoever waits for a file waits for storage, and for no reader.
+bool is_file(int descriptor) {
+  struct stat about {};
+  return ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
+}
+
 /// What waits for one place, and the thread that writes it.
 class Channel {
  public:
-  Channel() {
+  explicit Channel(int descriptor) : has_reader_(!is_file(descriptor)) {
     std::thread([this] { run(); }).detach();  // which may never return from a write
   }
 
@@ -100,7 +106,7 @@ class Channel {
   /// Whether all is written in time.
   bool finish(double unread, double all) {
     Lock lock(mutex_);
-    return wait(lock, unread, all, [this] { return bytes_ == 0 && !drops(); });
+    return wait(lock, unread, all, [this] { return bytes_ == 0 && !says_dropped_; });
   }
 
   bool has_failed(int descriptor) {
@@ -127,7 +133,7 @@ class Channel {
   bool wait(Lock& lock, double most_unread, double most, const Done& done) {
     if (done()) return true;
     const Stopwatch whole;
-    ++waiting;
+    if (has_reader_) ++waiting;
     const auto has_time = [&] {
       const double now = steady_seconds(), unread = writes_since_ ? now - *writes_since_ : 0;
       const bool is_hurried = std::min(unread, now - hurried_since) >= kGivesUp;
@@ -135,9 +141,10 @@ class Channel {
     };
     bool is_done = false;
     while (!(is_done = done()) && has_time()) {
-      taken_.wait_for(lock, std::chrono::milliseconds(20));
+      // Rarely: who waits for storage shows as one that does nothing.
+      taken_.wait_for(lock, std::chrono::milliseconds(100));
     }
-    --waiting;
+    if (has_reader_) --waiting;
     return is_done;
   }
 
@@ -164,8 +171,10 @@ class Channel {
     }
   }
 
+  /// There is room again: lines that come meanwhile are not dropped.
   void say_dropped(Lock& lock) {
-    const std::array<std::size_t, 3> dropped = dropped_;
+    const std::array<std::size_t, 3> dropped = std::exchange(dropped_, {});
+    says_dropped_ = true;
     lock.unlock();
     for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
       if (const std::size_t lines = dropped[at(descriptor)]) {
@@ -174,17 +183,20 @@ class Channel {
       }
     }
     lock.lock();
-    for (std::size_t i = 0; i < dropped.size(); ++i) dropped_[i] -= dropped[i];
+    says_dropped_ = false;
     taken_.notify_all();
   }
 
+  const bool has_reader_;
   std::mutex mutex_;
   std::condition_variable asked_, taken_;
   std::deque<Piece> pieces_;
   std::size_t bytes_ = 0;                 ///< theirs, with what is being written
   std::optional<double> writes_since_{};  ///< the call that is being made
   std::array<bool, 3> failed_{};          ///< by descriptor
-  std::array<std::size_t, 3> dropped_{};  ///< lines, since that was told
+  /// Lines, since that was told. Bytes wait where there are some, and it is told once few do.
+  std::array<std::size_t, 3> dropped_{};
+  bool says_dropped_ = false;
 };
 
 struct Channels {
@@ -206,14 +218,14 @@ bool are_one_place(int a, int b) {
 void begin_output() {
   if (channels) return;
   try {
-    auto* const output = new Channel;
-    channels =
-        new Channels{output, are_one_place(STDOUT_FILENO, STDERR_FILENO) ? output : new Channel};
+    auto* const output = new Channel(STDOUT_FILENO);
+    channels = new Channels{
+        output, are_one_place(STDOUT_FILENO, STDERR_FILENO) ? output : new Channel(STDERR_FILENO)};
   } catch (const std::system_error&) {  // no more threads
     return;
   }
   ::pthread_atfork(nullptr, nullptr, [] { channels = nullptr; });  // threads stay with the parent
-  std::atexit([] { flush_output(1); });                            // libraries may end the process
+  std::atexit([] { flush_output(1, 30); });                        // libraries may end the process
 }
 
 bool put(std::FILE* stream, std::string_view text, Worth worth) {
@@ -228,8 +240,9 @@ bool put(std::FILE* stream, std::string_view text, Worth worth) {
 bool flush_output(double unread, double all) {
   const Channels* const begun = channels;
   if (!begun) return std::fflush(stdout) == 0 && !std::ferror(stdout);
+  const Stopwatch watch;
   const bool whole = begun->output->finish(unread, all);
-  begun->error->finish(unread, all);
+  begun->error->finish(unread, all - watch.seconds());
   return whole && !begun->output->has_failed(STDOUT_FILENO);
 }
 

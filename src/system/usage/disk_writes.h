@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 namespace cputrain::system {
 
@@ -9,13 +10,17 @@ namespace cputrain::system {
 /// time, and may wait for what others have written before it.
 class DiskWrites {
  public:
-  /// `root` stands for the system's / in tests.
-  explicit DiskWrites(const std::filesystem::path& folder, std::filesystem::path root = "/");
+  /// `root` stands for the system's / in tests, and `kind` for the folder's file system, a number
+  /// of linux/magic.h.
+  explicit DiskWrites(const std::filesystem::path& folder, const std::filesystem::path& root = "/",
+                      std::optional<long> kind = std::nullopt);
 
   /// Writes that the disk has completed, whoever asked for them, as the system counts them. Of
   /// overlayfs and others that name no disk, those of all disks; 0 where none is known, as of a
   /// file system of a network. Touches no storage.
   std::uint64_t completed() const;
+  /// Whether these are of one disk, the folder's own.
+  bool is_one() const;
 
  private:
   std::filesystem::path counters_;  ///< a file of a line per disk; empty: none

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <fstream>
 #include <future>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -99,6 +101,44 @@ TEST(StorageAccount, ADiskThatCompletesWritesGetsOn) {
   const StorageSilence silence = account.look(began + 80);
   EXPECT_EQ(silence.still, 10);
   EXPECT_EQ(silence.seconds, 80);
+}
+
+// A working thread that waits for the end of a write is no more idle than that.
+TEST(StorageAccount, WhoWaitsForAWriterIsIdleAsLongAsItIsStill) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  Waiting waiting;
+  const system::WorkMeter at_rest;
+  StorageAccount resting({{"logs", &at_rest}}), account({{"a checkpoint", waiting.meter()}});
+  EXPECT_EQ(resting.look(5).idle, kNever);
+  const double began = begin_of_silence(account, 5);
+  EXPECT_EQ(account.look(began + 600).idle, 600);
+  waiting.end();
+  EXPECT_EQ(account.look(began + 601).idle, 0);
+  EXPECT_EQ(account.look(began + 602).idle, 1);
+  EXPECT_EQ(account.look(began + 620).idle, kNever);
+}
+
+// A file system that names no disk lies on one of many, which others may keep busy for ever.
+TEST(StorageAccount, DisksThatMayBeOthersExcuseAWriterForAWhile) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path counters = folder.path() / "proc";
+  std::filesystem::create_directories(counters);
+  const auto complete = [&](int writes) {
+    std::ofstream(counters / "diskstats")
+        << fmt::format("8 0 sda 1 2 3 4 0\n8 16 sdb 1 2 3 4 {} 6 7 8\n", writes);
+  };
+  complete(1);
+  const auto disk = std::make_shared<const system::DiskWrites>(folder.path(), folder.path(),
+                                                               OVERLAYFS_SUPER_MAGIC);
+  Waiting waiting;
+  StorageAccount account({{"a checkpoint", waiting.meter(), disk}});
+  const double began = begin_of_silence(account, 5);
+  complete(2);
+  EXPECT_EQ(account.look(began + kBusyOthers - 1).still, 0);
+  complete(3);
+  const StorageSilence silence = account.look(began + kBusyOthers + 19);
+  EXPECT_EQ(silence.still, kStorageGrace);
+  EXPECT_EQ(silence.idle, kStorageGrace);
 }
 
 TEST(StorageNarrator, SaysItOnceAMinuteAndAtItsEnd) {
