@@ -68,6 +68,7 @@ void SignalWatch::end_when(std::function<bool()> gone, ExitCode code) {
 }
 
 void SignalWatch::run(const std::stop_token& stop) {
+  ::pthread_setname_np(::pthread_self(), "signals");  // for ps, strace and comm/watch
   const sigset_t set = watched_signals();
   const timespec patience{.tv_sec = 0, .tv_nsec = 100'000'000};  // to look around
   while (!stop.stop_requested()) {

@@ -27,9 +27,11 @@ LIMITS = ["--stall-warning", "2", "--stall-timeout", "8"]
 STANDS = 30     # seconds for which a training with these limits is kept from getting on
 STORAGE = 75    # and storage, with the usual limits
 STARTS = 1200   # seconds that many ranks may take to their first step
-# Causes that may be told. Any machine that has much to do lacks CPUs, and its disk may take the two seconds.
-ANY = {"cpu", "slow", "storage"}
-OWN = {"reader": {"reader"}, "terminal": {"reader"}, "results": {"reader"}, "launcher": {"launcher", "reader"}}
+# Causes that may be told: any machine that has much to do lacks CPUs. A writer that gets none looks like storage that
+# does not answer, so a machine with other work may fail kinds that starve nobody.
+ANY = {"cpu", "slow"}
+OWN = {"crowd": {"storage"}, "quota": {"storage"}, "storage": {"storage"}, "launcher": {"launcher", "reader"},
+       "reader": {"reader"}, "terminal": {"reader"}, "results": {"reader"}}
 PIPE_BYTES = 4096
 
 

@@ -48,11 +48,13 @@ TEST(Shortage, OfACpuIsWhatTheSystemCounts) {
 TEST(Shortage, WhoHadNoTurnAtAllHasWaitedAllTheTime) {
   EXPECT_DOUBLE_EQ(cpu(thread('R', 5, 1), thread('R', 5, 1)), 10);
   EXPECT_DOUBLE_EQ(cpu(thread('R', 5, 1), thread('T', 5, 1)), 0);  // it is stopped
+  EXPECT_DOUBLE_EQ(cpu(thread('S', 5, 1), thread('R', 5, 1)), 0);  // it has only just woken
 }
 
 TEST(Shortage, WhereNothingIsCountedTheStateTells) {
   EXPECT_DOUBLE_EQ(cpu(thread('R', 5, {}), thread('R', 7, {})), 8);
   EXPECT_DOUBLE_EQ(cpu(thread('R', 5, {}), thread('S', 7, {})), 0);
+  EXPECT_DOUBLE_EQ(cpu(thread('S', 5, {}), thread('R', 7, {})), 0);
   EXPECT_DOUBLE_EQ(cpu(thread('R', 5, {}), thread('R', 25, {})), 0);
 }
 

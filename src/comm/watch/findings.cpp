@@ -80,12 +80,17 @@ Finding cause_of(const Sorted& sorted, const Limits& limits) {
   return finding;
 }
 
-/// Whether none of them goes on by itself. What a rank that had no CPU could not do or say for a
-/// moment proves nothing: it must have been so for the time-out.
+/// Whether no rank goes on by itself, or may do so where nobody sees it.
+bool may_end(const Sorted& sorted, Cause cause) {
+  return cause != Cause::none && !goes_on(cause) && sorted.computing.empty() &&
+         sorted.lacking.empty() && sorted.hidden.empty();
+}
+
+/// What a rank that had no CPU could not do or say for a moment proves nothing: it must have been
+/// so for the time-out.
 bool is_proven(const Sorted& sorted, const Limits& limits) {
   const auto is_idle = [&](const RankView& view) { return view.idle() >= limits.timeout; };
   const auto is_deaf = [&](const RankView& view) { return view.last.deaf >= limits.timeout; };
-  if (!sorted.computing.empty() || !sorted.lacking.empty() || !sorted.hidden.empty()) return false;
   if (!std::ranges::all_of(sorted.hung, is_idle)) return false;
   if (!sorted.silent.empty()) return std::ranges::all_of(sorted.silent, is_idle);
   if (!sorted.hung.empty()) return true;
@@ -105,8 +110,8 @@ Finding find_stall(std::span<const RankView> views, const Limits& limits) {
   if (still < limits.warns_after() || still == std::numeric_limits<double>::infinity()) return {};
   Finding finding = cause_of(sorted, limits);
   finding.seconds = still;
-  finding.ends = finding.cause != Cause::none && limits.timeout > 0 && still >= limits.timeout &&
-                 is_proven(sorted, limits);
+  finding.may_end = limits.timeout > 0 && may_end(sorted, finding.cause);
+  finding.ends = finding.may_end && still >= limits.timeout && is_proven(sorted, limits);
   return finding;
 }
 

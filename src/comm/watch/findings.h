@@ -25,6 +25,9 @@ enum class Cause : std::uint8_t {
   network,  ///< all wait and all answer: what travels between them was lost
 };
 
+/// Whether ranks with it go on by themselves, as soon as they have what they lack.
+constexpr bool goes_on(Cause cause) { return cause >= Cause::cpu && cause <= Cause::slow; }
+
 /// What a rank reports of itself.
 struct Report {
   comm::Place place{};
@@ -55,8 +58,9 @@ struct Finding {
   /// Where the first of them is. For silent ones, whose last report may be old, where the others
   /// wait; if no rank is at fault, where all are.
   comm::Place place{};
-  double seconds = 0;  ///< for how long no rank has got further
-  bool ends = false;   ///< it has lasted for the time-out
+  double seconds = 0;    ///< for how long no rank has got further
+  bool may_end = false;  ///< no rank goes on by itself, so the job ends once the time-out is over
+  bool ends = false;     ///< it is
 };
 
 /// Judges what is known of all ranks at one moment. A stall is when no rank has done anything for

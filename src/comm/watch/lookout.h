@@ -10,7 +10,7 @@
 
 namespace cputrain::watch {
 
-/// Of the thread that uses it, for ps, strace and other ranks.
+/// Name of the thread that uses it, for ps, strace and other ranks.
 inline constexpr const char* kThreadName = "watch";
 
 /// What a rank knows of others by their words. Every rank reports to two observers, rank 0 and a

@@ -38,9 +38,6 @@ constexpr const char* name_of(Cause cause) {
   return "none";
 }
 
-/// By itself, as soon as its ranks have what they lack.
-bool goes_on(Cause cause) { return cause >= Cause::cpu && cause <= Cause::slow; }
-
 std::string place_text(const comm::Place& place) {
   const std::string phase(comm::name_of(place.phase));
   return place.step == 0 ? phase : fmt::format("{} of step {}", phase, place.step);
@@ -159,14 +156,12 @@ Word Narrator::word_of(const Finding& finding) const {
                         finding.seconds, why(finding)),
             entry_of("end", finding)};
   }
-  const bool may_end =
-      limits_.timeout > 0 && !goes_on(finding.cause) && finding.cause != Cause::hidden;
-  return {
-      fmt::format(
-          "warning: no rank has got further for {:.0f} s: {}{}", finding.seconds, why(finding),
-          may_end ? fmt::format("; the job ends after {:g} s (--stall-timeout)", limits_.timeout)
+  return {fmt::format(
+              "warning: no rank has got further for {:.0f} s: {}{}", finding.seconds, why(finding),
+              finding.may_end
+                  ? fmt::format("; the job ends after {:g} s (--stall-timeout)", limits_.timeout)
                   : ""),
-      entry_of("stall", finding)};
+          entry_of("stall", finding)};
 }
 
 Word Narrator::end_of(const Told& told, double now) const {

@@ -4,32 +4,47 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "comm/watch/lookout.h"
+#include "system/placement/launcher.h"
+#include "system/placement/launcher_gone.h"
 #include "system/terminal/output.h"
 #include "system/usage/cpu_seconds.h"
 
 namespace cputrain::watch {
 namespace {
 
-/// Whether the parent is stopped by a signal.
-bool launcher_stands() {
-  const auto threads = system::thread_states(std::to_string(::getppid()));
-  return !threads.empty() && threads.front().state == 'T';
+/// Whether a thread has no part in what the rank does: it looks around now and then.
+bool looks_around(const system::ThreadState& thread) {
+  constexpr std::array<std::string_view, 3> kNames{kThreadName, "output", "signals"};
+  return std::ranges::find(kNames, thread.name) != kNames.end();
 }
 
-Cause lack_of(const system::Shortage& shortage, double seconds) {
-  constexpr double kMost = 0.5;  // of the time
-  if (launcher_stands()) return Cause::launcher;
-  if (shortage.cpu >= kMost * seconds) return Cause::cpu;
-  return shortage.pages ? Cause::memory : Cause::none;
+bool stands(const placement::ProcessIdentity& process) {
+  if (placement::is_gone(process)) return false;
+  const auto threads = system::thread_states(std::to_string(process.id));
+  return !threads.empty() && threads.front().state == 'T';
 }
 
 }  // namespace
 
-OwnAccount::OwnAccount(std::shared_ptr<comm::Pulse> pulse, const Limits& limits)
-    : pulse_(std::move(pulse)), sample_(limits.sample()) {}
+Surroundings real_surroundings() {
+  const bool is_rank = placement::launcher_environment().kind != placement::Launcher::Kind::none;
+  const auto launcher = is_rank ? placement::find_launcher(::getpid()) : std::nullopt;
+  return {.threads = [] { return system::thread_states("self"); },
+          .launcher_stands = [launcher] { return launcher && stands(*launcher); }};
+}
+
+OwnAccount::OwnAccount(std::shared_ptr<comm::Pulse> pulse, const Limits& limits,
+                       Surroundings surroundings)
+    : pulse_(std::move(pulse)),
+      sample_(limits.sample()),
+      surroundings_(std::move(surroundings)),
+      working_thread_(::gettid()) {}
 
 Report OwnAccount::look(double now) {
   const std::uint64_t moves = pulse_->moves();
@@ -60,16 +75,24 @@ void OwnAccount::look_closer(double now) {
   if (!is_known) return;
   lacks_ = lack_of(shortage, seconds);
   if (lacks_ != Cause::none) busy_ = now;
-  if (lacks_ != Cause::launcher) fair_ += seconds - shortage.cpu;
+  // Without its pages a rank finds no message, and a launcher that stands may hold one back.
+  if (lacks_ != Cause::launcher && lacks_ != Cause::memory) fair_ += seconds - shortage.cpu;
 }
 
-/// Since the last call. Short waits of threads that look around now and then are none of it.
+Cause OwnAccount::lack_of(const system::Shortage& shortage, double seconds) const {
+  constexpr double kMost = 0.5;  // of the time
+  if (surroundings_.launcher_stands()) return Cause::launcher;
+  if (shortage.cpu >= kMost * seconds) return Cause::cpu;
+  return shortage.pages ? Cause::memory : Cause::none;
+}
+
+/// Since the last call.
 system::Shortage OwnAccount::shortage(double seconds) {
-  std::vector<system::ThreadState> now = system::thread_states("self");
+  std::vector<system::ThreadState> now = surroundings_.threads();
   // A helper that waits for other ranks is no reason why this one has not come.
   const bool all_count = pulse_->waits() || !pulse_->helper_waits();
   std::erase_if(now, [&](const system::ThreadState& state) {
-    return all_count ? state.thread == ::gettid() : state.thread != working_thread_;
+    return state.thread != working_thread_ && (!all_count || looks_around(state));
   });
   const system::Shortage found = system::shortage_between(threads_, now, seconds);
   threads_ = std::move(now);

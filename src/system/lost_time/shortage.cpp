@@ -18,9 +18,9 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 /// A turn is counted when it ends, and a wait when it is over: who had no turn at all and could
-/// have run has waited all the time.
+/// have run at both looks has waited all the time.
 double waited_for_cpu(const ThreadState& before, const ThreadState& now, double seconds) {
-  const bool wants = now.state == 'R';
+  const bool wants = before.state == 'R' && now.state == 'R';
   const double ran = now.ran - before.ran;
   if (!now.waited || !before.waited) return wants ? std::max(0.0, seconds - ran) : 0;
   const double waited = *now.waited - *before.waited;

@@ -177,6 +177,26 @@ TEST(Findings, RanksOfWhichNothingIsKnownEndNothing) {
   expect_found(find({waiting(0, 5000), silent(1, 5000), hidden(2)}), Cause::silent, {1}, false);
 }
 
+TEST(Findings, AnEndIsPromisedWhereNoRankGoesOnByItself) {
+  for (const auto& views : std::vector<std::vector<RankView>>{
+           {waiting(0), silent(1)},
+           {waiting(0), at_work(1, 69)},
+           {waiting(0), deaf(1)},
+           {waiting(0), waiting(1)},
+       }) {
+    EXPECT_TRUE(find(views).may_end);
+    EXPECT_FALSE(find(views).ends);
+    EXPECT_FALSE(find(views, {.warning = 60, .timeout = 0}).may_end);
+    for (const RankView& other : {at_work(2, 1), lacking(2, Cause::cpu), hidden(2)}) {
+      std::vector<RankView> all = views;
+      all.push_back(other);
+      EXPECT_FALSE(find(all).may_end);
+    }
+  }
+  EXPECT_FALSE(find({waiting(0), starved(1, 3, 70)}).may_end);
+  EXPECT_FALSE(find({waiting(0, 1), waiting(1, 1)}).may_end);
+}
+
 TEST(Findings, FinishedRanksAreNotWaitedFor) {
   expect_found(find({finished(0), finished(1)}), Cause::none, {}, false);
   expect_found(find({finished(0), waiting(1), silent(2)}), Cause::silent, {2}, false);

@@ -33,11 +33,17 @@ class NarratorTest : public ::testing::Test {
 };
 
 TEST_F(NarratorTest, NamesRankHostStepAndPhase) {
-  const std::string text = line(stall(Cause::silent, {3}, 61), 100);
+  Finding finding = stall(Cause::silent, {3}, 61);
+  finding.may_end = true;
+  const std::string text = line(finding, 100);
   EXPECT_TRUE(holds(text, "rank 3 on b does not answer")) << text;
   EXPECT_TRUE(holds(text, "exchange of step 120")) << text;
   EXPECT_TRUE(holds(text, "600 s (--stall-timeout)")) << text;
   EXPECT_FALSE(holds(text, "rank 0")) << text;
+}
+
+TEST_F(NarratorTest, PromisesNoEndThatDoesNotCome) {
+  EXPECT_FALSE(holds(line(stall(Cause::silent, {3}, 61), 100), "--stall-timeout"));
 }
 
 TEST_F(NarratorTest, NamesSeveralByHost) {
