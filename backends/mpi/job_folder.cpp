@@ -15,8 +15,8 @@
 #include <thread>
 #include <utility>
 
-#include "backends/mpi/own_folder.h"
 #include "core/hash.h"
+#include "system/descriptor.h"
 #include "system/file_lock.h"
 #include "system/placement/launcher_gone.h"
 
@@ -24,28 +24,11 @@ namespace cputrain::mpi {
 namespace {
 
 namespace fs = std::filesystem;
-using system::FileLock;
+using system::Descriptor, system::FileLock;
 
 constexpr const char* kLock = "lock";
 /// What stands in the locked file: a folder without it is not of this program.
 constexpr std::string_view kMark = "a job of cputrain\n";
-
-/// Closes a descriptor at the end of its scope, unless it is released.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 /// How names of our folders begin: with the user's number, since all users share /dev/shm.
 std::string name_prefix() { return "cputrain-" + std::to_string(::geteuid()) + "-"; }
@@ -58,6 +41,11 @@ bool may_be_of_job(std::string_view name) {
   const std::string prefix = name_prefix();
   return name.starts_with(prefix) && name.size() > prefix.size() &&
          name.find_first_not_of("0123456789abcdef", prefix.size()) == name.npos;
+}
+
+/// A folder, no link to one, that is this user's.
+bool is_own_folder(const struct stat& status) {
+  return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
 }
 
 /// Opens the folder if no other user may write there, so that what it holds is this user's, too.
@@ -173,7 +161,8 @@ std::optional<JobFolder> JobFolder::join(const fs::path& base, std::string_view 
     const int error = lock.is_open() ? system::try_lock(lock.number(), FileLock::Kind::shared) : 0;
     if (error != 0 && !system::is_taken(error)) return std::nullopt;
     if (lock.is_open() && error == 0 && is_still_lock_of(lock.number(), path)) {
-      if (::pwrite(lock.number(), kMark.data(), kMark.size(), 0) < 0) return std::nullopt;
+      // Where /dev/shm is full the other ranks' mark will do, if one of them found room for it.
+      static_cast<void>(::pwrite(lock.number(), kMark.data(), kMark.size(), 0) < 0);
       return JobFolder(path, lock.release());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));  // another process is removing it

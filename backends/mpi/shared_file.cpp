@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "backends/mpi/check.h"
+#include "system/descriptor.h"
 #include "system/scratch/scratch_file.h"
 
 namespace cputrain::mpi {
@@ -34,14 +35,6 @@ std::string text_of(MPI_Comm ranks, int rank, std::string text) {
                             ", or use fewer or smaller images");
 }
 
-/// Closes a descriptor at the end of its scope.
-struct Descriptor {
-  int number = -1;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
 }  // namespace
 
 std::string failure_of_any(MPI_Comm ranks, const std::string& mine) {
@@ -57,11 +50,9 @@ void require_shared_folder(const NodeRanks& node) {
   const char* const chosen = std::getenv("OMPI_MCA_osc_sm_backing_directory");
   const std::string folder = chosen ? chosen : kSharedMemory;
   std::string path = folder + "/cputrain-shared-XXXXXX";
-  Descriptor file;
-  if (node.rank() == 0) {
-    file.number = ::mkostemp(path.data(), O_CLOEXEC);
-    if (file.number < 0) path.clear();  // nothing is known, then
-  }
+  const bool makes = node.rank() == 0 && node.size() > 1;
+  const system::Descriptor file(makes ? ::mkostemp(path.data(), O_CLOEXEC) : -1);
+  if (!file.is_open()) path.clear();  // nothing is known, then
   path = text_of(node.comm(), 0, path);
   std::string failure;
   if (!path.empty() && ::access(path.c_str(), F_OK) != 0) {
@@ -75,7 +66,7 @@ void require_shared_folder(const NodeRanks& node) {
               "or have mpirun reach each of them as a host";
   }
   failure = failure_of_any(MPI_COMM_WORLD, failure);
-  if (file.number >= 0) ::unlink(path.c_str());
+  if (file.is_open()) ::unlink(path.c_str());
   if (!failure.empty()) fail(ExitCode::usage, failure);
 }
 
@@ -99,22 +90,22 @@ std::string folder_for_file(const NodeRanks& node, std::uint64_t bytes) {
 
 SharedFile::SharedFile(const NodeRanks& node, const std::string& folder, std::size_t bytes) {
   std::string path = system::scratch_name(folder), failure;
-  Descriptor file;
+  system::Descriptor file;
   if (node.rank() == 0) {
-    file.number = ::mkostemp(path.data(), O_CLOEXEC);
-    if (file.number < 0) failure = std::strerror(errno);
+    file = system::Descriptor(::mkostemp(path.data(), O_CLOEXEC));
+    if (!file.is_open()) failure = std::strerror(errno);
   }
   path = text_of(node.comm(), 0, path);
   failure = failure_of_any(node.comm(), failure);
   if (failure.empty() && node.rank() != 0) {
-    file.number = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (file.number < 0) failure = std::strerror(errno);
+    file = system::Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file.is_open()) failure = std::strerror(errno);
   }
   failure = failure_of_any(node.comm(), failure);
   if (node.rank() == 0) ::unlink(path.c_str());  // all have it open, or it is of no use
-  if (failure.empty() && node.rank() == 0) failure = system::reserve(file.number, bytes);
+  if (failure.empty() && node.rank() == 0) failure = system::reserve(file.number(), bytes);
   failure = failure_of_any(node.comm(), failure);
-  if (failure.empty()) failure = map(file.number, bytes);
+  if (failure.empty()) failure = map(file.number(), bytes);
   failure = failure_of_any(node.comm(), failure);
   if (!failure.empty()) no_space(bytes, "and a file in " + folder + " cannot be had: " + failure);
 }

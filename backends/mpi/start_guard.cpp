@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <system_error>
 
-#include "backends/mpi/own_folder.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "system/clock.h"
@@ -31,6 +31,16 @@ std::string ranks_text(const std::set<int>& ranks) {
   std::vector<std::string> numbers;
   for (const int rank : ranks) numbers.push_back(std::to_string(rank));
   return (ranks.size() == 1 ? "rank " : "Missing ranks: ") + join(numbers, ", ");
+}
+
+/// N of a name such as "pid.N", from 0; nothing for other names.
+std::optional<pid_t> number_of(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  pid_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size() || number < 0) return std::nullopt;
+  return number;
 }
 
 /// For a job whose ranks are all on this machine.

@@ -7,33 +7,20 @@
 #include <cerrno>
 #include <cstring>
 
+#include "system/descriptor.h"
+
 namespace cputrain::datasets {
 namespace {
-
-class Descriptor {
- public:
-  // Without O_NONBLOCK, opening a pipe would wait for a writer for ever.
-  explicit Descriptor(const std::string& path)
-      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 FileContent unreadable() { return {{data::ReadStatus::unreadable, std::strerror(errno)}, {}}; }
 
 }  // namespace
 
 FileContent read_file(const std::string& path, std::size_t limit, DecodingBudget::Claim* claim) {
-  const Descriptor file(path);
+  // Without O_NONBLOCK, opening a pipe would wait for a writer for ever.
+  const system::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts {};
-  if (file.number() < 0 || ::fstat(file.number(), &facts) != 0) return unreadable();
+  if (!file.is_open() || ::fstat(file.number(), &facts) != 0) return unreadable();
   if (!S_ISREG(facts.st_mode)) return {{data::ReadStatus::unreadable, "not a regular file"}, {}};
   const auto size = static_cast<std::size_t>(facts.st_size);
   if (size > limit) {

@@ -174,10 +174,18 @@ fs::path set_aside(const Found& found) {
 
 void give_name_back(const fs::path& run) noexcept {
   try {
-    if (!list(run).empty()) return;
     const fs::path whole = newest_whole_aside(run, names_in(run));
     if (whole.empty()) return;
-    move_folder(whole, folder_of(run, step_aside(whole.filename().string())));
+    const std::uint64_t step = step_aside(whole.filename().string());
+    const std::vector<Found> named = list(run);
+    const auto is_as_new = [step](const Found& found) {
+      return found.step >= step && fault_of(found.folder).empty();
+    };
+    if (std::ranges::any_of(named, is_as_new)) return;
+    for (const Found& half : named) {
+      if (half.step == step) set_aside(half);
+    }
+    move_folder(whole, folder_of(run, step));
   } catch (const std::exception&) {
   }
 }

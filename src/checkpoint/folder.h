@@ -42,9 +42,9 @@ void prune(const std::filesystem::path& run, std::uint64_t step, int keep) noexc
 /// one where it can be neither renamed nor copied.
 std::filesystem::path set_aside(const Found&);
 
-/// Where a run has no checkpoint under its name, the newest whole one that a killed process left
-/// gets its name back: a file system that cannot exchange two names leaves a moment in which
-/// neither has it. For a process that goes on with the run.
+/// The newest whole one that a process left without its name gets it, where no whole one with a
+/// name is as new: where names cannot be exchanged or moved, a kill or a full disk may leave it so,
+/// or half a copy in its place, which is set aside. For a process that goes on with the run.
 void give_name_back(const std::filesystem::path& run) noexcept;
 
 /// Removes what killed processes left of folders that they were writing or removing.

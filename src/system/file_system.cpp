@@ -12,6 +12,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "system/descriptor.h"
 #include "system/tell.h"
 
 namespace cputrain::system {
@@ -36,15 +37,9 @@ bool has_no_more_files(const std::filesystem::path& path) {
   return ::statvfs(folder.c_str(), &facts) == 0 && facts.f_files > 0 && facts.f_favail == 0;
 }
 
-/// Read only; closed at the end of its scope.
-struct Opened {
-  Opened(const fs::path& path, int flags)
-      : descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags)) {}
-  ~Opened() {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-  const int descriptor;
-};
+Descriptor open_to_read(const fs::path& path, int flags) {
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+}
 
 /// What may help. Space is spoken of where it is what is missing.
 std::string remedy_for(int error, const std::filesystem::path& path) {
@@ -103,17 +98,17 @@ void sync_open_file(int descriptor, const fs::path& path) {
 }
 
 void sync_file(const fs::path& path) {
-  const Opened file(path, O_NONBLOCK);
-  if (file.descriptor < 0) cannot_write(path, errno);
-  sync_open_file(file.descriptor, path);
+  const Descriptor file = open_to_read(path, O_NONBLOCK);
+  if (!file.is_open()) cannot_write(path, errno);
+  sync_open_file(file.number(), path);
 }
 
 void sync_folder(const fs::path& folder) {
   const fs::path path = folder.empty() ? "." : folder;
-  const Opened opened(path, O_DIRECTORY);
-  if (opened.descriptor < 0 && errno == EACCES) return;  // may be written and not read
-  if (opened.descriptor < 0) cannot_write(path, errno);
-  const int error = sync(opened.descriptor);
+  const Descriptor opened = open_to_read(path, O_DIRECTORY);
+  if (!opened.is_open() && errno == EACCES) return;  // may be written and not read
+  if (!opened.is_open()) cannot_write(path, errno);
+  const int error = sync(opened.number());
   if (error == 0) return;
   if (!is_lacking(error, {EBADF, ENOENT, EISDIR, EACCES, EPERM})) cannot_write(path, error);
   do_without("fsync of folders", path, error, "a power cut may take the files that came last");

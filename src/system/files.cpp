@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "system/bounded_file.h"
+#include "system/descriptor.h"
 #include "system/file_lock.h"
 #include "system/file_system.h"
 #include "system/temporary.h"
@@ -33,14 +34,6 @@ void write_all(int descriptor, std::span<const std::byte> bytes,
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
-
-/// Closes a descriptor at the end of its scope.
-struct Closing {
-  int descriptor;
-  ~Closing() {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-};
 
 /// A device belongs to the whole machine and is never replaced, wherever its name is.
 void refuse_device(const std::filesystem::path& path) {
@@ -74,19 +67,26 @@ void copy_bytes(const fs::path& from, std::uint64_t most, const Write& write) {
 
 constexpr auto kAll = std::numeric_limits<std::uint64_t>::max();
 
-/// Gives a whole file its name, with other bytes in that place where files cannot be renamed.
-void publish(const fs::path& from, const fs::path& to) {
+/// Gives a whole file its name; where files cannot be renamed, its bytes are copied there. Where
+/// this fails after an older file has gone, it stays where it is, with its lock given back, and the
+/// error says so.
+void publish(const fs::path& from, const fs::path& to, int& lock) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   if (!is_lacking(errno, {EXDEV})) cannot_write(to, errno);
   do_without("rename of files", to, errno, "a kill may leave files half written");
-  const Closing file{open_new(to, 0)};
-  if (file.descriptor < 0) cannot_write(to, errno);
+  std::error_code ignored;
+  const bool replaces = fs::exists(fs::symlink_status(to, ignored));
+  const Descriptor file(open_new(to, 0));
   try {
-    copy_bytes(from, kAll, [&](auto bytes) { write_all(file.descriptor, bytes, to); });
-    sync_open_file(file.descriptor, to);
-  } catch (const Error&) {
-    ::unlink(to.c_str());
-    throw;
+    if (!file.is_open()) cannot_write(to, errno);
+    copy_bytes(from, kAll, [&](auto bytes) { write_all(file.number(), bytes, to); });
+    sync_open_file(file.number(), to);
+  } catch (const Error& error) {
+    if (file.is_open()) ::unlink(to.c_str());  // half of it
+    if (!replaces) throw;
+    close_locked(std::exchange(lock, -1));
+    fail(error.code(), std::string(error.what()) + "; the whole file is " + from.string() +
+                           ": copy it before another run in this folder removes it");
   }
   ::unlink(from.c_str());
 }
@@ -146,7 +146,7 @@ void AtomicFile::close(Durability durability) {
 
 void AtomicFile::commit(Durability durability) {
   close(durability);
-  publish(temporary_, path_);
+  publish(temporary_, path_, descriptor_);
   close_locked(std::exchange(descriptor_, -1));
   if (durability == Durability::disk) sync_folder(path_.parent_path());
 }
@@ -157,7 +157,7 @@ bool AtomicFile::commit_new() {
   // Some file systems have no links; the names of two that come at once then follow each other.
   if (is_lacking(error, {EPERM, EACCES, EMLINK, EXDEV})) {
     error = ::access(path_.c_str(), F_OK) == 0 ? EEXIST : 0;
-    if (error == 0) publish(temporary_, path_);
+    if (error == 0) publish(temporary_, path_, descriptor_);
   }
   ::unlink(temporary_.c_str());
   close_locked(std::exchange(descriptor_, -1));
@@ -345,9 +345,9 @@ void copy_durably(const std::filesystem::path& from, const std::filesystem::path
 }
 
 void cut_file(const std::filesystem::path& path, std::uint64_t size) {
-  const Closing file{::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)};
-  if (file.descriptor < 0) cannot_write(path, errno);
-  const int error = ::ftruncate(file.descriptor, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  if (!file.is_open()) cannot_write(path, errno);
+  const int error = ::ftruncate(file.number(), static_cast<off_t>(size)) == 0 ? 0 : errno;
   if (error == 0) return sync_file(path);
   if (!is_lacking(error, {EPERM})) cannot_write(path, error);
   AtomicFile shorter(path);  // some file systems can only write files anew

@@ -97,22 +97,37 @@ TEST(Prune, WhatCannotBeRemovedStays) {
   EXPECT_EQ(steps(run.path()), (std::vector<std::uint64_t>{10, 5}));
 }
 
-// Where a file system cannot exchange two names, a kill may find neither with its name.
-TEST(Abandoned, TheNewestWholeOneGetsItsNameBackWhereNoneHasOne) {
-  for (const bool other : {false, true}) {
+// Where a file system cannot exchange or move names, a kill or a full disk leaves one without.
+TEST(Abandoned, TheNewestWholeOneGetsItsNameBackWhereNoneIsNewer) {
+  for (const std::uint64_t other : {0, 3, 6, 8}) {  // under its name
     const testing::TemporaryFolder run;
     for (const int step : {5, 8}) {
       fs::rename(make(run.path(), static_cast<std::uint64_t>(step)),
                  run.path() / fmt::format(".ckpt-00000000{}.tmp1-2", step));
     }
     put(run.path() / ".ckpt-000000008.tmp1-2" / kModelName, "damaged");
-    if (other) make(run.path(), 3);
+    if (other > 0) make(run.path(), other);
     give_name_back(run.path());
     remove_abandoned(run.path());
-    EXPECT_EQ(entries(run.path()), 1u);
-    EXPECT_EQ(list(run.path()).at(0).step, other ? 3u : 5u);
-    EXPECT_EQ(fault_of(list(run.path()).at(0).folder), "");
+    const std::vector<std::uint64_t> expected = other == 0   ? std::vector<std::uint64_t>{5}
+                                                : other == 3 ? std::vector<std::uint64_t>{5, 3}
+                                                             : std::vector{other};
+    EXPECT_EQ(steps(run.path()), expected);
+    EXPECT_EQ(entries(run.path()), expected.size());
+    for (const Found& found : list(run.path())) EXPECT_EQ(fault_of(found.folder), "");
   }
+}
+
+TEST(Abandoned, AWholeOneTakesThePlaceOfHalfACopyOfIt) {
+  const testing::TemporaryFolder run;
+  make(run.path(), 3);
+  fs::rename(make(run.path(), 5, "whole"), run.path() / ".ckpt-000000005.tmp1-2");
+  fs::create_directory(folder_of(run.path(), 5));
+  put(folder_of(run.path(), 5) / kModelName, "half");
+  give_name_back(run.path());
+  EXPECT_EQ(steps(run.path()), (std::vector<std::uint64_t>{5, 3}));
+  EXPECT_EQ(fault_of(folder_of(run.path(), 5)), "");
+  EXPECT_EQ(text_of(folder_of(run.path(), 5) / kStateName), "whole");
 }
 
 TEST(SetAside, ADamagedOneStaysUnderAnotherName) {

@@ -101,7 +101,7 @@ class Killed(SupervisedTest):
             self.assertEqual(os.path.exists(self.path("run", ".supervise")), expected == 2)
 
     def test_folders_that_a_lock_shows_to_be_in_use_stay(self):
-        # Of a supervise in a container with this TMPDIR, or of one before the machine was started anew.
+        # As left by a supervise in a container with this TMPDIR, or of one before the machine was started anew.
         names = [f"cputrain-supervise.{name}" for name in ("active", "nolock", "over00")]
         for name in names:
             os.mkdir(self.path("tmp", name))

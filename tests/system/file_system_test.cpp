@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "system/file_lock.h"
@@ -115,6 +116,31 @@ TEST_F(FileSystem, WithoutRenamesFilesAreWrittenInTheirPlace) {
     EXPECT_EQ(content_of(path_), "new");
     EXPECT_EQ(times_said("has no rename of files ("), 1u) << said();
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 2);  // and `thrown`
+  }
+}
+
+/// The older file has gone by then, so that the newer one is all that there is.
+TEST_F(FileSystem, WhereACopyInItsPlaceFailsTheWholeFileIsKeptAndNamed) {
+  for (const bool replaces : {true, false}) {
+    fs::remove(path_);
+    if (replaces) write_own_file(path_, "old");
+    const std::string message = without(SYS_rename, EXDEV, [&] {
+      if (!testing::forbid(SYS_fsync, ENOSPC)) fail(ExitCode::failed, "no seccomp");
+      AtomicFile file(path_);
+      file.write("new");
+      file.commit(Durability::process);  // waits for no disk: the copy alone does
+    });
+    if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
+    EXPECT_NE(message.find("free space"), message.npos) << message;
+    std::vector<fs::path> kept;
+    for (const auto& entry : fs::directory_iterator(folder_.path())) {
+      if (entry.path().filename() != "thrown") kept.push_back(entry.path());
+    }
+    ASSERT_EQ(kept.size(), replaces ? 1u : 0u) << message;
+    if (!replaces) continue;
+    EXPECT_NE(message.find("the whole file is " + kept[0].string()), message.npos) << message;
+    EXPECT_EQ(content_of(kept[0]), "new");
+    fs::remove(kept[0]);
   }
 }
 

@@ -4,9 +4,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/reference/reference_backend.h"
 #include "compute/parameters/parameters.h"
+#include "core/error.h"
 #include "model/model_json.h"
 #include "model/rewrite.h"
+#include "training/memory/memory_check.h"
+#include "training/session/session.h"
 #include "training/shard_dense.h"
 
 namespace cputrain::training {
@@ -57,6 +61,39 @@ TEST(Shards, OthersAreAllThatARankDoesNotUse) {
   EXPECT_EQ(compute::used_gradients(layout, 0, 1), (std::vector<Range>{{0, layout.gradient_size}}));
   EXPECT_EQ(compute::used_gradients(compute::lay_out(network(), DType::f32), 1, 4),
             (std::vector<Range>{{0, layout.gradient_size}}));
+}
+
+/// Containers of a machine share the arenas, whatever limit each of them has.
+TEST(Shards, AreThoseOfTheNodeWhereAControlGroupHasSomeOfItsRanks) {
+  const Services services{};
+  Session session{.services = services, .communicator = nullptr};
+  session.nodes.ranks = {{0, 1, 2, 3}};
+  session.backend = reference::make_reference_backend(DType::f32);
+  const compute::ParameterLayout layout = compute::lay_out(sharded(), DType::f32);
+  const TrainingPlan plan{.spec = {},
+                          .classes = 1,
+                          .graph = sharded(),
+                          .micro_batch = 1,
+                          .usual_images = 1,
+                          .chunks = {},
+                          .sharded = {"dense"}};
+  constexpr std::size_t kOfOthers = 6 * 6;  // numbers: six of eight rows
+  const auto refused = [&](std::vector<int> ranks, std::size_t bytes) {
+    try {
+      check_arenas(session, plan, {{.host = "a", .ranks = std::move(ranks), .available = bytes}},
+                   layout);
+      return false;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return true;
+    }
+  };
+  for (const std::vector<int>& ranks : {std::vector{0}, {1, 2, 3}, {0, 1, 2, 3}}) {
+    const std::size_t gradients = ranks.size() * (layout.gradient_size - kOfOthers);
+    const std::size_t least = (layout.arena_size + gradients) * sizeof(float);
+    EXPECT_FALSE(refused(ranks, least)) << ranks.size();
+    EXPECT_TRUE(refused(ranks, least - 1)) << ranks.size();
+  }
 }
 
 TEST(Shards, ChangeNeitherNamesNorTheDescription) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/text.h"
 #include "system/placement/core_division.h"
 #include "system/placement/machine_ranks.h"
 #include "system/placement/placement_warnings.h"

@@ -7,13 +7,10 @@
 #include <optional>
 #include <sstream>
 
+#include "core/text.h"
 #include "system/placement/launch_line.h"
 
 namespace cputrain::placement {
-
-std::string counted(int count, const std::string& word) {
-  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
-}
 
 std::string quota_text(double cpus) {
   std::ostringstream text;

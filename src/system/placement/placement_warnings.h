@@ -11,9 +11,6 @@ namespace cputrain::placement {
 /// "2 ranks x 12 threads": the ranks of a machine by their threads.
 std::string ranks_by_threads(const std::vector<RankPlan>&);
 
-/// "1 core", "2 cores".
-std::string counted(int count, const std::string& word);
-
 /// "2 ranks x 2 threads make 4 threads on 2 hardware threads (...)": what is wrong with too many.
 std::string too_many_threads(const MachineRanks&, const std::vector<RankPlan>&);
 

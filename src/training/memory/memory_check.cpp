@@ -36,15 +36,19 @@ void check_arenas_elsewhere(const std::vector<NodeCapacity>& capacities,
   }
 }
 
-/// Weights once per node and gradients once per rank, but for other ranks' shards.
-void check_arenas_here(const std::vector<NodeCapacity>& capacities,
+/// Weights once per node and gradients once per rank, but for the shards of the node's others.
+void check_arenas_here(const comm::NodeMap& nodes, const std::vector<NodeCapacity>& capacities,
                        const compute::ParameterLayout& layout, int lanes) {
   const std::size_t size = size_of(layout.dtype);
+  const std::vector<int> node_of = nodes.by_rank();
   for (const NodeCapacity& capacity : capacities) {
     std::size_t elements = layout.arena_size;
-    const auto ranks = static_cast<int>(capacity.ranks.size());
-    for (int local = 0; local < ranks; ++local) {
-      for (const Range& range : compute::used_gradients(layout, local, ranks)) {
+    for (const int rank : capacity.ranks) {
+      const auto& node =
+          nodes.ranks[static_cast<std::size_t>(node_of[static_cast<std::size_t>(rank)])];
+      const auto local = static_cast<int>(std::ranges::find(node, rank) - node.begin());
+      for (const Range& range :
+           compute::used_gradients(layout, local, static_cast<int>(node.size()))) {
         elements += range.size() * static_cast<std::size_t>(lanes);
       }
     }
@@ -233,7 +237,7 @@ void check_arenas(const Session& session, const TrainingPlan& plan,
                   const std::vector<NodeCapacity>& capacities,
                   const compute::ParameterLayout& layout) {
   if (session.backend->memory().is_host()) {
-    check_arenas_here(capacities, layout, plan.lanes());
+    check_arenas_here(session.nodes, capacities, layout, plan.lanes());
   } else {
     check_arenas_elsewhere(capacities, layout);
   }

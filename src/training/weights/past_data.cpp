@@ -26,7 +26,7 @@ void remember(std::vector<std::uint64_t>& earlier, std::uint64_t then, std::uint
   if (earlier.size() > kMost) earlier.erase(earlier.begin());
 }
 
-/// Of the class and the name of a sample's file, wherever that lies.
+/// Made of the class and the name of a sample's file, wherever that lies.
 std::uint64_t name_hash(const data::Dataset& data, std::uint32_t sample) {
   const std::uint32_t image = data.view(sample).image;
   const std::string name = data.name(image);

@@ -6,10 +6,12 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -17,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "../../support/forbidden_call.h"
 #include "../../support/in_a_child.h"
 #include "../../support/temporary_folder.h"
 #include "system/placement/launcher_gone.h"
@@ -250,6 +253,17 @@ TEST_F(JobFolders, WhoCannotWriteThereGoesOnWithout) {
     EXPECT_FALSE(JobFolder::join(base(), "a"));
   }
   fs::permissions(base(), fs::perms::owner_all);
+}
+
+/// As of a full /dev/shm: others of the job may have been there before.
+TEST_F(JobFolders, WhoHasNoRoomForTheMarkJoinsAllTheSame) {
+  const int code = testing::in_a_child([&] {
+    if (!testing::forbid(SYS_pwrite64, ENOSPC)) return testing::kNoSeccomp;
+    return JobFolder::join(base(), "a") ? 0 : 1;
+  });
+  if (code == testing::kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(names().empty());  // and it removed what it made
 }
 
 // A new folder is for a moment not locked: whoever cleans up then must not leave its rank without.
