@@ -41,8 +41,8 @@ struct MemoryBefore {
   std::vector<NodeCapacity> capacities;  ///< what nodes have
   /// What this process held when that was measured.
   std::size_t held = system::own_memory();
-  std::size_t cache = 0;                 ///< what decoded images will take, once per node
-  bool may_leave = false;                ///< they may lie elsewhere where that is too much
+  std::size_t cache = 0;   ///< what decoded images will take, once per node
+  bool may_leave = false;  ///< they may lie elsewhere where that is too much
   /// Views of images that a rank may meet, where features of frozen layers may be kept
   /// (kept_features.h); 0 where not.
   std::size_t views = 0;
