@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "exchange/make_exchange.h"
 #include "model/rewrite.h"
-#include "system/limits/available_memory.h"
 #include "system/pages.h"
 #include "training/memory/images_on_device.h"
 #include "training/memory/memory_check.h"
@@ -177,12 +176,14 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   const compute::ParameterLayout& layout = compiled.program->layout();
   std::size_t owned_elements = 0;
   for (const Range& range : owned) owned_elements += range.size();
+  const std::size_t process = system::own_memory();
   RankMemory mine{taken.own_weights,
                   taken.own - taken.own_weights,
                   loop::state_bytes(plan.spec.optimizer, owned, layout.dtype),
                   compiled.program->workspace_bytes(),
                   before.batches.host,
-                  system::own_memory(),
+                  process,
+                  process - std::min(process, before.held),
                   (1 + static_cast<std::size_t>(threads_beside(session))) * system::kKeptFree};
   const checkpoint::SnapshotBytes snapshot =
       checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer,

@@ -7,6 +7,7 @@
 #include "exchange/buckets.h"
 #include "exchange/exchange.h"
 #include "loop/parts.h"
+#include "system/limits/available_memory.h"
 #include "training/memory/training_memory.h"
 #include "training/training_plan.h"
 
@@ -38,8 +39,10 @@ exchange::Overlap overlap_of(const Session&);
 /// Memory before a program is compiled.
 struct MemoryBefore {
   std::vector<NodeCapacity> capacities;  ///< what nodes have
-  std::size_t cache = 0;                 ///< what decoded images will take, once per node
-  bool may_leave = false;                ///< they may lie elsewhere where that is too much
+  /// What this process held when that was measured.
+  std::size_t held = system::own_memory();
+  std::size_t cache = 0;   ///< what decoded images will take, once per node
+  bool may_leave = false;  ///< they may lie elsewhere where that is too much
   /// Views of images that a rank may meet, where features of frozen layers may be kept
   /// (kept_features.h); 0 where not.
   std::size_t views = 0;

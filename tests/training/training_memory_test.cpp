@@ -23,6 +23,19 @@ TEST(TrainingMemory, ANodeNeedsItsRanksAndWhatTheyShareOnce) {
   EXPECT_EQ(two_nodes(1200, 1099).too_small()->host, "b");
 }
 
+/// Of the 7 that a rank holds, 5 came since the nodes said what they have.
+TEST(TrainingMemory, WhatCameSinceIsNeededAndCountsOnce) {
+  TrainingMemory memory = two_nodes(1209, 1105);
+  for (RankMemory& rank : memory.ranks) rank.grown = 5;
+  EXPECT_EQ(memory.needed(memory.capacities[0]), 1210u);
+  EXPECT_EQ(memory.in_all(memory.capacities[0]), 1214u);
+  EXPECT_EQ(memory.too_small()->host, "a");
+  memory.capacities[0].available = 1315;
+  EXPECT_EQ(ranks_that_fit(memory, memory.capacities[0]), 3);  // 315 / 105
+  memory.capacities[0].available = 1314;
+  EXPECT_EQ(ranks_that_fit(memory, memory.capacities[0]), 2);
+}
+
 TEST(TrainingMemory, WhatIsNotKnownIsNoReason) {
   TrainingMemory memory = two_nodes(1, 2);
   EXPECT_EQ(least_available(memory.capacities), 1u);

@@ -95,13 +95,19 @@ TrainingMemory TrainingMemory::without_library() const {
 
 std::size_t TrainingMemory::needed(const NodeCapacity& capacity) const {
   std::size_t bytes = shared.total();
-  for (const int rank : capacity.ranks) bytes += ranks[static_cast<std::size_t>(rank)].to_come();
+  for (const int rank : capacity.ranks) {
+    const RankMemory& mine = ranks[static_cast<std::size_t>(rank)];
+    bytes += mine.to_come() + mine.grown;
+  }
   return bytes;
 }
 
 std::size_t TrainingMemory::in_all(const NodeCapacity& capacity) const {
   std::size_t bytes = needed(capacity);
-  for (const int rank : capacity.ranks) bytes += ranks[static_cast<std::size_t>(rank)].process;
+  for (const int rank : capacity.ranks) {
+    const RankMemory& mine = ranks[static_cast<std::size_t>(rank)];
+    bytes += mine.process - mine.grown;
+  }
   return bytes;
 }
 
@@ -150,7 +156,7 @@ int ranks_that_fit(const TrainingMemory& memory, const NodeCapacity& capacity) {
   for (const int rank : capacity.ranks) {
     const RankMemory& whole = memory.ranks[static_cast<std::size_t>(rank)];
     const RankMemory mine = whole.without_snapshot();
-    each = std::max(each, mine.to_come() - (memory.state_divided ? mine.state : 0));
+    each = std::max(each, mine.to_come() + mine.grown - (memory.state_divided ? mine.state : 0));
     state += mine.state;
     snapshot += whole.to_come() - mine.to_come();  // rank 0's, however many there are
   }

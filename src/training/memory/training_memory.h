@@ -41,6 +41,7 @@ struct RankMemory {
   std::size_t workspace = 0;  ///< activations and scratchpads of the program
   std::size_t batches = 0;    ///< images in flight
   std::size_t process = 0;    ///< held already: libraries, compiled kernels
+  std::size_t grown = 0;      ///< the part of that which came since capacities were measured
   std::size_t threads = 0;    ///< what its threads will keep beside all that: system::kKeptFree
   std::size_t elsewhere = 0;  ///< the part of these in a backend's memory that is not the host's
   std::size_t images = 0;     ///< there: those in flight, or the whole training set
