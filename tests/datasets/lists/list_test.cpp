@@ -18,8 +18,9 @@ class List : public OpenTest {
   Names rows(const std::string& name, const std::string& text) {
     add_text(name, text);
     Names rows;
-    for (const ImageFile& file : read_list(path(name)).files)
-      rows.push_back(file.path + "|" + file.label);
+    const ImageFiles files = read_list(path(name)).files;
+    for (std::size_t i = 0; i < files.size(); ++i)
+      rows.push_back(std::string(files.path(i)) + "|" + files.label(i));
     return rows;
   }
   void expect_list_refused(const std::string& name, const std::string& text, const Names& words) {
