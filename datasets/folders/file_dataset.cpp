@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 10> kEndings{".bmp", ".gif", ".jfif", ".j
                                                     ".jpg", ".png", ".tif",  ".tiff", ".webp"};
 
 std::string path_below(const std::string& root, std::string_view path) {
-  return path.starts_with('/') ? std::string(path) : fmt::format("{}/{}", root, path);
+  return path.starts_with('/') ? std::string(path) : root + "/" + std::string(path);
 }
 
 data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Shape image,

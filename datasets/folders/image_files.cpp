@@ -52,6 +52,7 @@ void ImageFiles::number_by(std::vector<std::string> classes) {
 }
 
 std::uint32_t ImageFiles::number_of(std::string_view label) {
+  if (!labels_.empty() && names_[labels_.back()] == label) return labels_.back();  // mostly
   if (const auto known = numbers_.find(label); known != numbers_.end()) return known->second;
   const auto number = static_cast<std::uint32_t>(names_.size());
   names_.emplace_back(label);

@@ -197,7 +197,7 @@ class Parser {
                          count, count == 1 ? "" : "s", first_line_, columns_));
     }
     take_(row_);
-    row_ = {};
+    row_.fields.clear();
   }
 
   template <class Work>
