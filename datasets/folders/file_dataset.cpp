@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "data/classes/alike_names.h"
@@ -24,8 +24,8 @@ namespace {
 constexpr std::array<std::string_view, 10> kEndings{".bmp", ".gif", ".jfif", ".jpe",  ".jpeg",
                                                     ".jpg", ".png", ".tif",  ".tiff", ".webp"};
 
-std::string path_below(const std::string& root, const std::string& path) {
-  return path.starts_with('/') ? path : root + "/" + path;
+std::string path_below(const std::string& root, std::string_view path) {
+  return path.starts_with('/') ? std::string(path) : root + "/" + std::string(path);
 }
 
 data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Shape image,
@@ -42,23 +42,20 @@ data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Sh
 
 class FileDataset final : public data::Dataset {
  public:
-  FileDataset(std::string root, std::vector<ImageFile> files, std::vector<std::string> classes,
-              data::Exif exif)
-      : root_(std::move(root)), classes_(std::move(classes)), exif_(exif) {
-    std::unordered_map<std::string_view, int> numbers;
-    for (const std::string& name : classes_) numbers[name] = static_cast<int>(numbers.size());
+  FileDataset(std::string root, ImageFiles files, std::vector<std::string> classes, data::Exif exif)
+      : root_(std::move(root)), files_(std::move(files)), exif_(exif) {
+    files_.number_by(std::move(classes));
     ContentHash hash;
-    for (const std::string& name : classes_) hash.add(data::composed(name));
-    paths_.reserve(files.size());
-    labels_.reserve(files.size());
-    for (ImageFile& file : files) {
-      labels_.push_back(numbers.at(file.label));
+    for (const std::string& name : files_.names()) hash.add(data::composed(name));
+    // One for each file, up to 1 MiB in all.
+    std::vector<Seen> seen(std::clamp<std::size_t>(files_.size(), 1, 1 << 16));
+    for (std::uint32_t i = 0; i < files_.size(); ++i) {
+      const std::string_view path = files_.path(i);
       // The root is left out: nodes may have mounted the same data at different places. A copy by
       // way of macOS has names in another form of Unicode.
-      hash.add(data::composed(file.path))
-          .add(look_at(file.path))
-          .add(static_cast<std::uint64_t>(labels_.back()));
-      paths_.push_back(std::move(file.path));
+      hash.add(data::composed(path))
+          .add(look_at(i, seen[std::hash<std::string_view>()(path) % seen.size()]))
+          .add(static_cast<std::uint64_t>(files_.label_number(i)));
     }
     fingerprint_ = hash.value();
   }
@@ -73,7 +70,7 @@ class FileDataset final : public data::Dataset {
         return std::tie(other.device, other.inode) != std::tie(begin->device, begin->inode);
       });
       const auto other = std::find_if(begin, end, [&](const Identity& one) {
-        return labels_[one.index] != labels_[begin->index];
+        return files_.label_number(one.index) != files_.label_number(begin->index);
       });
       if (other != end) {
         ++conflicts;
@@ -86,14 +83,18 @@ class FileDataset final : public data::Dataset {
     return fmt::format(
         "{} file{} two labels (first: '{}' of '{}' is '{}' of '{}'); 'cputrain data "
         "check' lists them",
-        conflicts, conflicts == 1 ? " has" : "s have", paths_[first.first], class_of(first.first),
-        paths_[first.second], class_of(first.second));
+        conflicts, conflicts == 1 ? " has" : "s have", files_.path(first.first),
+        files_.label(first.first), files_.path(first.second), files_.label(first.second));
   }
 
-  std::size_t size() const override { return paths_.size(); }
-  const std::vector<std::string>& classes() const override { return classes_; }
-  int label(std::size_t index) const override { return labels_[index]; }
-  std::string name(std::size_t index) const override { return path_below(root_, paths_[index]); }
+  std::size_t size() const override { return files_.size(); }
+  const std::vector<std::string>& classes() const override { return files_.names(); }
+  int label(std::size_t index) const override {
+    return static_cast<int>(files_.label_number(index));
+  }
+  std::string name(std::size_t index) const override {
+    return path_below(root_, files_.path(index));
+  }
   std::uint64_t fingerprint() const override { return fingerprint_; }
 
   std::optional<std::uint64_t> content(std::size_t index) const override {
@@ -117,8 +118,9 @@ class FileDataset final : public data::Dataset {
     facts.result = decoded.result;
     facts.flaw = data::flaw_of(decoded.result, decoded.image.rgb, exif_, decoded.stored);
     facts.content = ContentHash().add(file.bytes).value();
-    facts.wrong_extension = facts.result.status == data::ReadStatus::ok &&
-                            !has_extension_of(paths_[index], format_of(file.bytes));
+    facts.wrong_extension =
+        facts.result.status == data::ReadStatus::ok &&
+        !has_extension_of(std::string(files_.path(index)), format_of(file.bytes));
     return facts;
   }
 
@@ -130,23 +132,28 @@ class FileDataset final : public data::Dataset {
     auto operator<=>(const Identity&) const = default;
   };
 
-  /// Bytes of the next file; 0 where there is none.
-  std::uint64_t look_at(const std::string& path) {
-    struct stat facts {};
-    if (::stat(path_below(root_, path).c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return 0;
-    identities_.push_back({facts.st_dev, facts.st_ino, static_cast<std::uint32_t>(paths_.size())});
-    return static_cast<std::uint64_t>(facts.st_size);
-  }
+  /// A file that was looked at: lists may name one often.
+  struct Seen {
+    std::uint64_t bytes;
+    std::uint32_t index = UINT32_MAX;
+  };
 
-  const std::string& class_of(std::uint32_t index) const {
-    return classes_[static_cast<std::size_t>(labels_[index])];
+  /// Bytes of a file; 0 where there is none.
+  std::uint64_t look_at(std::uint32_t index, Seen& seen) {
+    const bool again = seen.index != UINT32_MAX && files_.path(seen.index) == files_.path(index) &&
+                       files_.label_number(seen.index) == files_.label_number(index);
+    if (again) return seen.bytes;
+    seen = {0, index};
+    struct stat facts {};
+    if (::stat(name(index).c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return 0;
+    identities_.push_back({facts.st_dev, facts.st_ino, index});
+    seen.bytes = static_cast<std::uint64_t>(facts.st_size);
+    return seen.bytes;
   }
 
   std::string root_;
-  std::vector<std::string> classes_;
+  ImageFiles files_;
   data::Exif exif_;
-  std::vector<std::string> paths_;
-  std::vector<std::int32_t> labels_;
   std::vector<Identity> identities_;  ///< until find_conflict()
   std::uint64_t fingerprint_ = 0;
   mutable DecodingBudget budget_;  // for all threads that read this data set
@@ -170,8 +177,8 @@ bool is_image_file_name(std::string_view name) {
 
 std::string image_endings() { return fmt::format("{}", fmt::join(kEndings, " ")); }
 
-FileData make_file_dataset(std::string root, std::vector<ImageFile> files,
-                           std::vector<std::string> classes, data::Exif exif) {
+FileData make_file_dataset(std::string root, ImageFiles files, std::vector<std::string> classes,
+                           data::Exif exif) {
   auto dataset =
       std::make_unique<FileDataset>(std::move(root), std::move(files), std::move(classes), exif);
   std::string conflict = dataset->find_conflict();

@@ -5,14 +5,9 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "datasets/folders/image_files.h"
 
 namespace cputrain::datasets {
-
-/// A labelled image file, as a folder or a list names it.
-struct ImageFile {
-  std::string path;   ///< below the root, with '/' between names; or absolute
-  std::string label;  ///< class name
-};
 
 /// Reads, decodes and resizes one image file, for data sets and for `predict`.
 data::ReadResult read_image(const std::string& path, Shape image, const data::Resizing&, data::Exif,
@@ -33,7 +28,7 @@ struct FileData {
 /// Images in files. `classes` holds every label; its order numbers them. The sizes of the files go
 /// into the fingerprint and are asked for here, and which files are one and the same (hard and
 /// symbolic links, paths that a list names twice).
-FileData make_file_dataset(std::string root, std::vector<ImageFile> files,
-                           std::vector<std::string> classes, data::Exif);
+FileData make_file_dataset(std::string root, ImageFiles, std::vector<std::string> classes,
+                           data::Exif);
 
 }  // namespace cputrain::datasets

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <map>
 
 #include "core/error.h"
 #include "datasets/decode/limits.h"
@@ -19,8 +19,8 @@ std::string below(const std::string& path, const std::string& name) {
 
 /// All images below one class folder.
 void list_class(const FolderNode& node, const std::string& path, const std::string& label,
-                std::vector<ImageFile>& files) {
-  for (const std::string& name : node.images) files.push_back({below(path, name), label});
+                ImageFiles& files) {
+  for (const std::string& name : node.images) files.add(below(path, name), label);
   for (const FolderNode& folder : node.folders) {
     list_class(folder, below(path, folder.name), label, files);
   }
@@ -55,15 +55,18 @@ FolderListing list_classes(const FolderNode& node, const std::string& path) {
 
 FolderListing list_flat(const FolderNode& node, const std::string& path) {
   FolderListing listing;
+  std::map<std::string, std::vector<std::string>> by_label;
   for (const std::string& name : node.images) {
-    std::string label = label_in_name(name);
+    const std::string label = label_in_name(name);
     if (label.empty()) {
       listing.unread.push_back({below(path, name), unread_reason(Unread::no_label)});
     } else {
-      listing.files.push_back({below(path, name), std::move(label)});
+      by_label[label].push_back(below(path, name));
     }
   }
-  std::ranges::stable_sort(listing.files, {}, &ImageFile::label);
+  for (const auto& [label, paths] : by_label) {
+    for (const std::string& file : paths) listing.files.add(file, label);
+  }
   for (const UnreadName& file : node.unread) {
     listing.unread.push_back({below(path, file.name), unread_reason(file.why)});
   }

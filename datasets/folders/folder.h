@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "datasets/folders/empty_classes.h"
-#include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_tree.h"
+#include "datasets/folders/image_files.h"
 
 namespace cputrain::datasets {
 
 /// What a folder of images holds.
 struct FolderListing {
-  std::vector<ImageFile> files;           ///< by class, then by path; paths below the data's folder
+  ImageFiles files;                       ///< by class, then by path; paths below the data's folder
   std::vector<EmptyClass> empty_classes;  ///< class folders of which nothing is read
   std::vector<data::UnreadFile> unread;
 };

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/pipeline.h"
-#include "datasets/folders/file_dataset.h"
+#include "datasets/folders/image_files.h"
 
 /// The forms in which --data may name a data set. Each function lists one and decodes nothing;
 /// Error(data) where it is not usable.
@@ -31,17 +31,13 @@ struct Found {
 /// begin, begin + 1, ..., end - 1.
 std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end);
 
-/// The names of all labels, each once, sorted.
-std::vector<std::string> classes_of(const std::vector<ImageFile>&);
-
 /// Gives files of a further part the names of the classes that are known, where theirs look like
 /// one of them alone: with a warning.
-void take_alike_classes(std::vector<ImageFile>&, const std::vector<std::string>& known,
-                        Found& found);
+void take_alike_classes(ImageFiles&, const std::vector<std::string>& known, Found& found);
 
 /// Makes the data set of `found`, with a warning where one file has two labels.
-void set_files(Found& found, std::string root, std::vector<ImageFile> files,
-               std::vector<std::string> classes, data::Exif);
+void set_files(Found& found, std::string root, ImageFiles, std::vector<std::string> classes,
+               data::Exif);
 
 /// Only the request's folder and its rule for classes without images count.
 Found find_folder(const data::DataRequest&);

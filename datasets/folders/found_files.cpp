@@ -116,7 +116,7 @@ class FolderFinder {
     const FolderLayout layout = find_layout(tree_, path_);
     const PartFolder train = layout.train.value_or(PartFolder{"", &tree_});
     FolderListing listing = list(train, layout.flat);
-    const auto learnt = classes_of(listing.files);
+    const auto learnt = listing.files.classes();
     found_.one_class_remedy =
         remedy_of_one_class(whole(train.path), *train.node, listing.empty_classes);
     empty_ = std::move(listing.empty_classes);
@@ -149,11 +149,6 @@ class FolderFinder {
     return listing;
   }
 
-  bool is_known(const std::string& label, const std::vector<std::string>& learnt) const {
-    return std::ranges::binary_search(learnt, label) ||
-           std::ranges::find(empty_, label, &EmptyClass::name) != empty_.end();
-  }
-
   /// Whether a folder without images has the name of a known class, or one that looks like it.
   bool is_known_folder(const std::string& name, const std::vector<std::string>& learnt) const {
     const std::vector<std::string> known = united(learnt, empty_);
@@ -162,27 +157,21 @@ class FolderFinder {
 
   void take(FolderListing&& listing, std::vector<std::uint32_t>& samples) {
     samples = indices(files_.size(), files_.size() + listing.files.size());
-    std::ranges::move(listing.files, std::back_inserter(files_));
+    files_.add(listing.files);
     std::ranges::move(listing.unread, std::back_inserter(found_.unread));
-  }
-
-  /// The first file of a class without training images; nothing where all are known.
-  const ImageFile* unknown(const FolderListing& listing,
-                           const std::vector<std::string>& learnt) const {
-    const auto file = std::ranges::find_if(
-        listing.files, [&](const ImageFile& one) { return !is_known(one.label, learnt); });
-    return file == listing.files.end() ? nullptr : &*file;
   }
 
   /// It may lack classes, whether it has folders for them or not.
   void add_validation(const PartFolder& part, const std::vector<std::string>& learnt) {
     FolderListing listing = list(part, false);
-    take_alike_classes(listing.files, united(learnt, empty_), found_);
-    if (const ImageFile* file = unknown(listing, learnt)) {
+    const std::vector<std::string> known = united(learnt, empty_);
+    take_alike_classes(listing.files, known, found_);
+    if (const auto file = listing.files.first_beside(known)) {
       fail(ExitCode::data,
            fmt::format("'{}' is of class '{}', which has no training images (training knows: {}); "
                        "use the same class names in both parts",
-                       path_ + "/" + file->path, file->label, join(learnt, ", ")));
+                       fmt::format("{}/{}", path_, listing.files.path(*file)),
+                       listing.files.label(*file), join(learnt, ", ")));
     }
     for (EmptyClass& one : listing.empty_classes) {
       if (!is_known_folder(one.name, learnt)) empty_.push_back(std::move(one));
@@ -194,11 +183,12 @@ class FolderFinder {
   /// Training does not need it: without the classes that are known it is only left out.
   void add_test(const PartFolder& part, const std::vector<std::string>& learnt) {
     FolderListing listing = list(part, false);
-    take_alike_classes(listing.files, united(learnt, empty_), found_);
-    if (const ImageFile* file = unknown(listing, learnt)) {
+    const std::vector<std::string> known = united(learnt, empty_);
+    take_alike_classes(listing.files, known, found_);
+    if (const auto file = listing.files.first_beside(known)) {
       found_.warnings.push_back(
           fmt::format("'{}' is not used for testing: its class '{}' has no training images",
-                      whole(part.path), file->label));
+                      whole(part.path), listing.files.label(*file)));
       add_unread(*part.node, part.path, true, found_.unread);
       return;
     }
@@ -263,7 +253,7 @@ class FolderFinder {
   const data::DataRequest& request_;
   std::string path_;
   FolderNode tree_;
-  std::vector<ImageFile> files_;
+  ImageFiles files_;
   std::vector<EmptyClass> empty_;
   Found found_;
 };
@@ -276,30 +266,21 @@ std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end) {
   return result;
 }
 
-std::vector<std::string> classes_of(const std::vector<ImageFile>& files) {
-  std::set<std::string> names;
-  for (const ImageFile& file : files) names.insert(file.label);
-  return {names.begin(), names.end()};
-}
-
-void take_alike_classes(std::vector<ImageFile>& files, const std::vector<std::string>& known,
-                        Found& found) {
-  const std::vector<std::string> names = classes_of(files);
+void take_alike_classes(ImageFiles& files, const std::vector<std::string>& known, Found& found) {
+  const std::vector<std::string> names = files.classes();
   const data::NameMatch match = data::match_names(names, known);
   if (match.alike.empty()) return;
   std::map<std::string, std::string> taken;
   for (const std::size_t i : match.alike) taken[names[i]] = known[*match.place[i]];
-  for (ImageFile& file : files) {
-    if (const auto name = taken.find(file.label); name != taken.end()) file.label = name->second;
-  }
+  files.rename(taken);
   found.warnings.push_back(
       fmt::format("classes of a further part are taken for those of training, whose names look "
                   "alike: {}",
                   data::alike_text(match, names, known)));
 }
 
-void set_files(Found& found, std::string root, std::vector<ImageFile> files,
-               std::vector<std::string> classes, data::Exif exif) {
+void set_files(Found& found, std::string root, ImageFiles files, std::vector<std::string> classes,
+               data::Exif exif) {
   FileData data = make_file_dataset(std::move(root), std::move(files), std::move(classes), exif);
   found.dataset = std::move(data.dataset);
   if (!data.conflict.empty()) found.warnings.push_back(std::move(data.conflict));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <span>
 
 #include "datasets/folders/folder_names.h"
 
@@ -49,13 +48,14 @@ std::string validation_json(const std::vector<std::string>& names, const std::st
 }
 
 /// How many of the first files lie below the folder.
-std::size_t held(const fs::path& folder, const std::vector<ImageFile>& files) {
+std::size_t held(const fs::path& folder, const ImageFiles& files) {
   constexpr std::size_t kLookedAt = 16;
-  const auto first = std::span(files).first(std::min(kLookedAt, files.size()));
-  return static_cast<std::size_t>(std::ranges::count_if(first, [&](const ImageFile& file) {
+  std::size_t held = 0;
+  for (std::size_t i = 0; i < std::min(kLookedAt, files.size()); ++i) {
     std::error_code ignored;
-    return fs::exists(folder / file.path, ignored);
-  }));
+    held += fs::exists(folder / files.path(i), ignored) ? 1 : 0;
+  }
+  return held;
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ std::string find_yearly_json(const std::string& folder, const std::string& part)
 }
 
 std::string folder_of_images(const std::string& json, const std::string& usual,
-                             const std::vector<ImageFile>& files) {
+                             const ImageFiles& files) {
   const fs::path folder = folder_of(json);
   // "train2017" of "instances_train2017.json".
   const std::string stem = fs::path(json).stem().string();

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "datasets/folders/file_dataset.h"
+#include "datasets/folders/image_files.h"
 
 /// Where people keep annotation files, and the images that these name.
 namespace cputrain::datasets {
@@ -24,8 +24,7 @@ std::string find_yearly_json(const std::string& folder, const std::string& part)
 /// images. Looked at are the folder of the file, folders beside it and in it that are named by the
 /// part or `images` (COCO has `annotations` beside `train2017`), and `usual`, which it is where no
 /// image is found.
-std::string folder_of_images(const std::string& json, const std::string& usual,
-                             const std::vector<ImageFile>& files);
+std::string folder_of_images(const std::string& json, const std::string& usual, const ImageFiles&);
 
 /// The folder of a file, "." for one without a folder.
 std::string folder_of(const std::string& file);

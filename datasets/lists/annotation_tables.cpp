@@ -186,7 +186,8 @@ class Reader final : public nlohmann::json_sax<Json> {
 
   void finish_entry() {
     if (section_ == "images") {
-      tables_.images.emplace_back(needed(entry_.id, "id"), needed(entry_.file, "file_name"));
+      tables_.images.push_back(needed(entry_.id, "id"));
+      tables_.files.add(needed(entry_.file, "file_name"));
     } else if (section_ == "categories") {
       tables_.categories.emplace_back(
           needed(entry_.id, "id"),

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "datasets/folders/image_files.h"
 #include "datasets/lists/text_pieces.h"
 
 namespace cputrain::datasets {
@@ -15,7 +16,8 @@ struct AnnotationCategory {
 
 /// The members of the file that matter, as they stand there.
 struct AnnotationTables {
-  std::vector<std::pair<std::int64_t, std::string>> images;
+  std::vector<std::int64_t> images;  ///< ids
+  PackedTexts files;                 ///< each image's
   std::vector<std::pair<std::int64_t, AnnotationCategory>> categories;
   std::vector<std::pair<std::int64_t, std::int64_t>> annotations;  ///< image, category
 };

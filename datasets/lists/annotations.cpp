@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <unordered_map>
-#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -14,16 +15,16 @@ namespace cputrain::datasets {
 namespace {
 
 /// Relative, and every part a plain name.
-void check_path(const std::string& name) {
+void check_path(std::string_view name) {
   const auto refuse = [&](const char* why) {
     throw WrongAnnotations{fmt::format("names the file '{}', {}", printable(name), why)};
   };
   if (name.empty()) refuse("whose length is not possible");
-  if (name.find('\0') != std::string::npos) refuse("with a zero byte in it");
+  if (name.find('\0') != std::string_view::npos) refuse("with a zero byte in it");
   if (name.front() == '/') refuse("which leaves the folder");
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('/', begin), name.size());
-    const std::string_view part = std::string_view(name).substr(begin, end - begin);
+    const std::string_view part = name.substr(begin, end - begin);
     if (part == "..") refuse("which leaves the folder");
     if (part.empty() || part == ".") refuse("which is no plain path");
     begin = end + 1;
@@ -54,35 +55,59 @@ void list_categories(const std::unordered_map<std::int64_t, std::string>& names,
   all.erase(std::unique(all.begin(), all.end()), all.end());
 }
 
-Annotations join_tables(AnnotationTables&& tables, LabelBy by) {
+/// Finds images by their ids.
+class ImageIds {
+  auto id_of() const {
+    return [this](std::uint32_t image) { return ids_[image]; };
+  }
+
+ public:
+  /// Keeps a reference.
+  explicit ImageIds(const std::vector<std::int64_t>& ids) : ids_(ids), by_id_(ids.size()) {
+    std::iota(by_id_.begin(), by_id_.end(), 0u);
+    std::ranges::stable_sort(by_id_, {}, id_of());
+    const auto again = std::ranges::adjacent_find(by_id_, {}, id_of());
+    if (again != by_id_.end())
+      throw WrongAnnotations{fmt::format("has image {} twice", ids_[*again])};
+  }
+
+  std::optional<std::size_t> find(std::int64_t id) const {
+    const auto image = std::ranges::lower_bound(by_id_, id, {}, id_of());
+    if (image == by_id_.end() || ids_[*image] != id) return std::nullopt;
+    return *image;
+  }
+
+ private:
+  const std::vector<std::int64_t>& ids_;
+  std::vector<std::uint32_t> by_id_;  ///< places in ids_
+};
+
+Annotations join_tables(const AnnotationTables& tables, LabelBy by) {
   const auto names = names_of(tables, by);
   Annotations result;
   list_categories(names, by, result);
-  std::unordered_map<std::int64_t, const std::string*> labels;
-  labels.reserve(tables.images.size());
-  for (const auto& [id, file] : tables.images) {
-    check_path(file);
-    if (!labels.emplace(id, nullptr).second)
-      throw WrongAnnotations{fmt::format("has image {} twice", id)};
-  }
+  for (std::size_t i = 0; i < tables.files.size(); ++i) check_path(tables.files[i]);
+  const ImageIds images(tables.images);
+  std::vector<const std::string*> labels(tables.images.size());
   for (const auto& [image, category] : tables.annotations) {
-    const auto label = labels.find(image);
+    const auto place = images.find(image);
     const auto name = names.find(category);
-    if (label == labels.end())
+    if (!place)
       throw WrongAnnotations{fmt::format("annotates image {}, which is not there", image)};
     if (name == names.end())
       throw WrongAnnotations{fmt::format("uses category {}, which is not there", category)};
-    if (label->second && *label->second != name->second) {
+    const std::string*& label = labels[*place];
+    if (label && *label != name->second) {
       throw WrongAnnotations{fmt::format("says that image {} is '{}' and '{}'", image,
-                                         printable(*label->second), printable(name->second))};
+                                         printable(*label), printable(name->second))};
     }
-    label->second = &name->second;
+    label = &name->second;
   }
-  for (auto& [id, file] : tables.images) {
-    if (const std::string* label = labels.at(id)) {
-      result.files.push_back({std::move(file), *label});
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i]) {
+      result.files.add(tables.files[i], *labels[i]);
     } else {
-      result.unlabelled.push_back(std::move(file));
+      result.unlabelled.emplace_back(tables.files[i]);
     }
   }
   return result;

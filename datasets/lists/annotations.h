@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "datasets/folders/file_dataset.h"
+#include "datasets/folders/image_files.h"
 #include "datasets/lists/text_pieces.h"
 
 namespace cputrain::datasets {
@@ -13,7 +13,7 @@ enum class LabelBy { category, super_category };
 
 /// Labelled images of a COCO-like file.
 struct Annotations {
-  std::vector<ImageFile> files;         ///< in the order of "images"
+  ImageFiles files;                     ///< in the order of "images"
   std::vector<std::string> unlabelled;  ///< paths of images without an annotation
   std::vector<std::string> categories;  ///< all names of classes, used or not, each once, sorted
   std::vector<std::string> doubled;     ///< names that several categories have; not of super ones

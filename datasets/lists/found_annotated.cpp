@@ -36,12 +36,10 @@ Placed read_placed(const std::string& json, const std::string& usual, LabelBy by
   return placed;
 }
 
-/// Paths of both become those below `root`.
-void put_below(const fs::path& root, Placed& placed) {
+/// What stands before paths of both to make them those below `root`.
+std::string way_from(const fs::path& root, const Placed& placed) {
   const fs::path inner = placed.folder.lexically_normal().lexically_relative(root);
-  if (inner.empty() || inner == ".") return;
-  for (ImageFile& file : placed.annotations.files) file.path = (inner / file.path).string();
-  for (std::string& path : placed.annotations.unlabelled) path = (inner / path).string();
+  return inner.empty() || inner == "." ? "" : (inner / "").string();
 }
 
 /// The folder that holds both.
@@ -65,7 +63,7 @@ class AnnotatedFinder {
                                        "'annotations' must name its 'images'",
                                        files_.train));
     }
-    std::vector<std::string> classes = classes_of(train.annotations.files);
+    std::vector<std::string> classes = train.annotations.files.classes();
     look_at_categories(train.annotations, classes);
     fs::path root = train.folder;
     Placed validation;
@@ -76,9 +74,9 @@ class AnnotatedFinder {
     }
     found_.one_class_remedy = "its annotations must use two categories";
     tell_folders(train, validation);
-    std::vector<ImageFile> all;
-    found_.train = add(train, root, all);
-    found_.validation = add(validation, root, all);
+    ImageFiles all;
+    found_.train = add(std::move(train), root, all);
+    found_.validation = add(std::move(validation), root, all);
     if (!files_.validation.empty()) {
       found_.validation_name = fs::path(files_.validation).filename().string();
     }
@@ -87,14 +85,13 @@ class AnnotatedFinder {
   }
 
  private:
-  std::vector<std::uint32_t> add(Placed& placed, const fs::path& root,
-                                 std::vector<ImageFile>& all) {
-    put_below(root, placed);
-    for (std::string& path : placed.annotations.unlabelled) {
-      found_.unread.push_back({std::move(path), unread_reason(Unread::no_label)});
+  std::vector<std::uint32_t> add(Placed placed, const fs::path& root, ImageFiles& all) {
+    const std::string before = way_from(root, placed);
+    for (const std::string& path : placed.annotations.unlabelled) {
+      found_.unread.push_back({before + path, unread_reason(Unread::no_label)});
     }
     const std::size_t begin = all.size();
-    std::ranges::move(placed.annotations.files, std::back_inserter(all));
+    all.add(placed.annotations.files, before);
     return indices(begin, all.size());
   }
 
@@ -148,18 +145,17 @@ class AnnotatedFinder {
         names.size() == 1 ? "it is" : "they are");
   }
 
-  void check_classes(std::vector<ImageFile>& files, const std::vector<std::string>& categories,
+  void check_classes(ImageFiles& files, const std::vector<std::string>& categories,
                      const std::vector<std::string>& classes) {
     take_alike_classes(files, classes, found_);
-    for (const ImageFile& file : files) {
-      if (std::ranges::binary_search(classes, file.label)) continue;
-      const bool named = std::ranges::binary_search(categories, file.label);
-      fail(ExitCode::data,
-           fmt::format("'{}' has images of class '{}', of which '{}' has none (it cannot be "
-                       "learnt); use files that belong together{}",
-                       files_.validation, file.label, files_.train,
-                       named ? ", or keep the class with --allow-empty-classes" : ""));
-    }
+    const auto file = files.first_beside(classes);
+    if (!file) return;
+    const bool named = std::ranges::binary_search(categories, files.label(*file));
+    fail(ExitCode::data,
+         fmt::format("'{}' has images of class '{}', of which '{}' has none (it cannot be "
+                     "learnt); use files that belong together{}",
+                     files_.validation, files.label(*file), files_.train,
+                     named ? ", or keep the class with --allow-empty-classes" : ""));
   }
 
   const data::DataRequest& request_;

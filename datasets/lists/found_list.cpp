@@ -1,9 +1,7 @@
 // Data sets whose images and labels stand in a list.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -21,13 +19,13 @@ class DividedList {
   DividedList(std::string path, ListContent list)
       : path_(std::move(path)), column_(list.part_column) {
     for (std::size_t i = 0; i < list.files.size(); ++i) {
-      rows_[list.parts[i]].push_back(std::move(list.files[i]));
+      rows_[list.parts[i]].add(list.files.path(i), list.files.label(i));
     }
   }
 
   Found find(const std::string& root, data::Exif exif) {
     if (rows_[Part::train].empty()) refuse("names no images for training; name some with train");
-    const auto classes = classes_of(rows_[Part::train]);
+    const auto classes = rows_[Part::train].classes();
     std::vector<Part> others;
     for (const Part part : {Part::validation, Part::evaluation, Part::test}) {
       if (!rows_[part].empty()) others.push_back(part);
@@ -41,7 +39,8 @@ class DividedList {
     found.train = add(Part::train);
     for (const Part part : others) take_alike_classes(rows_[part], classes, found);
     if (!others.empty()) {
-      if (const ImageFile* file = unknown(others[0], classes)) refuse_class(*file);
+      const ImageFiles& rows = rows_[others[0]];
+      if (const auto file = rows.first_beside(classes)) refuse_class(rows, *file);
       found.validation = add(others[0]);
       found.validation_name = fmt::format("by its column '{}'", column_);
     }
@@ -58,33 +57,27 @@ class DividedList {
     fail(ExitCode::data, fmt::format("'{}': the column '{}' {}", path_, column_, what));
   }
 
-  [[noreturn]] void refuse_class(const ImageFile& file) const {
+  [[noreturn]] void refuse_class(const ImageFiles& rows, std::size_t file) const {
     refuse(
         fmt::format("says that '{}' validates, whose class '{}' has no training images (the "
                     "network could not answer it); use the same class names in both parts",
-                    file.path, file.label));
+                    rows.path(file), rows.label(file)));
   }
 
   std::vector<std::uint32_t> add(Part part) {
     const std::size_t begin = files_.size();
-    std::ranges::move(rows_[part], std::back_inserter(files_));
+    files_.add(std::exchange(rows_[part], {}));
     return indices(begin, files_.size());
-  }
-
-  const ImageFile* unknown(Part part, const std::vector<std::string>& classes) {
-    const auto file = std::ranges::find_if(rows_[part], [&](const ImageFile& one) {
-      return !std::ranges::binary_search(classes, one.label);
-    });
-    return file == rows_[part].end() ? nullptr : &*file;
   }
 
   /// Training does not need it.
   void add_test(Part part, const std::vector<std::string>& classes, Found& found) {
-    if (const ImageFile* file = unknown(part, classes)) {
+    const ImageFiles& rows = rows_[part];
+    if (const auto file = rows.first_beside(classes)) {
       found.warnings.push_back(fmt::format(
           "the test images of '{}' are not used: the class '{}' of '{}' has no training "
           "images",
-          path_, file->label, file->path));
+          path_, rows.label(*file), rows.path(*file)));
       return;
     }
     found.test = add(part);
@@ -92,8 +85,8 @@ class DividedList {
   }
 
   std::string path_, column_;
-  std::map<Part, std::vector<ImageFile>> rows_;
-  std::vector<ImageFile> files_;
+  std::map<Part, ImageFiles> rows_;
+  ImageFiles files_;
 };
 
 }  // namespace
@@ -109,11 +102,12 @@ Found find_list(const std::string& path, data::Exif exif) {
   const std::string root = folder.empty() ? "." : folder;
   Found found;
   if (list.parts.empty()) {
-    const auto classes = classes_of(list.files);
+    const auto classes = list.files.classes();
     found.train = indices(0, list.files.size());
     set_files(found, root, std::move(list.files), classes, exif);
   } else {
-    found = DividedList(path, std::move(list)).find(root, exif);
+    DividedList divided(path, std::move(list));  // the list itself is gone behind this
+    found = divided.find(root, exif);
   }
   found.one_class_remedy = "name images of another class, too";
   return found;

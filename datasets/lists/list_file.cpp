@@ -6,12 +6,12 @@
 #include <array>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "datasets/decode/limits.h"
+#include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_names.h"
 #include "datasets/lists/list_table.h"
 #include "datasets/lists/part_columns.h"
@@ -65,23 +65,22 @@ std::optional<std::size_t> find_column(const ListRow& row, const ColumnNames& na
   return std::nullopt;
 }
 
-bool exists(const std::string& folder, const std::string& file) {
+bool exists(const std::string& folder, std::string_view file) {
   std::error_code ignored;
   return fs::exists(fs::path(folder) / file, ignored);
 }
 
 /// A first line that names no file and whose words come up nowhere else.
-bool looks_like_header(const std::vector<ImageFile>& files, const std::string& folder) {
+bool looks_like_header(const ImageFiles& files, const std::string& folder) {
   constexpr std::size_t kLookedAt = 16;
-  const ImageFile& first = files.front();
-  if (is_image_file_name(first.path) || exists(folder, first.path)) return false;
-  const auto rest = std::span(files).subspan(1);
-  const bool label_again =
-      std::ranges::any_of(rest, [&](const ImageFile& file) { return file.label == first.label; });
-  const auto near = rest.first(std::min(kLookedAt, rest.size()));
-  return !label_again && std::ranges::any_of(near, [&](const ImageFile& file) {
-    return exists(folder, file.path);
-  });
+  if (is_image_file_name(files.path(0)) || exists(folder, files.path(0))) return false;
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    if (files.label_number(i) == files.label_number(0)) return false;
+  }
+  for (std::size_t i = 1; i < files.size() && i <= kLookedAt; ++i) {
+    if (exists(folder, files.path(i))) return true;
+  }
+  return false;
 }
 
 /// Without a header of known names: a path and a class name.
@@ -108,11 +107,11 @@ class ListReader {
  public:
   explicit ListReader(const std::string& path) : path_(path) {}
 
-  void take(ListRow&& row) {
+  void take(const ListRow& row) {
     if (first_line_ == 0) begin(row);
     if (header_ && row.line == first_line_) return;
-    std::string& file = row.fields[columns_.path];
-    std::string& label = row.fields[columns_.label];
+    const std::string& file = row.fields[columns_.path];
+    const std::string& label = row.fields[columns_.label];
     if (file.empty() || label.empty()) {
       fail(ExitCode::data, fmt::format("'{}' line {}: the {} is empty (an image needs both); "
                                        "correct the line",
@@ -124,7 +123,7 @@ class ListReader {
                                        path_, with_commas(kMaxFiles)));
     }
     parts_.take(row);
-    list_.files.push_back({std::move(file), std::move(label)});
+    list_.files.add(file, label);
   }
 
   ListContent finish() {
@@ -158,7 +157,7 @@ class ListReader {
              "'{}' line {}: '{}' and '{}' look like a header of unknown names (read as an "
              "image they would make a class); call the columns path and label, or remove the "
              "header",
-             path_, first_line_, list_.files.front().path, list_.files.front().label));
+             path_, first_line_, list_.files.path(0), list_.files.label(0)));
   }
 
   const std::string& path_;
@@ -178,7 +177,7 @@ bool is_list_name(const std::string& path) {
 
 ListContent read_list_text(const TextPieces& text, const std::string& path) {
   ListReader reader(path);
-  read_table(text, path, [&reader](ListRow&& row) { reader.take(std::move(row)); });
+  read_table(text, path, [&reader](const ListRow& row) { reader.take(row); });
   return reader.finish();
 }
 

@@ -3,16 +3,16 @@
 #include <string>
 #include <vector>
 
-#include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_names.h"
+#include "datasets/folders/image_files.h"
 #include "datasets/lists/text_pieces.h"
 
 namespace cputrain::datasets {
 
 struct ListContent {
-  std::vector<ImageFile> files;  ///< one a row
-  std::vector<Part> parts;       ///< each file's; empty where no column has it
-  std::string part_column;       ///< its name
+  ImageFiles files;         ///< one a row
+  std::vector<Part> parts;  ///< each file's; empty where no column has it
+  std::string part_column;  ///< its name
 };
 
 /// Reads a list of images: a path and a class name per line, as read_table() has them, or any

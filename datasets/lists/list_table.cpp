@@ -129,7 +129,7 @@ char separator_of(std::string_view line, const std::string& path) {
 /// libcsv with the fields that it finds. Exceptions must not cross its C frames.
 class Parser {
  public:
-  using Take = std::function<void(ListRow&&)>;
+  using Take = std::function<void(const ListRow&)>;
 
   Parser(const std::string& path, char separator, const Take& take) : path_(path), take_(take) {
     // A quote inside a word is an error in CSV and a character as any other between tabs.
@@ -196,7 +196,8 @@ class Parser {
                          "quotes around it); correct the line",
                          count, count == 1 ? "" : "s", first_line_, columns_));
     }
-    take_(std::exchange(row_, {}));
+    take_(row_);
+    row_.fields.clear();
   }
 
   template <class Work>
@@ -237,7 +238,7 @@ std::string plain_header(std::string_view name) {
 }
 
 void read_table(const TextPieces& text, const std::string& path,
-                const std::function<void(ListRow&&)>& take) {
+                const std::function<void(const ListRow&)>& take) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";  // UTF-8 as Windows editors mark it
   std::optional<Parser> parser;
   Lines lines(text);

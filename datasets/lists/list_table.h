@@ -25,7 +25,7 @@ constexpr std::size_t kMaxColumns = 10'000;
 /// name of an image. All rows have as many fields as the first. Error(data) naming file and line,
 /// for rows that are too large, and for UTF-16.
 void read_table(const TextPieces&, const std::string& path,
-                const std::function<void(ListRow&&)>& take);
+                const std::function<void(const ListRow&)>& take);
 
 /// Letters and digits of a column's name, in lower case: "File Name" and "file_name" are one.
 std::string plain_header(std::string_view name);

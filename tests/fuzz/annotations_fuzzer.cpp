@@ -16,10 +16,12 @@ bool parsed(const std::string& text, datasets::LabelBy by) {
     return false;
   }
   promise(std::ranges::is_sorted(annotations.categories), "names are sorted");
-  for (const datasets::ImageFile& file : annotations.files) {
-    promise(std::ranges::binary_search(annotations.categories, file.label), "labels are names");
-    promise(!file.path.empty() && file.path.front() != '/', "paths stay below the folder");
-    promise(("/" + file.path + "/").find("/../") == std::string::npos, "paths do not lead upwards");
+  for (std::size_t i = 0; i < annotations.files.size(); ++i) {
+    const std::string path(annotations.files.path(i));
+    promise(std::ranges::binary_search(annotations.categories, annotations.files.label(i)),
+            "labels are names");
+    promise(!path.empty() && path.front() != '/', "paths stay below the folder");
+    promise(("/" + path + "/").find("/../") == std::string::npos, "paths do not lead upwards");
   }
   return true;
 }

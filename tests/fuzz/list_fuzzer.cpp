@@ -21,10 +21,11 @@ bool parsed(const std::string& text, const std::string& name) {
   promise(list.parts.empty() || list.parts.size() == list.files.size(), "a part for each image");
   promise(std::ranges::none_of(list.parts, [](auto p) { return p == datasets::Part::none; }),
           "parts have names");
-  for (const datasets::ImageFile& file : list.files) {
-    promise(!file.path.empty() && !file.label.empty(), "an image has a path and a class");
-    promise(file.path.size() <= datasets::kMaxCellBytes, "fields are short");
-    promise(file.path.find('\0') == std::string::npos, "paths are names");
+  for (std::size_t i = 0; i < list.files.size(); ++i) {
+    const std::string_view path = list.files.path(i);
+    promise(!path.empty() && !list.files.label(i).empty(), "an image has a path and a class");
+    promise(path.size() <= datasets::kMaxCellBytes, "fields are short");
+    promise(path.find('\0') == std::string_view::npos, "paths are names");
   }
   return !list.files.empty();
 }

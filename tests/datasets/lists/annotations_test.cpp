@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -390,6 +391,18 @@ TEST_F(AnnotationsTest, DataThatCannotBeTrainedOn) {
   const std::string birds = write("birds.json", annotations(5, {5088}).dump());
   EXPECT_NE(error("coco:" + file + "," + birds).find("Ardea alba"), std::string::npos);
   EXPECT_NE(error("coco:" + path() + "/none.json").find("none.json"), std::string::npos);
+}
+
+TEST_F(AnnotationsTest, IdsHaveAnyOrder) {
+  Json json = annotations(1, {0, 1, 5088});
+  std::reverse(json["images"].begin(), json["images"].end());
+  const ImageFiles files =
+      read_annotations(write("any.json", json.dump()), LabelBy::category).files;
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_TRUE(files.path(0).ends_with("/3.jpg"));
+  EXPECT_EQ(files.label(0), "Ardea alba");
+  EXPECT_EQ(files.label(1), "Apis mellifera");
+  EXPECT_EQ(files.label(2), "Danaus plexippus");
 }
 
 }  // namespace

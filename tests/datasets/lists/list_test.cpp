@@ -18,9 +18,16 @@ class List : public OpenTest {
   Names rows(const std::string& name, const std::string& text) {
     add_text(name, text);
     Names rows;
-    for (const ImageFile& file : read_list(path(name)).files)
-      rows.push_back(file.path + "|" + file.label);
+    const ImageFiles files = read_list(path(name)).files;
+    for (std::size_t i = 0; i < files.size(); ++i)
+      rows.push_back(std::string(files.path(i)) + "|" + files.label(i));
     return rows;
+  }
+  /// Most memory so far, in KiB.
+  static long peak() {
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+    return use.ru_maxrss;
   }
   void expect_list_refused(const std::string& name, const std::string& text, const Names& words) {
     add_text(name, text);
@@ -188,14 +195,46 @@ TEST_F(List, FieldsThatAreNotUsedTakeNoMemory) {
   std::string text = "path,label" + std::string(4'000, ',') + "\n";
   for (int i = 0; i < 2'000; ++i) text += "a.png,x" + std::string(4'000, ',') + "\n";
   add_text("many.csv", text);
-  const auto peak = [] {
-    rusage use{};
-    getrusage(RUSAGE_SELF, &use);
-    return use.ru_maxrss;  // in KiB
-  };
   const long before = peak();
   EXPECT_EQ(read_list(path("many.csv")).files.size(), 2'000u);
   EXPECT_LT(peak() - before, 7'000) << "the file itself has 8,000 of these";
+}
+
+/// Rows take 12 bytes and those of their path, and half of what grows is copied at times. Rows as
+/// two strings would take 64 bytes.
+TEST_F(List, RowsTakeLittleMemory) {
+  constexpr int kRows = 500'000;
+  std::string text;
+  for (int i = 0; i < kRows; ++i) text += i % 2 == 0 ? "a.png,zebra\n" : "b.png,ant\n";
+  add_text("long.csv", text);
+  const long before = peak();
+  const data::DataSource source = open(path("long.csv"));
+  EXPECT_EQ(source.dataset->size(), std::size_t{kRows});
+  EXPECT_LT((peak() - before) * 1024, 60L * kRows);
+}
+
+/// FNV-1a over the names of classes, and for each row over its path, the file's bytes, and the
+/// label; before a text its length.
+TEST_F(List, RowsOfOneFileHaveAFingerprintOfTheirOwn) {
+  std::uint64_t hash = 0xCBF29CE484222325u;
+  const auto add_number = [&](std::uint64_t number) {
+    for (int i = 0; i < 8; ++i) hash = (hash ^ (number >> 8 * i & 0xFF)) * 0x100000001B3u;
+  };
+  const auto add_name = [&](const std::string& name) {
+    add_number(name.size());
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  };
+  add_name("x"), add_name("y");
+  std::string text;
+  for (std::size_t row = 0; row < 60; ++row) {
+    const std::size_t file = row * 7 % 20, label = file % 2;
+    const std::string name = "file" + std::to_string(file) + ".png";
+    add_text(name, std::string(file + 1, '.'));
+    text += name + (label == 0 ? ",x\n" : ",y\n");
+    add_name(name), add_number(file + 1), add_number(label);
+  }
+  add_text("list.csv", text);
+  EXPECT_EQ(open(path("list.csv")).dataset->fingerprint(), hash);
 }
 
 TEST_F(List, AFileThatIsNoListIsRefusedUnread) {

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 std::string table(const TextPieces& text) {
   std::string rows;
   try {
-    read_table(text, "list.csv", [&](ListRow&& row) {
+    read_table(text, "list.csv", [&](const ListRow& row) {
       rows += std::to_string(row.line) + ":";
       for (const std::string& field : row.fields) rows += " [" + field + "]";
       rows += "\n";
@@ -31,8 +31,9 @@ std::string table(const TextPieces& text) {
 std::string tables(const TextPieces& text) {
   try {
     std::string members;
-    for (const auto& [id, file] : read_tables(text).images) {
-      members += std::to_string(id) + " " + file + "\n";
+    const AnnotationTables tables = read_tables(text);
+    for (std::size_t i = 0; i < tables.images.size(); ++i) {
+      members += std::to_string(tables.images[i]) + " " + std::string(tables.files[i]) + "\n";
     }
     return members;
   } catch (const WrongAnnotations& wrong) {
