@@ -79,6 +79,8 @@ class Channel {
  public:
   explicit Channel(int descriptor) : has_reader_(!is_file(descriptor)) {
     std::thread([this] { run(); }).detach();  // which may never return from a write
+    Lock lock(mutex_);
+    taken_.wait(lock, [this] { return has_begun_; });
   }
 
   bool put(int descriptor, std::string_view text, Worth worth) {
@@ -151,6 +153,12 @@ class Channel {
   void run() {
     ::pthread_setname_np(::pthread_self(), "output");  // for ps and strace
     Lock lock(mutex_);
+    // What malloc sets aside for a thread is set aside now: who asks later how many addresses are
+    // left (`ulimit -v`) sees all of it.
+    pieces_.push_back({STDOUT_FILENO, std::string(64, ' ')});
+    pieces_.pop_back();
+    has_begun_ = true;
+    taken_.notify_all();
     for (;;) {
       asked_.wait(lock, [this] { return !pieces_.empty(); });
       const Piece piece = std::move(pieces_.front());
@@ -190,6 +198,7 @@ class Channel {
   const bool has_reader_;
   std::mutex mutex_;
   std::condition_variable asked_, taken_;
+  bool has_begun_ = false;
   std::deque<Piece> pieces_;
   std::size_t bytes_ = 0;                 ///< theirs, with what is being written
   std::optional<double> writes_since_{};  ///< the call that is being made
