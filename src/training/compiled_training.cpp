@@ -1,6 +1,7 @@
 #include "training/compiled_training.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -150,6 +151,23 @@ std::size_t largest_array(const compute::ParameterLayout& layout) {
   return count * size_of(layout.dtype);
 }
 
+/// Bytes of a start, by which it exceeds what the training takes later, which is not touched then:
+/// ranks compare how weights lie in memory, and rank 0 makes the first numbers of its largest
+/// array, as doubles and as floats.
+std::size_t start_beyond(const compute::ParameterLayout& layout, const RankMemory& later,
+                         std::size_t first_numbers) {
+  const std::size_t start = std::max(compute::layout_fingerprint_bytes(layout), first_numbers);
+  const std::size_t untouched = later.state + later.workspace + later.batches + later.snapshot +
+                                later.snapshot_host + later.written;
+  return start - std::min(start, untouched);
+}
+
+/// glibc's malloc has so many at most, 8 for each core; threads beyond them share.
+std::size_t arenas_of_malloc(int threads) {
+  const long most = 8 * std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
+  return static_cast<std::size_t>(std::min<long>(threads, most));
+}
+
 }  // namespace
 
 exchange::Overlap overlap_of(const Session& session) {
@@ -184,7 +202,7 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   before.batches.host,
                   process,
                   process - std::min(process, before.held),
-                  (1 + static_cast<std::size_t>(threads_beside(session))) * system::kKeptFree};
+                  arenas_of_malloc(1 + threads_beside(session)) * system::kKeptFree};
   const checkpoint::SnapshotBytes snapshot =
       checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer,
                                  session.nodes.nodes(), plan.spec.flags.safety.kept());
@@ -195,6 +213,9 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   }
   mine.snapshot_host = snapshot.host;
   if (session.leads()) mine.written = largest_array(layout);
+  if (session.backend->memory().is_host()) {
+    mine.start = start_beyond(layout, mine, 3 * mine.written);
+  }
   if (!session.backend->memory().is_host()) {
     mine.copy = taken.own_weights;
     mine.library = taken.library;
