@@ -1,7 +1,6 @@
 #include "training/compiled_training.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -162,12 +161,6 @@ std::size_t start_beyond(const compute::ParameterLayout& layout, const RankMemor
   return start - std::min(start, untouched);
 }
 
-/// glibc's malloc has so many at most, 8 for each core; threads beyond them share.
-std::size_t arenas_of_malloc(int threads) {
-  const long most = 8 * std::max(1L, sysconf(_SC_NPROCESSORS_ONLN));
-  return static_cast<std::size_t>(std::min<long>(threads, most));
-}
-
 }  // namespace
 
 exchange::Overlap overlap_of(const Session& session) {
@@ -202,7 +195,7 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   before.batches.host,
                   process,
                   process - std::min(process, before.held),
-                  arenas_of_malloc(1 + threads_beside(session)) * system::kKeptFree};
+                  (1 + static_cast<std::size_t>(threads_beside(session))) * system::kKeptFree};
   const checkpoint::SnapshotBytes snapshot =
       checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer,
                                  session.nodes.nodes(), plan.spec.flags.safety.kept());
