@@ -133,4 +133,7 @@ class Program {
 /// the activation they read, are left out. `memory`: the backend's.
 std::uint64_t layout_fingerprint(const Program&, Memory& memory);
 
+/// What that holds at once of the host's memory, where arenas lie there.
+std::size_t layout_fingerprint_bytes(const ParameterLayout&);
+
 }  // namespace cputrain::compute

@@ -150,6 +150,17 @@ std::size_t largest_array(const compute::ParameterLayout& layout) {
   return count * size_of(layout.dtype);
 }
 
+/// Bytes of a start, by which it exceeds what the training takes later, which is not touched then:
+/// ranks compare how weights lie in memory, and rank 0 makes the first numbers of its largest
+/// array, as doubles and as floats.
+std::size_t start_beyond(const compute::ParameterLayout& layout, const RankMemory& later,
+                         std::size_t first_numbers) {
+  const std::size_t start = std::max(compute::layout_fingerprint_bytes(layout), first_numbers);
+  const std::size_t untouched = later.state + later.workspace + later.batches + later.snapshot +
+                                later.snapshot_host + later.written;
+  return start - std::min(start, untouched);
+}
+
 }  // namespace
 
 exchange::Overlap overlap_of(const Session& session) {
@@ -195,6 +206,9 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   }
   mine.snapshot_host = snapshot.host;
   if (session.leads()) mine.written = largest_array(layout);
+  if (session.backend->memory().is_host()) {
+    mine.start = start_beyond(layout, mine, 3 * mine.written);
+  }
   if (!session.backend->memory().is_host()) {
     mine.copy = taken.own_weights;
     mine.library = taken.library;

@@ -57,6 +57,7 @@ Json memory_json(const training::Session& session, const training::TrainingMemor
                      {"checkpoint_copy", rank.snapshot},
                      {"checkpoint_parts_of_ranks", rank.snapshot_host},
                      {"array_being_written", rank.written},
+                     {"start", rank.start},
                      {"process", rank.process},
                      {"threads", rank.threads},
                      {"total", rank.total()}});
@@ -115,6 +116,7 @@ std::string parts_text(const training::RankMemory& rank) {
   add("batches in flight", rank.batches);
   add("images on the device", rank.images);
   add("NCCL (estimated)", rank.library);
+  add("its start", rank.start);
   add("the process itself", rank.process);
   add("its threads", rank.threads);
   const std::string text = "(" + join(parts, ", ") + ")";

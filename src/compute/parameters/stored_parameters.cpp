@@ -53,14 +53,21 @@ std::vector<float> StoredParameters::to_canonical_floats(std::size_t parameter,
 
 void StoredParameters::from_canonical(std::size_t parameter, std::span<const double> values,
                                       const Array& arena) const {
+  if (formats_->empty()) return write_numbers(*memory_, values, stored_part(parameter, arena));
+  from_canonical(parameter, std::vector<float>(values.begin(), values.end()), arena);
+}
+
+void StoredParameters::from_canonical(std::size_t parameter, std::span<const float> values,
+                                      const Array& arena) const {
   assert(values.size() == layout_.parameters[parameter].count);
   const Array stored = stored_part(parameter, arena);
-  if (formats_->empty()) return write_numbers(*memory_, values, stored);
+  if (formats_->empty()) {
+    return write_numbers(*memory_, std::vector<double>(values.begin(), values.end()), stored);
+  }
   const ParameterFormat& format = *(*formats_)[parameter];
-  const std::vector<float> canonical(values.begin(), values.end());
-  if (memory_->is_host()) return format.from_canonical(canonical, stored.as<float>());
+  if (memory_->is_host()) return format.from_canonical(values, stored.as<float>());
   std::vector<float> copy(stored.size);
-  format.from_canonical(canonical, copy);
+  format.from_canonical(values, copy);
   memory_->write(std::as_bytes(std::span(copy)), stored.data);
 }
 

@@ -30,6 +30,9 @@ class StoredParameters {
   std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const;
   void from_canonical(std::size_t parameter, std::span<const double> values,
                       const Array& arena) const;
+  /// The same, where arenas of floats need no second copy.
+  void from_canonical(std::size_t parameter, std::span<const float> values,
+                      const Array& arena) const;
 
  private:
   Array stored_part(std::size_t parameter, const Array& arena) const;

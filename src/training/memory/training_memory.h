@@ -54,11 +54,13 @@ struct RankMemory {
   std::size_t snapshot = 0, snapshot_host = 0;
   /// The largest array of rank 0 as files have it, while it is written; in the host's memory.
   std::size_t written = 0;
+  /// By which a start takes more of the host's memory than these, most of which come later.
+  std::size_t start = 0;
 
   /// Host memory.
   std::size_t to_come() const {
     return weights + gradients + state + workspace + batches + images + library + copy + snapshot +
-           snapshot_host + written + threads - elsewhere;
+           snapshot_host + written + start + threads - elsewhere;
   }
   /// The same with --checkpoint-every 0.
   RankMemory without_snapshot() const;
