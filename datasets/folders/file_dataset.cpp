@@ -47,14 +47,15 @@ class FileDataset final : public data::Dataset {
     files_.number_by(std::move(classes));
     ContentHash hash;
     for (const std::string& name : files_.names()) hash.add(data::composed(name));
-    // One for each file, up to 1 MiB in all.
+    // One for each file, up to 1.5 MiB in all.
     std::vector<Seen> seen(std::clamp<std::size_t>(files_.size(), 1, 1 << 16));
     for (std::uint32_t i = 0; i < files_.size(); ++i) {
       const std::string_view path = files_.path(i);
+      const std::size_t key = std::hash<std::string_view>()(path);
       // The root is left out: nodes may have mounted the same data at different places. A copy by
       // way of macOS has names in another form of Unicode.
       hash.add(data::composed(path))
-          .add(look_at(i, seen[std::hash<std::string_view>()(path) % seen.size()]))
+          .add(look_at(i, key, seen[key % seen.size()]))
           .add(static_cast<std::uint64_t>(files_.label_number(i)));
     }
     fingerprint_ = hash.value();
@@ -134,16 +135,18 @@ class FileDataset final : public data::Dataset {
 
   /// A file that was looked at: lists may name one often.
   struct Seen {
-    std::uint64_t bytes;
+    std::uint64_t bytes = 0;
+    std::size_t key = 0;  ///< of its path: tells most others apart without a look at them
     std::uint32_t index = UINT32_MAX;
   };
 
   /// Bytes of a file; 0 where there is none.
-  std::uint64_t look_at(std::uint32_t index, Seen& seen) {
-    const bool again = seen.index != UINT32_MAX && files_.path(seen.index) == files_.path(index) &&
+  std::uint64_t look_at(std::uint32_t index, std::size_t key, Seen& seen) {
+    const bool again = seen.index != UINT32_MAX && seen.key == key &&
+                       files_.path(seen.index) == files_.path(index) &&
                        files_.label_number(seen.index) == files_.label_number(index);
     if (again) return seen.bytes;
-    seen = {0, index};
+    seen = {0, key, index};
     struct stat facts {};
     if (::stat(name(index).c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return 0;
     identities_.push_back({facts.st_dev, facts.st_ino, index});

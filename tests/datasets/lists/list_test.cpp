@@ -200,19 +200,6 @@ TEST_F(List, FieldsThatAreNotUsedTakeNoMemory) {
   EXPECT_LT(peak() - before, 7'000) << "the file itself has 8,000 of these";
 }
 
-/// Rows take 12 bytes and those of their path, and half of what grows is copied at times. Rows as
-/// two strings would take 64 bytes.
-TEST_F(List, RowsTakeLittleMemory) {
-  constexpr int kRows = 500'000;
-  std::string text;
-  for (int i = 0; i < kRows; ++i) text += i % 2 == 0 ? "a.png,zebra\n" : "b.png,ant\n";
-  add_text("long.csv", text);
-  const long before = peak();
-  const data::DataSource source = open(path("long.csv"));
-  EXPECT_EQ(source.dataset->size(), std::size_t{kRows});
-  EXPECT_LT((peak() - before) * 1024, 60L * kRows);
-}
-
 /// FNV-1a over the names of classes, and for each row over its path, the file's bytes, and the
 /// label; before a text its length.
 TEST_F(List, RowsOfOneFileHaveAFingerprintOfTheirOwn) {
