@@ -134,7 +134,8 @@ class Storage(FaultTest):
         self.until_ended(process, GRACE + NAMES_ITSELF)
         self.thaw()
         text = self.wait(process, 74)
-        self.assertRegex(text, r"storage does not answer \(.*\); the job ends without its last state once nothing gets on for 20 s")
+        self.assertRegex(text, r"storage does not answer \(.*\); the job ends without its last state once nothing "
+                               r"gets on for 20 s, and at once after another signal")
         self.assertRegex(text, r"so the job ends without its last state; the newest whole checkpoint is ckpt-\d{9}")
         self.assertIn(int(text.rpartition("checkpoint is ckpt-")[2][:9]), self.points("disk/run"))
         self.assert_goes_on_to_the_same_end()
