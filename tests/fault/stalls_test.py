@@ -105,8 +105,11 @@ class Stalls(FaultTest):
         process = self.start("--stall-warning", "1", "--stall-timeout", "2", ranks=2,
                              CPUTRAIN_FAULT="busy:1:5:forward")
         text = self.wait(process, 0)
-        self.assertRegex(text, r"rank 1 on \S+ still computes \(in forward of step 5\)")
-        self.assertEqual([e["cause"] for e in self.stalls()], ["slow", "slow"])
+        # On a busy machine who computes may have less of a CPU than it waits for one.
+        self.assertRegex(text, r"rank 1 on \S+ (still computes|waits for a CPU) \(in forward of step 5\)")
+        stalls = self.stalls()
+        self.assertEqual([stalls[0]["event"], stalls[-1]["event"]], ["stall", "goes_on"])
+        self.assertLessEqual({stall["cause"] for stall in stalls}, {"slow", "cpu"})
 
     def starve(self, pid):
         """Its threads have one CPU, and that only when nobody else wants it."""
