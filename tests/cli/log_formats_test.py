@@ -64,7 +64,7 @@ class LogFormats(ProgramTest):
 
     def test_tf_cnn_benchmarks(self):
         text = self.train_with("--log-format", "tf_cnn_benchmarks", "--log-every", "1", "--no-winograd",
-                               "--no-skip-zeros").stdout  # no steps that try algorithms
+                               "--no-skip-zeros", "--no-tiles").stdout  # no steps that try algorithms
         self.assertRegex(text, r"(?m)^Batch size:  20 global\n             20 per rank$\nNum batches: 6\n"
                                r"Num epochs:  2.00$")
         self.assertRegex(text, r"(?m)^Variables:   replicated\nAllReduce:   None\n==========$")
