@@ -5,7 +5,7 @@ import unittest
 from program import SMALL, ProgramTest
 
 # Without algorithms to try, the first step is a warm-up.
-WORDS = ["bench", "step", *SMALL, "--no-winograd", "--no-skip-zeros", "--repeat", "2", "--json", "-"]
+WORDS = ["bench", "step", *SMALL, "--no-winograd", "--no-skip-zeros", "--no-tiles", "--repeat", "2", "--json", "-"]
 
 
 def slow(*steps):
