@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from program import OPEN_MPI, PROGRAM, needs_mpi
+from program import OPEN_MPI, needs_mpi
 from trainings import FaultTest, why_no_trace
 
 NAMES_ITSELF = 30  # seconds that a busy machine may take for what is due at once
@@ -197,20 +197,6 @@ class Storage(FaultTest):
     @unittest.skipUnless(OPEN_MPI, "other launchers pass no exit code on")
     def test_a_job_of_several_ranks_ends_where_steps_cannot_go_on(self):
         self.assert_ends_where_steps_cannot_go_on(76, ranks=2)
-
-    def test_a_file_that_hangs_is_no_reader(self):
-        """What is printed goes to storage."""
-        self.wait(self.start("--steps", "10"), 0)
-        with open(self.path("disk/out.json"), "w") as output, open(self.path("said"), "w+") as said:
-            self.freeze()
-            process = subprocess.Popen([PROGRAM, "predict", "--weights", "run", "--json", "-", "--stall-timeout", "4",
-                                        "data/cat/0.bmp"], cwd=self.folder, stdout=output, stderr=said)
-            self.addCleanup(process.wait)
-            self.until_ended(process, 3 * NAMES_ITSELF)
-            self.thaw()
-            self.assertEqual(process.wait(), 76)
-            said.seek(0)
-            self.assertIn("answers and does nothing", said.read())
 
 
 if __name__ == "__main__":
