@@ -12,8 +12,8 @@ namespace cputrain::system {
 enum class Touched { all, sparsely };
 
 /// What malloc keeps, for each thread that asks, of memory that is free again; larger pieces go
-/// back to the system at once.
-constexpr std::size_t kKeptFree = std::size_t{1} << 20;
+/// back to the system at once. What a photograph is resized by is less, or each would be mapped.
+constexpr std::size_t kKeptFree = std::size_t{2} << 20;
 
 /// Sees to that, where malloc is glibc's. It else learns to keep pieces of up to 32 MiB and twice
 /// that free behind them: an array that is read or written once would stay for ever. Once, before
