@@ -9,7 +9,7 @@ import time
 import unittest
 
 from program import OPEN_MPI, needs_mpi
-from trainings import FaultTest, why_no_trace
+from trainings import LONG, FaultTest, why_no_trace
 
 NAMES_ITSELF = 30  # seconds that a busy machine may take for what is due at once
 GRACE = 20         # seconds that a signal leaves storage
@@ -124,6 +124,7 @@ class Storage(FaultTest):
         self.assertEqual(*best)
 
     @needs_mpi
+    @unittest.skipUnless(LONG, "its tiny epochs fill the log that this test reads again and again")
     def test_steps_of_several_ranks_go_on(self):
         self.assert_steps_go_on("--reproducible", ranks=2)
 
