@@ -159,7 +159,7 @@ class Signals(ProgramTest):
     @needs_mpi
     def test_averages_of_weights_before_these_are_named(self):
         """Two ranks have a half of the averages each."""
-        self.start(launch=mpirun(2), words=["--ema", "0.99", *SLOW])
+        self.start(launch=mpirun(2), words=["--ema", "0.99", "--allreduce", "shm", *SLOW])
         with open(self.path("run/weights-ema.safetensors"), "w") as f:
             f.write("those of a run before this one")
         for rank in self.ranks():
