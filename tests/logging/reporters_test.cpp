@@ -5,13 +5,11 @@
 #include <cstdint>
 #include <fstream>
 #include <functional>
-#include <future>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
 #include "logging/reporters.h"
-#include "system/write_queue.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::logging {
@@ -335,30 +333,6 @@ TEST(History, IsWholeJsonAfterEveryEpoch) {
                                   R"("val_accuracy":[1.0],"learning_rate":[0.0]})"));
   reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
   EXPECT_EQ(nlohmann::json::parse(text_in(path))["loss"].dump(), "[0.5,null]");
-}
-
-// The whole history is written anew after each epoch: what waits of it must not fill the queue.
-TEST(History, ThatWaitsForStorageGivesWayToTheNext) {
-  const testing::TemporaryFolder folder;
-  const auto path = folder.path() / "history.json";
-  std::promise<void> answers;
-  system::WriteQueue queue({}, 1000);
-  const auto reporter = history_reporter(path, {}, &queue);
-  queue.post([&answers] { answers.get_future().wait(); });
-  std::promise<void> told;
-  std::thread epochs([&] {
-    for (int i = 1; i <= 100; ++i) reporter->epoch(epoch_of(i, 2, {}));
-    told.set_value();
-  });
-  const auto all = told.get_future();
-  while (!queue.is_full() &&
-         all.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
-  }
-  EXPECT_FALSE(queue.is_full());
-  answers.set_value();
-  epochs.join();
-  queue.finish();
-  EXPECT_EQ(nlohmann::json::parse(text_in(path))["loss"].size(), 100U);
 }
 
 /// Validation of whose four images three "were right", beside a loss that is NaN or infinite.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <future>
@@ -9,8 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "logging/reporters.h"
+#include "system/write_queue.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::logging {
@@ -148,6 +151,30 @@ TEST_P(NewLogs, OfATrainingThatGoesOnBeginAsOthersDo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(After, NewLogs, ::testing::Values(2, 3));
+
+// The whole history is written anew after each epoch: what waits of it must not fill the queue.
+TEST(History, ThatWaitsForStorageGivesWayToTheNext) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "history.json";
+  std::promise<void> answers;
+  system::WriteQueue queue({}, 1000);
+  const auto reporter = history_reporter(path, {}, &queue);
+  queue.post([&answers] { answers.get_future().wait(); });
+  std::promise<void> told;
+  std::thread epochs([&] {
+    for (std::size_t i = 1; i <= 100; ++i) reporter->epoch(epoch_of(i));
+    told.set_value();
+  });
+  const auto all = told.get_future();
+  while (!queue.is_full() &&
+         all.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+  }
+  EXPECT_FALSE(queue.is_full());
+  answers.set_value();
+  epochs.join();
+  queue.finish();
+  EXPECT_EQ(nlohmann::json::parse(text_of(path))["loss"].size(), 100U);
+}
 
 class ResumedHistory : public ::testing::Test {
  protected:
