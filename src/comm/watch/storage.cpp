@@ -30,7 +30,8 @@ StorageSilence StorageAccount::look(double now) {
   StorageSilence silence;
   for (Known& known : known_) {
     const std::optional<double> cpu = known.writing.meter->cpu_seconds();
-    const bool changes = cpu != std::exchange(known.cpu, cpu), works = changes || !cpu;
+    const bool changes = cpu != std::exchange(known.cpu, cpu) || known.writing.meter->is_able();
+    const bool works = changes || !cpu;
     const system::DiskWrites* const disk = known.writing.disk.get();
     const std::uint64_t completed = cpu && disk ? disk->completed() : 0;
     if (works) known.since = now;

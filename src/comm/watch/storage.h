@@ -45,9 +45,9 @@ struct StorageSilence {
   double idle = std::numeric_limits<double>::infinity();
 };
 
-/// A writer that uses no CPU time waits for storage, which may be slow and get on. Where its disk
-/// cannot be told from others, what these complete counts for kBusyOthers seconds. Times are
-/// seconds of the caller's clock.
+/// A writer that uses no CPU time, and would not if it had one, waits for storage, which may be
+/// slow and get on. Where its disk cannot be told from others, what these complete counts for
+/// kBusyOthers seconds. Times are seconds of the caller's clock.
 class StorageAccount {
  public:
   explicit StorageAccount(std::vector<Writing>);

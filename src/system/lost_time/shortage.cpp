@@ -17,6 +17,10 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
+std::optional<ThreadState> read_state(const std::filesystem::path& thread) {
+  return thread_state(text_of(thread / "stat"), text_of(thread / "schedstat"));
+}
+
 /// A turn is counted when it ends, and a wait when it is over: who had no turn at all and could
 /// have run at both looks has waited all the time.
 double waited_for_cpu(const ThreadState& before, const ThreadState& now, double seconds) {
@@ -57,13 +61,17 @@ std::optional<ThreadState> thread_state(std::string_view stat, std::string_view 
   return found;
 }
 
+ThreadState state_of_thread(const std::string& process, int thread) {
+  const auto folder = std::filesystem::path("/proc") / process / "task" / std::to_string(thread);
+  return read_state(folder).value_or(ThreadState{});
+}
+
 std::vector<ThreadState> thread_states(const std::string& process) {
   std::vector<ThreadState> all;
   std::error_code error;
   std::filesystem::directory_iterator entry("/proc/" + process + "/task", error);
   while (!error && entry != std::filesystem::directory_iterator()) {
-    const std::filesystem::path& thread = entry->path();
-    const auto state = thread_state(text_of(thread / "stat"), text_of(thread / "schedstat"));
+    const auto state = read_state(entry->path());
     if (state) all.push_back(*state);  // one may have ended since it was listed
     entry.increment(error);
   }

@@ -26,6 +26,9 @@ struct ThreadState {
 /// other text.
 std::optional<ThreadState> thread_state(std::string_view stat, std::string_view schedstat);
 
+/// A thread of a process, of this one by "self"; in state '?' where it is gone or not to be seen.
+ThreadState state_of_thread(const std::string& process, int thread);
+
 /// All threads of a process, this one's by "self"; none where it is gone or not to be seen.
 std::vector<ThreadState> thread_states(const std::string& process);
 

@@ -1,15 +1,23 @@
 #include "system/usage/work_meter.h"
 
+#include <string>
+
+#include "system/lost_time/shortage.h"
 #include "system/usage/cpu_seconds.h"
 
 namespace cputrain::system {
 
 std::optional<double> WorkMeter::cpu_seconds() const {
   const std::lock_guard lock(mutex_);
-  return thread_ ? std::optional(system::cpu_seconds(*thread_)) : std::nullopt;
+  return thread_ ? std::optional(system::cpu_seconds(thread_->handle)) : std::nullopt;
 }
 
-void WorkMeter::set(std::optional<pthread_t> thread) {
+bool WorkMeter::is_able() const {
+  const std::lock_guard lock(mutex_);
+  return thread_ && state_of_thread("self", thread_->id).state == 'R';
+}
+
+void WorkMeter::set(std::optional<Thread> thread) {
   const std::lock_guard lock(mutex_);
   thread_ = thread;
 }

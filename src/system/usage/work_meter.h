@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <optional>
@@ -14,7 +15,9 @@ class WorkMeter {
   /// While it lives, the calling thread is at work. One at a time.
   class Busy {
    public:
-    explicit Busy(WorkMeter& meter) : meter_(meter) { meter_.set(::pthread_self()); }
+    explicit Busy(WorkMeter& meter) : meter_(meter) {
+      meter_.set({{::pthread_self(), ::gettid()}});
+    }
     ~Busy() { meter_.set(std::nullopt); }
     Busy(const Busy&) = delete;
     Busy& operator=(const Busy&) = delete;
@@ -25,12 +28,18 @@ class WorkMeter {
 
   /// CPU time of the thread that is at work, in all; nothing where none is. From any thread.
   std::optional<double> cpu_seconds() const;
+  /// Whether the thread that is at work runs, or would if it had a CPU. From any thread.
+  bool is_able() const;
 
  private:
-  void set(std::optional<pthread_t>);
+  struct Thread {
+    pthread_t handle;
+    int id;
+  };
+  void set(std::optional<Thread>);
 
   mutable std::mutex mutex_;  // a thread that is at work does not end while it is looked at
-  std::optional<pthread_t> thread_;
+  std::optional<Thread> thread_;
 };
 
 }  // namespace cputrain::system

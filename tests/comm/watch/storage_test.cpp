@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <atomic>
 #include <fstream>
 #include <future>
 #include <limits>
@@ -73,6 +75,52 @@ TEST(StorageAccount, WhoGetsOnSlowlyIsNot) {
     while (meter.cpu_seconds() == before) continue;
     EXPECT_TRUE(account.look(second).what.empty());
   }
+}
+
+/// Spins on one CPU, under a policy of sched(7), until it ends.
+class Spinning {
+ public:
+  Spinning(int policy, int cpu, system::WorkMeter* meter)
+      : thread_([=, this] {
+          cpu_set_t one;
+          CPU_ZERO(&one);
+          CPU_SET(cpu, &one);
+          const sched_param parameters{};
+          ::sched_setaffinity(0, sizeof one, &one);
+          ::sched_setscheduler(0, policy, &parameters);
+          std::optional<system::WorkMeter::Busy> busy;
+          if (meter) busy.emplace(*meter);
+          begun_.set_value();
+          while (!ends_) continue;
+        }) {
+    begun_.get_future().wait();
+  }
+  ~Spinning() {
+    ends_ = true;
+    thread_.join();
+  }
+  Spinning(const Spinning&) = delete;
+  Spinning& operator=(const Spinning&) = delete;
+
+ private:
+  std::atomic<bool> ends_{false};
+  std::promise<void> begun_;
+  std::thread thread_;
+};
+
+// Beside a thread that spins, an idle one has next to no turns.
+TEST(StorageAccount, WhoLacksACpuDoesNotWaitForStorage) {
+  const int cpu = ::sched_getcpu();
+  system::WorkMeter meter;
+  const Spinning writer(SCHED_IDLE, cpu, &meter), other(SCHED_OTHER, cpu, nullptr);
+  StorageAccount account({{"logs", &meter}});
+  int without_turn = 0;
+  double cpu_seconds = -1;
+  for (int second = 0; second < 100000 && without_turn < 100; ++second) {
+    without_turn += std::exchange(cpu_seconds, *meter.cpu_seconds()) == *meter.cpu_seconds();
+    EXPECT_TRUE(account.look(10 * second).what.empty());
+  }
+  EXPECT_EQ(without_turn, 100);
 }
 
 // fsync uses no CPU time while its disk writes what came before.
