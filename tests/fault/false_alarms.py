@@ -30,7 +30,7 @@ STARTS = 1200   # seconds that many ranks may take to their first step
 MEMORY = "/dev/shm"  # runs lie there, since a disk that others keep busy is told with reason
 # Causes that may be told: any machine that has much to do lacks CPUs.
 ANY = {"cpu", "slow"}
-OWN = {"storage": {"storage"}, "launcher": {"launcher", "reader"}, "reader": {"reader"}, "terminal": {"reader"},
+OWN = {"storage": {"storage", "hung"}, "launcher": {"launcher", "reader"}, "reader": {"reader"}, "terminal": {"reader"},
        "results": {"reader"}}
 PIPE_BYTES = 4096
 
@@ -121,7 +121,8 @@ def crowd(folder, ranks, kind):
     others = loops(4) if kind == "beside" else []
     try:
         with training(folder, ranks, launch=["nice", "-n", "19"] if others else []) as job:
-            job.stand(4 * STANDS)  # its start as well
+            job.until("the first steps", lambda: job.steps() > 2000)
+            job.stand(2 * STANDS)
             return job
     finally:
         for other in others:
@@ -262,14 +263,15 @@ def launcher(folder, ranks, stands):
 
 def suspended(folder, ranks, when):
     """All processes stand, as those of a machine that sleeps, in their steps or in their start."""
-    with training(folder, ranks, "--start-timeout", "25") as job:
+    limit = max(25, 2 * ranks)  # so many may take longer on a busy machine
+    with training(folder, ranks, "--start-timeout", str(limit)) as job:
         if when == "steps":
             job.until("the first steps", lambda: job.steps() > 2000)
         else:
             job.until("ranks", lambda: len(job.ranks()) == ranks)
         everybody = job.everybody()
         send(signal.SIGSTOP, *everybody)
-        job.stand(STANDS)
+        job.stand(limit + 5)
         send(signal.SIGCONT, *reversed(everybody))
         job.get_further()
         return job
@@ -293,6 +295,7 @@ def storage(folder, ranks, what):
             finally:
                 subprocess.run(["fsfreeze", "-u", disk], check=True)
             job.get_further()
+            job.until("storage is named", lambda: "storage" in job.read_causes(), 60)
             return job
     finally:
         subprocess.run(["umount", "-l", disk])
