@@ -156,11 +156,6 @@ class Run(Folder):
             with self.subTest(words=words):
                 self.assert_says_once(self.run_day(*words), 2, says)
 
-    def test_a_python_that_is_not_there(self):
-        done = self.run_day(self.path("out"), CPUTRAIN_DAY_PYTHON="/nonexist")
-        self.assert_says_once(done, 2, "CPUTRAIN_DAY_PYTHON=/nonexist is no program")
-        self.assertFalse(os.path.exists(self.path("out")))
-
     def test_a_pack_without_the_device(self):
         self.write_about(["the emulated device"])
         self.assert_says_once(self.run_day(self.path("out")), 77, "made without the emulated device")
@@ -182,13 +177,6 @@ class Run(Folder):
                 os.remove(self.path("pack", name))
                 self.assert_says_once(self.run_day(self.path("out")), 65, "is damaged")
         self.assertFalse(os.path.exists(self.path("out")))
-
-    def test_what_was_packed_wrongly_cannot_be_unpacked(self):
-        with open(self.archive(), "wb") as file:
-            file.write(b"no archive")
-        self.write_about()
-        self.assert_says_once(self.run_day(self.path("out")), 65, "cannot be unpacked")
-        self.assertEqual((os.listdir(self.path("out")), os.listdir(self.path("tmp"))), ([], []))
 
     def test_nothing_can_be_written(self):
         self.assert_says_once(self.run_day("/proc/out"), 74, "cannot write /proc/out")
@@ -227,14 +215,6 @@ class Script(Folder):
         done = self.gpu_day("pack", self.path("pack"), "--cifar", "/nonexist")  # at once: nothing is built
         self.assert_says_once(done, 1, "--cifar /nonexist: data_batch_1.bin is not there")
         self.assertFalse(os.path.exists(self.path("pack")))
-
-    def test_an_empty_name_is_refused(self):
-        for words in (("pack", ""), ("pack", "x", "--cifar", ""), ("pack", "x", "--photographs", ""),
-                      ("pack", "x", "--build", ""), ("collect", "", "x"), ("collect", "x", "")):
-            with self.subTest(words):
-                done = self.gpu_day(*words)
-                self.assertEqual(done.returncode, 2, done.stdout)
-                self.assertIn("its name is empty", done.stdout)
 
     def test_the_steps_are_listed(self):
         done = self.gpu_day("steps")
