@@ -152,20 +152,6 @@ TEST(RunsDocument, WhatEveryFirstEpochReachesIsNotSaid) {
   EXPECT_EQ(runs_headline(list).size(), 2u);
 }
 
-TEST(RunsDocument, OutcomesSayWhatCanGoOn) {
-  RunRecord r = run("a", {0.9});
-  r.outcome = Outcome::interrupted;
-  r.checkpoint = 120;
-  r.resumed = 2;
-  EXPECT_EQ(outcome_text(r), "interrupted");
-  EXPECT_EQ(outcome_details(r), "resumable from step 120, resumed 2 times");
-  r.checkpoint.reset();
-  EXPECT_EQ(outcome_details(r), "no checkpoint, resumed 2 times");
-  r.outcome = Outcome::finished;
-  r.target = 0.95;
-  EXPECT_EQ(outcome_text(r), "finished below 0.95");
-}
-
 TEST(RunsDocument, RepeatsOfOneConfigurationAreGrouped) {
   std::vector<RunRecord> runs{run("a", {0.90}, 10), run("b", {0.92}, 12), run("c", {0.94}, 20),
                               run("other", {0.5})};
