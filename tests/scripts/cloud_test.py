@@ -5,9 +5,10 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
+
+from program import ProgramTest
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 TOOLS = ["gcloud", "aws", "ssh", "scp", "ssh-keygen", "curl", "tar"]
@@ -33,11 +34,9 @@ esac
 SWEEP = ["--vms", "2", "--", "--np", "1,2", "--data", "my images"]
 
 
-class Clouds(unittest.TestCase):
+class Clouds(ProgramTest):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+        super().setUp()
         for tool in TOOLS:
             with open(os.path.join(self.folder, tool), "w") as f:
                 f.write(STAND_IN)

@@ -4,11 +4,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
-from program import PROGRAM
+from program import PROGRAM, ProgramTest
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -46,15 +45,7 @@ OTHERS = {"kernels_exact": {"bench": "kernels", "model": "dogcat"},
           "step_bf16_1024_host": step(1024, 9000), "cpu_small": step(32, 1000, image_size=64)}
 
 
-class Tables(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
-
-    def path(self, *parts):
-        return os.path.join(self.folder, *parts)
-
+class Tables(ProgramTest):
     def report(self, table):
         """As JSON, and its text."""
         with open(self.path("cells.json"), "w") as file:

@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import tarfile
-import tempfile
 import time
 import unittest
+
+from program import ProgramTest
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -30,15 +31,10 @@ def until(condition, what):
         time.sleep(0.05)
 
 
-class Folder(unittest.TestCase):
+class Folder(ProgramTest):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+        super().setUp()
         os.mkdir(self.path("tmp"))
-
-    def path(self, *parts):
-        return os.path.join(self.folder, *parts)
 
     def assert_says_once(self, done, code, says):
         self.assertEqual(done.returncode, code, done.stdout)
@@ -138,7 +134,7 @@ class Run(Folder):
 
     def test_a_signal_while_the_pack_is_unpacked(self):
         with open(self.path("bin", "large"), "wb") as file:
-            file.write(bytes(200 << 20))
+            file.write(bytes(64 << 20))
         with tarfile.open(self.archive(), "w:xz", preset=0) as tar:
             tar.add(self.path("bin"), "bin")
         self.write_about()
