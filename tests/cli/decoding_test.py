@@ -178,13 +178,6 @@ class Decoding(TinyTest):
         self.assertIn("no room for 1.49 MB of decoded images on disk", done.stderr)
         self.assertIn("TMPDIR", done.stderr)
 
-    def test_help_and_wrong_words(self):
-        self.expect(2, *WORDS, "--decode", "later", says=["--decode", "meanwhile", "first"])
-        self.expect(2, *WORDS, "--cache", "tape", says=["--cache", "memory", "disk", "none"])
-        with open(self.path("c.json"), "w") as f:
-            json.dump({"decode": "first"}, f)
-        self.train("run", "--config", "c.json", says=["120 images at 16x16 ready in"])
-
 
 if __name__ == "__main__":
     unittest.main()
