@@ -1,6 +1,5 @@
 """Images that are decoded while the first epoch trains: the curve is that of a training whose images were all decoded
 before, also where some are damaged, and where it is stopped and goes on."""
-import json
 import os
 import subprocess
 import unittest
