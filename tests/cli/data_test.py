@@ -181,15 +181,6 @@ class Data(ProgramTest):
             f.write(json.dumps(data)[:-1])
         self.expect(65, "--data", "coco:bad.json", says=["bad.json"])
 
-    @needs_mpi
-    def test_wrong_values_are_said_once(self):
-        for words, says in [(["--augment", "zoom:2"], "zoom:PART"), (["--augment", "spin"], "must be none or some of"),
-                            (["--expand", "seven"], "six-leaky"), (["--resize", "cubic"], "nearest"),
-                            (["--augment", "crop:500", "--image-size", "48", "--data", "synthetic:20"],
-                             "crop:500")]:
-            done = self.expect(2, *words, says=[says], ranks=2)
-            self.assertEqual(done.stderr.count("cputrain: "), 1, done.stderr)
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,5 @@
 """Images that are decoded while the first epoch trains: the curve is that of a training whose images were all decoded
 before, also where some are damaged, and where it is stopped and goes on."""
-import json
 import os
 import subprocess
 import unittest
@@ -177,13 +176,6 @@ class Decoding(TinyTest):
         self.assertEqual(done.stderr.count("cputrain: "), 1, done.stderr)
         self.assertIn("no room for 1.49 MB of decoded images on disk", done.stderr)
         self.assertIn("TMPDIR", done.stderr)
-
-    def test_help_and_wrong_words(self):
-        self.expect(2, *WORDS, "--decode", "later", says=["--decode", "meanwhile", "first"])
-        self.expect(2, *WORDS, "--cache", "tape", says=["--cache", "memory", "disk", "none"])
-        with open(self.path("c.json"), "w") as f:
-            json.dump({"decode": "first"}, f)
-        self.train("run", "--config", "c.json", says=["120 images at 16x16 ready in"])
 
 
 if __name__ == "__main__":

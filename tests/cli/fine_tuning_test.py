@@ -215,14 +215,6 @@ class FineTuning(TinyTest):
         self.net(0, "other", *words, data="area.ctpack", says=[says + "area (the packed file's form"])
         self.net(0, "made", "--resize", "nearest", data="synthetic:16")
         self.assertNotIn("learnt from images", self.net(0, "other", "--weights", "made").stderr)
-        # These start several trainings.
-        for command in (["bench", "step", "--repeat", "1", "--freeze", "all-but-head", "--reproducible"],
-                        ["bench", "step", "--repeat", "1", "--freeze", "all-but-head"],
-                        ["tune", "--find", "speed", "--repeat", "1", "--most-batch", "32"]):
-            done = self.expect(0, *command, "--model", "net.json", "--data", "area.ctpack", "--threads", "1", *words,
-                               says=[says + "area"])
-            self.assertEqual(done.stderr.count("learnt from"), 1, done.stderr)
-            self.assertLessEqual(done.stderr.count("Exchange: sums"), 1, done.stderr)
 
     def test_a_frozen_step_is_measured(self):
         words = ["bench", "step", "--model", "net.json", "--data", "data", "--threads", "1", "--repeat", "2", "--json",

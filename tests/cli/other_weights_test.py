@@ -98,16 +98,6 @@ class HeadAlone(OtherClasses):
         self.assertFalse(os.path.exists(self.path("next")))
 
 
-class OtherSizes(TinyTest):
-    def test_are_told(self):
-        self.make("data", ant=4, bee=4)
-        self.tiny(0, "run", "data")
-        words = ["--weights", "run/weights.safetensors"]
-        self.tiny(0, "next", "data", *words, "--image-size", "24",
-                  says=["learnt from images of 16x16x3; here they are 24x24x3 (--image-size"])
-        self.assertNotIn("learnt from", self.tiny(0, "next", "data", *words).stderr)
-
-
 class NamesOfOtherOutputs(TinyTest):
     def test_are_refused(self):
         self.make("data", ant=4, bee=4, cow=4)
@@ -200,11 +190,6 @@ class OtherWeights(ProgramTest):
         a, b = self.tensors("a"), self.tensors("b")
         changed = sorted(name for name in a if a[name] != b[name])
         self.assertEqual(changed, ["dense_1/bias", "dense_1/kernel", "dense_2/bias", "dense_2/kernel"])
-
-    def test_a_pattern_that_means_nothing_ends_with_2(self):
-        self.expect(2, *SMALL, "--freeze", "conv3d", says=["--freeze conv3d", "did you mean conv2d"])
-        self.expect(2, *SMALL, "--freeze", "flatten", says=["--freeze flatten"])
-        self.expect(2, *SMALL, "--freeze", "*", says=["--freeze *", "no layer to train"])
 
     def tensors(self, run):
         """Bytes of every tensor."""

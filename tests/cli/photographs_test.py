@@ -59,11 +59,8 @@ class Photographs(TinyTest):
         run, says = ["--weights", "old"], "warning: --weights old/weights.safetensors learnt from photographs read with " \
                                           "--exif ignore; here it is --exif apply ("
         files = ["turned/cat/01.png"]
-        tune = ["tune", "--find", "speed", "--repeat", "1", "--most-batch", "8", "--model", "tiny.json", "--data", "turned",
-                "--threads", "1", *run]
         commands = {"train": (["--model", "tiny.json", "--data", "turned", "--threads", "1", "--out", "new", "--overwrite",
                                *run], []),
-                    "tune": (tune, []),
                     "eval": (["eval", *run, "--data", "turned", "--threads", "1"], ["--exif", "apply"]),
                     "predict": (["predict", *run, *files], ["--exif", "apply"])}
         for name, (words, more) in commands.items():
@@ -139,21 +136,6 @@ class Photographs(TinyTest):
                                   "nothing"])
                 done = self.expect(0, "data", command, f"{made}.ctpack", "--exif", made)
                 self.assertNotIn("packed with", done.stderr)
-
-
-class NothingToSee(TinyTest):
-    def test_a_class_of_one_colour_is_said_by_a_check_and_a_training(self):
-        for label in ("cat", "dog"):
-            os.makedirs(self.path("d", label))
-            for i in range(10):
-                plain = [[[7, 7, 7]] * 12] * 12
-                write_png(self.path("d", label, f"{i}.png"), plain if label == "dog" else made_pixels(i, 12))
-        self.expect(0, "data", "check", "d", says=["of one colour alone",
-                                                   "dog: 10 of 10 (d/dog/0.png, d/dog/1.png, d/dog/2.png, ...)"])
-        self.tiny(0, "run", "d", "--steps", "1",
-                  says=["warning: 10 of 10 images of class 'dog' are of one colour alone (first: d/dog/0.png;"])
-        done = self.expect(0, "data", "pack", "d", "d.ctpack", "--image-size", "16")
-        self.assertIn("'dog' are of one colour", done.stderr)
 
 
 if __name__ == "__main__":

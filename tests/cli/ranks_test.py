@@ -10,7 +10,7 @@ from program import MPIRUN, OPEN_MPI, PROGRAM, SMALL, ProgramTest, mpirun, needs
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SGD = ["--optimizer", "sgd", "--steps", "5"]
-MANY = 96  # more than a word has bits
+MANY = 66  # more than a word has bits
 
 
 @needs_mpi

@@ -121,18 +121,6 @@ class KnownFiles(TinyTest):
         self.assertNotIn("too good", self.tiny(0, "next", "data", "--weights", "run").stderr)
 
 
-class MissingClasses(TinyTest):
-    def test_a_limit_is_to_blame_where_the_part_has_the_classes(self):
-        self.make("data/train", ant=4, bee=4, cow=4)
-        self.make("data/val", range(20, 24), ant=1, bee=1)
-        missing = "no image of {} is for validation (its accuracy does not show them); "
-        for limit, classes, remedy in ((4, "1 of 3 classes (cow)", "give the validation part images of them"),
-                                       (1, "2 of 3 classes (", "a larger --limit-val has more classes")):
-            text = self.tiny(0, "run", "data", "--limit-val", str(limit)).stderr
-            self.assertIn(missing.format(classes) if limit == 4 else "no image of " + classes, text)
-            self.assertIn(remedy, text)
-
-
 class ImagesThatLieElsewhere(TinyTest):
     """Weights know some images that they learnt from, wherever these lie."""
     LEARNT = "learnt from images that are for validation here, such as"

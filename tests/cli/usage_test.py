@@ -183,15 +183,14 @@ class Watchers(ProgramTest):
                     ["--data", "one", "--validation-split", "0.5"],
                     ["--data", "synthetic:60", "--validation-split", "0"],
                     ["--data", "d", "--config", "config.json"], ["--data", "d", "--validation-split", "0", "--dry-run"])
-        for watcher, words in [(w, a) for w in self.FLAGS for a in absences]:
+        for watcher, words in [(self.FLAGS[0], a) for a in absences] + [(w, absences[0]) for w in self.FLAGS[1:]]:
             with self.subTest(watcher=watcher, words=words):
                 self.assertNotIn("ready in", self.refused(watcher, *words))  # known before anything is decoded
                 self.assertFalse(os.path.exists(self.path("run")))
         self.assertNotIn("ready in", self.refused(self.FLAGS[0], "--data", "d", CPUTRAIN_VALIDATION_SPLIT="0"))
         if MPIRUN:
-            for watcher in self.FLAGS:
-                said = self.refused(watcher, "--data", "d", "--validation-split", "0", ranks=2)
-                self.assertEqual(said.count(watcher[0]), 2)
+            said = self.refused(self.FLAGS[0], "--data", "d", "--validation-split", "0", ranks=2)
+            self.assertEqual(said.count(self.FLAGS[0][0]), 2)
 
     def test_nor_with_images_that_nobody_can_read(self):
         self.expect(0, "data", "synth", "d/train", "--images", "12", "--image-size", "64")

@@ -41,19 +41,6 @@ class Blocks(MadeUp):
             self.assertIn(words, found[0])
         self.assertNotIn("    not reached", found[0])
 
-    def test_a_wrong_flag_fails(self):
-        found, _ = self.run_text("```sh\n./cputrain info --bach 3\n```\n")
-        self.assertEqual(len(found), 1)
-        self.assertIn("a block fails with 2", found[0])
-        self.assertIn("--bach", found[0])
-
-    def test_the_folder_looks_like_the_project(self):
-        found, _ = self.run_text(
-            "```sh\nscripts/hello | grep -q hello\nls photos/cat/*.jpg | wc -l | grep -qx 40\n"
-            "ls photos/dog/*.jpg | wc -l | grep -qx 40\ntest -s new.jpg\ntest -d runs\ntest -z \"$(ls runs)\"\n"
-            "./cputrain --version\ncputrain --version\n```\n")
-        self.assertEqual(found, [])
-
     def test_a_block_that_takes_too_long_ends_with_what_it_started(self):
         self.document("")
         with blocks.Workplace(self.root, PROGRAM, MPIRUN) as workplace:

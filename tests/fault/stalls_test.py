@@ -121,7 +121,7 @@ class Stalls(FaultTest):
     def starve(self, pid):
         """Its threads have one CPU, and that only when nobody else wants it."""
         cpu = {min(os.sched_getaffinity(0))}
-        for _ in range(16):
+        for _ in range(8):
             other = subprocess.Popen([sys.executable, "-c", "while True: pass"],
                                      preexec_fn=lambda: os.sched_setaffinity(0, cpu))
             self.addCleanup(other.wait)
@@ -135,7 +135,7 @@ class Stalls(FaultTest):
         self.starve(self.rank_of(1) if ranks else process.pid)
         if ranks:
             self.until(process, lambda: re.search(r"rank 1 on \S+ waits for a CPU", self.said(process)))
-        time.sleep(8)
+        time.sleep(5)
         self.assertIsNone(process.poll(), self.said(process))
         self.assertNotIn("the job ends", self.said(process))
         causes = {e["cause"] for e in self.stalls() if e["event"] != "storage_answers"} if ranks else set()

@@ -123,7 +123,7 @@ class FaultTest(TinyTest):
         while not happens():
             self.assertIsNone(process.poll(), self.said(process)[-2000:])
             self.assertLess(time.time(), end, self.said(process)[-2000:])
-            time.sleep(0.002)
+            time.sleep(0.01)
 
     def lines(self, run, kind):
         """Whole lines: the last may be half written."""

@@ -4,11 +4,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
-from program import PROGRAM
+from program import PROGRAM, ProgramTest
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -16,7 +15,6 @@ sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "script
 import benchmark_steps
 import cells
 import collect
-import order
 import results
 
 CPU_ID = {"vendor": "GenuineIntel", "family": 6, "model": 143, "stepping": 8, "instructions": ["avx2", "amx_bf16"]}
@@ -47,15 +45,7 @@ OTHERS = {"kernels_exact": {"bench": "kernels", "model": "dogcat"},
           "step_bf16_1024_host": step(1024, 9000), "cpu_small": step(32, 1000, image_size=64)}
 
 
-class Tables(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
-
-    def path(self, *parts):
-        return os.path.join(self.folder, *parts)
-
+class Tables(ProgramTest):
     def report(self, table):
         """As JSON, and its text."""
         with open(self.path("cells.json"), "w") as file:
@@ -105,11 +95,6 @@ class Tables(unittest.TestCase):
         self.assertFalse([cell for cell in table["cells"] if "cpu_id" in cell])
         self.assertIn("| processor | not recorded |", self.report(table)[1])
 
-    def test_one_cpu_is_one_rank(self):
-        table = cells.table_of({"cpu_1_CPU_128": step(128, 60), "cpu_1_ranks_128": step(128, 50)}, DAY)
-        self.assertEqual([cell["images_per_second"] for cell in table["cells"]], [50])
-        self.report(table)
-
     def test_tables_of_published_days_are_theirs(self):
         for name, seconds in (("gpu-h100", {1: 359.5, 8: 61.7, 16: 34.7}), ("gpu-h200", {1: 436, 8: 72.5, 16: 44.2})):
             folder = os.path.join(ROOT, "results", name)
@@ -133,12 +118,6 @@ class Tables(unittest.TestCase):
             benchmark_steps.keep(day, name, MEASURED[name])
             with open(self.path(cells.NAME)) as file:
                 self.assertEqual(len(json.load(file)["cells"]), count)
-
-    def test_a_collected_day_has_the_table_on_its_page(self):
-        text = collect.seconds_of(cells.table_of(MEASURED, DAY), "results/gpu-x")
-        self.assertIn("| batch | 1 CPU | 8 CPUs | 16 CPUs | GPU, exact | GPU, tf32 | GPU, bf16 |", text)
-        self.assertIn("\n| 128 | 375 | 62.5 | 36 | 3.75 |  | |\n", text)
-        self.assertEqual(collect.seconds_of(None, "results/gpu-x"), "")
 
     def test_damaged_benchmarks_are_named(self):
         os.mkdir(self.path("out"))
@@ -187,11 +166,6 @@ class CpuSteps(unittest.TestCase):
         self.assertEqual((large[0], large[1]["--batch"], large[1]["--image-size"]), ("cpu_1_CPU_1024", "1024", "64"))
         for quick, batches in benchmark_steps.CPU_BATCHES.items():
             self.assertTrue(set(batches) <= {32, 128, 256, 512, 1024}, quick)
-
-    def test_they_are_the_last_and_the_longest_comes_last(self):
-        names = [one.name for one in order.steps()]
-        self.assertEqual(names[-7:], ["1 CPU", "8 CPUs", "16 CPUs", "CPU ranks", "16 CPUs, a large batch",
-                                      "8 CPUs, a large batch", "1 CPU, a large batch"])
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
+
+from program import ProgramTest
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -27,15 +27,10 @@ def why_no_pack(program):
     return "the program is built with a sanitizer" if re.search(r"lib[atu]\w*san\.so", needed) else None
 
 
-class Folder(unittest.TestCase):
+class Folder(ProgramTest):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+        super().setUp()
         self.commands = processes.Commands(self.path("log"), self.path("pack"))
-
-    def path(self, *parts):
-        return os.path.join(self.folder, *parts)
 
     def log(self):
         with open(self.path("log")) as file:

@@ -19,7 +19,6 @@ import libraries
 import networks
 import pack
 import plan
-import predictions
 import profile_steps
 import profiles
 import sanitizer_steps
@@ -137,14 +136,6 @@ class Launches(ProgramTest):
             self.assertEqual([family for family in families if "gemm" not in family],
                              ["max_pool_backward", "max_pool_forward"])
 
-    def test_ncu_sees_each_family_of_a_resnet(self):
-        families = set(self.seen("resnet50v2 bf16")["families"]["H100"])
-        self.assertGreaterEqual(families, {"add_slices", "finish_slopes", "finish_statistics", "max_pool_backward",
-                                           "max_pool_forward", "measure_channels", "normalize", "normalize_backward",
-                                           "sum_slopes"})
-        self.assertEqual({family.split()[1] for family in families if "gemm" in family},
-                         {"Forward", "BackwardData", "BackwardWeights"})
-
     def test_launches_to_skip_are_those_of_the_program(self):
         """Both steps have as many, so the window lies around the end of the first."""
         for name in ("dogcat bf16", "resnet50v2 bf16"):
@@ -162,19 +153,6 @@ class Launches(ProgramTest):
         self.assertEqual(foreseen["skip"], {gpu: 28 - profile.before for gpu in foreseen["skip"]})
         self.assertEqual(foreseen["count"], profile.before + profile.after)
         self.assertEqual(foreseen["words"][:4], ["--model", "dogcat", "--image-size", "256"])
-
-    def test_a_resnet_that_is_measured_has_the_classes_of_the_one_that_is_foreseen(self):
-        words = predictions.words_of(("resnet50v2", 64))
-        done = self.expect(0, "info", *words, "--json", "-")
-        self.assertEqual(json.loads(done.stdout)["model"]["parameters"],
-                         expected.described(PROGRAM, "resnet50v2")["parameters"])
-
-    def test_what_a_day_measures_is_predicted(self):
-        found = expected.predictions(PROGRAM)["predictions"]
-        asked = {(one["model"], one["image"][0], one["batch"]) for one in found
-                 if (one["gpu"], one["precision"]) == ("H100", "bf16")}
-        self.assertEqual(asked, {*(("dogcat", 256, batch) for batch in (32, 128, 256, 512, 1024)),
-                                 ("resnet50v2", 224, 128), ("resnet50v2", 128, 128)})
 
 
 class Cifar(ProgramTest):
@@ -197,10 +175,6 @@ class Cifar(ProgramTest):
     def test_too_few_images_are_refused(self):
         with self.assertRaisesRegex(libraries.Missing, "test_batch.bin is not there or has fewer than 500 images"):
             expected.check_cifar(self.images(expected.CIFAR["train"], 499))
-
-    def test_without_any_the_pack_has_none(self):
-        self.assertIsNone(expected.pack_cifar(None, self.path("pack")))
-        expected.check_cifar(None)
 
 
 if __name__ == "__main__":

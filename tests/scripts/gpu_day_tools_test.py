@@ -9,7 +9,6 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STAND_INS = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
 sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
-import collect
 import kernel_waits
 import processes
 import profile_steps
@@ -17,7 +16,6 @@ import profiles
 import pytorch_steps
 import results
 import sanitizer_steps
-import summary
 from gpu_day_folder import Folder
 
 
@@ -129,17 +127,6 @@ class Profiles(Folder):
         row = kernel_waits.family("idle", [{"metrics": metrics, "microseconds": 1.0}])
         self.assertEqual((row["cycles"], row["waits"], kernel_waits.reasons(row)), (None, {}, "not told"))
 
-    def test_the_summary_and_the_readme_say_so(self):
-        day, _ = self.profile(self.stand_in())
-        page = summary.text(day.results)
-        self.assertRegex(page, r"\n  a network: +us +shared +L2 +DRAM +tensor  warps wait for\n")
-        self.assertRegex(page, r"\n    max_pool_backward +500 +62% +42% +12% +62%  long_scoreboard 29 %, wait 4 %")
-        self.assertIn("| a network | max_pool_backward | 1 | 500 | 24 | long_scoreboard 29 %",
-                      collect.waits_of(day.results.json()))
-
-    def test_a_day_that_noted_single_launches_has_no_such_table(self):
-        self.assertEqual(collect.waits_of({"facts": {"ncu": [{"name": "gemm", "metrics": {}}]}}), "")
-
     def test_a_metric_that_ncu_does_not_know_costs_itself_alone(self):
         for code in ("1", "0"):  # whichever it ends with
             with self.subTest(code=code):
@@ -159,11 +146,6 @@ class Profiles(Folder):
                 day, said = self.profile(script)
                 self.assertIn("gemm Forward 128x128 waits for not told", said)
                 self.assertEqual(len(day.results.facts["unknown_to_ncu"]), len(kernel_waits.METRICS))
-
-    def test_names_of_metrics_in_the_form_of_an_expression(self):
-        text = "==ERROR== Failed to find metric regex:^lts__t_bytes\\.(sum|min|max|avg)$\n"
-        done = processes.Done(1, text, 1.0, False)
-        self.assertEqual(profile_steps.refused_metrics(done, list(kernel_waits.METRICS), 0), ["lts__t_bytes.sum"])
 
     def test_a_profile_that_ends_badly_fails(self):
         with self.assertRaisesRegex(results.Failed, "ncu, after 3 launches, ended with 9"):
@@ -228,22 +210,9 @@ echo '{"seconds": 12.5, "results": [{"status": "compiled"}]}' >"$2"
         with mock.patch.object(day.bundle, "read_json", lambda *_: {"resnet50v2": 25613800}):
             return day, pytorch_steps.told(day, self.TWIN, modes, processes.Done(0, "", 1.0, False))
 
-    def test_figures_name_the_network(self):
-        day, said = self.told(25613800)
-        self.assertEqual(day.results.figures[0]["what"],
-                         "PyTorch resnet50v2 224x224 compiled-bf16, batch 128")
-        self.assertIn("with 3,000 images/s", said)
-
     def test_a_network_of_other_parameters_is_no_twin(self):
         with self.assertRaisesRegex(results.Failed, "has 25,583,592 parameters, and ours 25,613,800"):
             self.told(25583592)
-
-    def test_all_networks_are_kept_in_one_file(self):
-        day = self.day(emulated=False)
-        for twin in pytorch_steps.TWINS:
-            pytorch_steps.keep(day, twin, {"status": "done"})
-        with open(self.path("pytorch.json")) as file:
-            self.assertEqual(file.read().count('"done"'), len(pytorch_steps.TWINS))
 
 
 if __name__ == "__main__":

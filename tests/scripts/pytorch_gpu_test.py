@@ -16,7 +16,6 @@ SCRIPT = os.path.join(PEERS, "pytorch_gpu.py")
 DAY = os.path.join(PEERS, "..", "gpu", "day")
 sys.path.insert(0, PEERS)
 import gpu_modes
-import layers
 import pytorch_gpu
 
 # In the place of the process that trains: answers by what its request says.
@@ -44,20 +43,6 @@ class Clock:
 
 
 class Plan(unittest.TestCase):
-    def test_the_most_valuable_goes_first(self):
-        order = [(mode.name(), batch) for mode, batch in gpu_modes.order([32, 256], quick=False)]
-        self.assertEqual(order[:3], [("eager-tf32-channels-last", 256), ("eager-bf16-channels-last", 256),
-                                     ("compiled-bf16-channels-last", 256)])
-        for wanted in [("eager-float32-channels-last", 256), ("eager-tf32-channels-first", 256), ("layers-bf16", 256),
-                       ("eager-tf32-channels-last-deterministic", 256), ("graphs-bf16-channels-last", 32)]:
-            self.assertIn(wanted, order)
-        self.assertEqual(len(order), len(set(order)))
-
-    def test_a_rehearsal_has_the_large_batch_and_few_modes(self):
-        order = gpu_modes.order([8, 64, 16], quick=True)
-        self.assertEqual({batch for _, batch in order}, {64})
-        self.assertLess(len(order), 6)
-
     def test_time_is_shared_out_until_it_is_over(self):
         clock = Clock()
         budget = gpu_modes.Budget(100, 60, now=clock)
@@ -114,12 +99,6 @@ class Script(ProgramTest):
                 self.assertRegex(done.stderr, rf"\Apytorch_gpu: --model m.json cannot be used \({says}.*\n\Z")
                 self.assertEqual(os.listdir(self.folder), ["m.json"])
 
-    def test_help_says_what_it_does(self):
-        done = self.script("--help")
-        self.assertEqual(done.returncode, 0)
-        for word in ("deterministic", "--quick", "--compile-only", "TORCHINDUCTOR_CACHE_DIR"):
-            self.assertIn(word, done.stdout)
-
     def test_without_pytorch_or_a_gpu_it_is_skipped(self):
         done = self.script("--json", "f.json", "--seconds", "60")
         self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
@@ -141,13 +120,6 @@ class Script(ProgramTest):
         self.assertEqual([(mode.name(), batch) for mode, batch in order],
                          [("layers-tf32", 256), ("compiled-bf16-channels-last", 256), ("layers-tf32", 32),
                           ("compiled-bf16-channels-last", 32)])
-
-    def test_as_many_units_as_classes(self):
-        self.expect(0, "export", "--model", "resnet50v2", "--model-file", "resnet.json")
-        with open(self.path("resnet.json")) as f:
-            model = json.load(f)
-        units = [layer["units"] for layer in layers.with_units(model) if layer["type"] == "dense"]
-        self.assertEqual(units, [1000])
 
     def test_the_modes_of_a_day_are_known(self):
         known = {mode.name() for mode, _ in gpu_modes.order([32, 256], quick=False)}

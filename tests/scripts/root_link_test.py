@@ -1,17 +1,16 @@
 """scripts/cmake/RootLink.cmake: ./cputrain leads to the program that was built last, and a build never fails for it."""
 import os
 import subprocess
-import tempfile
 import unittest
+
+from program import ProgramTest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-class RootLink(unittest.TestCase):
+class RootLink(ProgramTest):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+        super().setUp()
 
     def link(self, root, program):
         done = subprocess.run(["cmake", f"-DROOT={root}", f"-DPROGRAM={program}", "-P",

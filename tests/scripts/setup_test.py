@@ -3,8 +3,9 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
+
+from program import ProgramTest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ("bash", "awk", "sed", "dirname", "basename", "cat", "env", "grep", "tr", "mktemp", "rm", "tail")
@@ -14,20 +15,15 @@ APT_CACHE = 'if grep -qx "$2" known; then echo "$2 | 1.0 | somewhere"; fi'
 APT_GET = '[[ " $* " != *" install "* ]] || printf "%s\\n" "$@" >asked'
 
 
-class Setup(unittest.TestCase):
+class Setup(ProgramTest):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+        super().setUp()
         os.mkdir(self.path("tools"))
         for name in TOOLS:
             os.symlink(shutil.which(name), self.path("tools", name))
         self.tool("sudo", 'while [[ $1 == -* ]]; do shift; done; exec "$@"')
         with open(os.path.join(ROOT, "scripts", "packages.txt")) as lines:
             self.packages = [line.split()[:2] for line in lines if line[0].islower()]
-
-    def path(self, *parts):
-        return os.path.join(self.folder, *parts)
 
     def tool(self, name, text):
         with open(self.path("tools", name), "w") as f:

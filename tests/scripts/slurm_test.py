@@ -2,8 +2,9 @@
 import os
 import shutil
 import subprocess
-import tempfile
 import unittest
+
+from program import ProgramTest
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 STAND_IN = r"""#!/bin/bash
@@ -20,11 +21,9 @@ esac
 """
 
 
-class Slurm(unittest.TestCase):
+class Slurm(ProgramTest):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
-        self.addCleanup(holder.cleanup)
-        self.folder = holder.name
+        super().setUp()
         for name in ("slurm", "supervision"):
             shutil.copytree(os.path.join(ROOT, "scripts", name), os.path.join(self.folder, "scripts", name))
         for name in ("help.sh", "supervise"):

@@ -1,10 +1,12 @@
 // The common cases on MPI ranks: mpirun -np N test_backends_mpi_communicator [RANKS_A_NODE].
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,9 +85,22 @@ class FailurePrinter final : public ::testing::EmptyTestEventListener {
   int rank_;
 };
 
+/// All cases on four ranks. On other numbers those that call MPI itself: the exchanges are the same
+/// code on ranks that are threads, which communicators_test.cpp has in all numbers.
+std::vector<comm::CommCase> cases_of(int ranks) {
+  if (ranks == 4) return exchange::all_cases();
+  std::vector<comm::CommCase> cases = comm::collective_cases();
+  std::ranges::copy(comm::allreduce_cases(), std::back_inserter(cases));
+  std::ranges::copy_if(
+      exchange::exchange_cases(), std::back_inserter(cases), [](const comm::CommCase& c) {
+        return c.name.starts_with("automatic_") || c.name.find("mpi_") != std::string::npos;
+      });
+  return cases;
+}
+
 void add_tests(comm::Communicator& comm, Watchdog& watchdog) {
   static const std::vector<comm::CommCase> cases =
-      exchange::all_cases();  // the watchdog keeps their names
+      cases_of(comm.size());  // the watchdog keeps their names
   for (const comm::CommCase& comm_case : cases) {
     ::testing::RegisterTest("Mpi", comm_case.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                             [&comm, &watchdog, &comm_case]() -> ::testing::Test* {

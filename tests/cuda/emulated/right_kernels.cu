@@ -222,37 +222,6 @@ __global__ void arrivals(unsigned* next, unsigned* out) {
   out[atomicAdd(next, 1u)] = blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-struct Factors {
-  unsigned a[4][4], b[4][2];
-};
-
-__global__ void many_products(int depth, float* out) {
-  constexpr int kRows = 4, kColumns = 4;
-  auto& s = shared<Factors[4]>();
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (lane < 4) {
-    for (int i = 0; i < 4; ++i) s[warp].a[lane][i] = cuda::to_tf32(1.0f);
-    for (int i = 0; i < 2; ++i) s[warp].b[lane][i] = cuda::to_tf32(0.5f);
-  }
-  __syncthreads();
-  float acc[kRows][kColumns][4] = {};
-  for (int k = 0; k < depth; k += 8) {
-    unsigned a[kRows][4], b[kColumns][2];
-    for (int i = 0; i < kRows; ++i) {
-      for (int j = 0; j < 4; ++j) a[i][j] = s[warp].a[i][j];
-    }
-    for (int i = 0; i < kColumns; ++i) {
-      for (int j = 0; j < 2; ++j) b[i][j] = s[warp].b[i][j];
-    }
-    cuda::mma_tf32(acc, a, b);
-  }
-  float sum = 0;
-  for (const auto& row : acc) {
-    for (const auto& four : row) sum += four[0] + four[1] + four[2] + four[3];
-  }
-  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
-}
-
 }  // namespace
 
 void launch_scale(cuda::Stream stream, int size, const float* in_memory, float factor,
@@ -282,12 +251,6 @@ void launch_large_variables(cuda::Stream stream) {
 void launch_arrivals(cuda::Stream stream, unsigned blocks, unsigned threads, unsigned* next,
                      unsigned* out) {
   cuda::launch(stream, "arrivals", arrivals, dim3(blocks), dim3(threads), 0, next, out);
-}
-
-double launch_many_products(cuda::Stream stream, unsigned blocks, int depth, float* out) {
-  constexpr unsigned kThreads = 128;
-  cuda::launch(stream, "many_products", many_products, dim3(blocks), dim3(kThreads), 0, depth, out);
-  return 64.0 * 32 * depth * (kThreads / 32) * blocks;
 }
 
 }  // namespace cputrain::emulated

@@ -58,8 +58,5 @@ void launch_large_variables(cuda::Stream);
 /// out[i] = the i-th thread, or block, that came.
 void launch_arrivals(cuda::Stream, unsigned blocks, unsigned threads, unsigned* next,
                      unsigned* out);
-/// Products of warp tiles of kRows x kColumns instructions, `depth` of each by every of the warps;
-/// returns how many multiplications and additions of numbers that is.
-double launch_many_products(cuda::Stream, unsigned blocks, int depth, float* out);
 
 }  // namespace cputrain::emulated

@@ -182,57 +182,19 @@ TEST_F(CellsTest, RefusesWhatIsNoTable) {
 }
 
 TEST_F(CellsTest, RefusesOddFigures) {
-  for (const auto& [key, value] :
-       std::vector<std::pair<std::string, json>>{{"cpus", 0},
-                                                 {"cpus", -2},
-                                                 {"cpus", 2.5},
-                                                 {"cpus", "2"},
-                                                 {"cpus", nullptr},
-                                                 {"cpus", 18446744073709551615u},
-                                                 {"batch", 0},
-                                                 {"batch", 1e300},
-                                                 {"backend", ""},
-                                                 {"backend", "<b>"},
-                                                 {"backend", "../x"},
-                                                 {"backend", std::string(99, 'a')},
-                                                 {"status", "done"},
-                                                 {"status", nullptr},
-                                                 {"threads", 0},
-                                                 {"threads", 3},
-                                                 {"ranks", 1},
-                                                 {"seconds_per_epoch", 0},
-                                                 {"spread", {4, 3}},
-                                                 {"seconds_per_epoch", -1},
-                                                 {"spread", {3}},
-                                                 {"seconds_per_epoch", nullptr},
-                                                 {"spread", "3"},
-                                                 {"seconds_per_epoch", 1e13},
-                                                 {"spread", {3.6, 4}},
-                                                 {"seconds_per_epoch", {1}},
-                                                 {"repeats", {0}},
-                                                 {"repeats", 3},
-                                                 {"steps", -1},
-                                                 {"gflops", "many"},
-                                                 {"budget", 3},
-                                                 {"budget", {{"forward", "long"}}},
-                                                 {"limits", "compute"},
-                                                 {"limits", {{"what", 3}}},
-                                                 {"runs", {"/etc"}},
-                                                 {"runs", {"a/../../b"}},
-                                                 {"runs", {""}},
-                                                 {"runs", {3}},
-                                                 {"reason", 3},
-                                                 {"final_accuracy", 1.5},
-                                                 {"stolen", 1.5},
-                                                 {"stolen", -0.125},
-                                                 {"cpu_wait", 1.5},
-                                                 {"cpu_wait", "some"},
-                                                 {"batch_per_rank", 0},
-                                                 {"command", std::string(1 << 17, 'x')},
-                                                 {"reached_target", -1},
-                                                 {"reached_target", true},
-                                                 {"includes_warm_up", 1},
-                                                 {"includes_warm_up", "yes"}}) {
+  const json odd = json::parse(R"({
+    "cpus": [0, -2, 2.5, "2", null, 18446744073709551615], "batch": [0, 1e300], "backend": ["", "<b>", "../x"],
+    "status": ["done", null], "threads": [0, 3], "ranks": [1], "seconds_per_epoch": [0, -1, null, 1e13, [1]],
+    "spread": [[4, 3], [3], "3", [3.6, 4]], "repeats": [[0], 3], "steps": [-1], "gflops": ["many"],
+    "budget": [3, {"forward": "long"}], "limits": ["compute", {"what": 3}], "runs": [["/etc"], ["a/../../b"], [""], [3]],
+    "reason": [3], "final_accuracy": [1.5], "stolen": [1.5, -0.125], "cpu_wait": [1.5, "some"], "batch_per_rank": [0],
+    "reached_target": [-1, true], "includes_warm_up": [1, "yes"]})");
+  std::vector<std::pair<std::string, json>> all{{"backend", std::string(99, 'a')},
+                                                {"command", std::string(1 << 17, 'x')}};
+  for (const auto& [key, values] : odd.items()) {
+    for (const json& value : values) all.emplace_back(key, value);
+  }
+  for (const auto& [key, value] : all) {
     const std::string message = refused_with(key, value);
     EXPECT_NE(message.find("cell 1"), std::string::npos) << key << ": " << message;
   }

@@ -155,17 +155,6 @@ TEST(RemarksTest, WhereAddedRanksBringTooLittle) {
   EXPECT_EQ(remarks(table)[0].find("other rows"), std::string::npos);
 }
 
-TEST(RemarksTest, OtherRowsAreNamedWhereThereAreSome) {
-  CellTable table;
-  table.cells = {repeated(1, 128, 100), repeated(2, 128, 95), repeated(4, 128, 50)};
-  EXPECT_NE(remarks(table)[0].find("at 64 images per rank"), std::string::npos);
-  EXPECT_EQ(remarks(table)[0].find("other rows"), std::string::npos) << remarks(table)[0];
-  table.cells.push_back(repeated(1, 64, 100));
-  table.cells.push_back(repeated(2, 64, 55));
-  EXPECT_TRUE(remarks(table)[0].ends_with("; in other rows added ranks paid at fewer images"))
-      << remarks(table)[0];
-}
-
 TEST(RemarksTest, RepeatsThatLeaveItOpenSayNothing) {
   CellTable table;
   table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 90)};
@@ -226,22 +215,6 @@ TEST(RemarksTest, TheBestSplitOfCpus) {
   EXPECT_EQ(
       remarks(table)[0],
       "cpu: best split of 4 CPUs at batch 128: 2 ranks x 2 threads, 1.50 times as quick as 1 x 4");
-}
-
-TEST(RemarksTest, EveryBackendAndItsThreadsHaveASentence) {
-  CellTable table;
-  table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 90), place(1, 2, 128, 80),
-                 place(2, 2, 128, 41),  place(1, 1, 128, 10), place(2, 1, 128, 9)};
-  for (std::size_t i = 4; i < 6; ++i) table.cells[i].backend = "cuda";
-  for (Cell& cell : table.cells) cell = repeated(cell);
-  const std::vector<std::string> lines = remarks(table);
-  ASSERT_EQ(lines.size(), 4u);  // the last one of 2 CPUs: 2 x 1 and 1 x 2
-  EXPECT_EQ(lines[0].find("cpu, 1 thread per rank: at 64 images per rank and step"), 0u);
-  EXPECT_EQ(lines[1].find("cpu, 2 threads per rank: more ranks paid down to"), 0u);
-  EXPECT_EQ(lines[2],
-            "cuda: at 64 images per GPU and step, added GPUs brought less than half of the ideal "
-            "gain (batch 128 from 1 to 2 GPUs: 1.11 times as quick, 2 would be ideal)");
-  EXPECT_EQ(lines[3].find("cpu: best split of 2 CPUs at batch 128: 1 rank x 2 threads"), 0u);
 }
 
 TEST(RemarksTest, SaysNothingWhereNothingCanBeCompared) {

@@ -82,15 +82,6 @@ class ReportForms(ProgramTest):
             f.write("# image_size=big\ncpus,batch,seconds_per_epoch\n1,128,5\n")
         self.expect(65, "report", "s", "--reference", "odd.csv", says=["line 1", "image_size"])
 
-    def test_what_a_reader_should_know_of_a_time_is_a_note(self):
-        self.reported(sweep(cell(1, 128, 200.0, "scaled", reason="repeat 2 failed: exit code 9"),
-                            cell(2, 128, None, "n/a"), cell(4, 128, 60.0)))
-        text = self.read("s/report.md").split("## Speed-up")[0]
-        self.assertIn(["128", "200 scaled (1)", "n/a (2)", "60.0"], markdown_rows(text))
-        self.assertIn("(1) repeat 2 failed: exit code 9\n\n(2) no reason was given\n", text)
-        self.assertIn(["200\\textsuperscript{scaled}\\textsuperscript{1}"],
-                      [r[1:2] for r in check_latex(self.read("s/report.tex"))])
-
     def test_prices_go_where_they_should(self):
         self.reported(sweep(cell(1, 128, 3600.0), cell(1, 128, 360.0, backend="cuda")),
                       "--price-per-hour", "cpu:2", "--price-per-cpu-hour", "cuda:3")

@@ -9,7 +9,7 @@ import unittest
 from drawn import Browser, needs_browser, plots
 from page import Page
 from program import SMALL, ProgramTest
-from report_test import cell, check_latex, markdown_rows, sweep
+from report_test import assert_golden, cell, check_latex, markdown_rows, sweep
 
 HOSTILE = "</script><script>alert(1)<|&\n\u202e\\input{x}"
 
@@ -71,6 +71,18 @@ class Forms(RunsTest):
                              (["0.9000", "2", "20.0"], ["0.8500", "1", "2.00"]))
         for ending in "md", "tex", "html":
             self.assertIn("All 2 runs: model dogcat, data photos, images of 64x64, 2 ranks x 1 thread", made[ending])
+
+    def test_words_and_tables_of_a_whole_report(self):
+        """Runs of all kinds in one document; how its figures are computed has tests of its own."""
+        self.make("a", [0.5, 0.57])
+        self.make("b", [0.57, 0.8, 0.7], 3, seed=1, **{"data": "/d/photos"})
+        self.make("large", [0.9], 20, batch=1024)
+        self.make("cats", [0.99], data="/d/cats")
+        self.make("gpu", [0.6], 1, backend="cuda", precision="float")
+        self.make("blind", [None])
+        self.make("killed", [0.4], ends=False)
+        _, made = self.report("--target-accuracy", "0.7")
+        assert_golden(self, "runs.txt", made["md"])
 
     def test_trainings_as_they_are(self):
         for name, words in (("a", ["--seed", "1"]), ("b", ["--seed", "2"]), ("c", ["--batch", "12"]),

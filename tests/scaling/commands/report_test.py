@@ -95,6 +95,13 @@ def markdown_rows(text):
     return rows
 
 
+def assert_golden(test, name, text):
+    """Without empty lines, and those below the heads of tables."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden", name), encoding="utf-8") as f:
+        test.maxDiff = None
+        test.assertEqual(re.sub(r"\n(\|[-: |]+\|)?(?=\n)", "", text), f.read())
+
+
 class Report(ProgramTest):
     def sweep(self, folder, table):
         os.makedirs(self.path(folder), exist_ok=True)
@@ -220,11 +227,27 @@ class Report(ProgramTest):
         done = self.expect(0, "report", "a", "b", "--out", "new/c", "--json", "-")
         self.assertEqual(json.loads(done.stdout), json.loads(self.read("new/c/report.json")))
 
-    def test_weak_scaling_and_cost(self):
-        weak = [cell(n, 32 * n, 100.0 / n * (1 + 0.25 * (n - 1)), batch_per_rank=32) for n in (1, 2)]
-        made = self.reported(sweep(*weak, cell(1, 128, 1000.0)), "--price-per-cpu-hour", "cpu:3.6")
-        self.assertIn(["32", "100.0", "80.0"], markdown_rows(made["md"]))
-        self.assertIn(["128", "1.00"], markdown_rows(made["md"].split("## Cost of an epoch")[1]))
+    def test_words_and_tables_of_a_whole_report(self):
+        """All that a sweep may hold in one document; how its figures are computed has tests of its own."""
+        processor = {"vendor": "AuthenticAMD", "family": 25, "instructions": ["avx2", "fma"]}
+
+        def repeated(cpus, seconds, reached, *more, **others):
+            return cell(cpus, 128, seconds, *more, repeats=[seconds - 3, seconds, seconds + 3],
+                        spread=[seconds - 3, seconds + 3], val_accuracy=0.5, reached_target=reached, **others)
+        weak = [cell(2, 16, 60.0, batch_per_rank=8), cell(2, 8, 50.0, ranks=1, threads=2, batch_per_rank=8)]
+        gpus = [cell(n, batch, seconds, backend="cuda", gpus=n, device="NVIDIA H100", axes={"precision": precision})
+                for precision, seconds in (("float", 4.0), ("exact", 5.0)) for n, batch in ((1, 128), (2, 512))]
+        self.sweep("s", sweep(
+            repeated(1, 260.0, 3, seconds_to_target=50.0, cpu_id=processor),
+            repeated(2, 97.3, 2, "scaled", seconds_to_target=30.0, includes_warm_up=True),
+            cell(2, 128, 150.0, "scaled", ranks=1, threads=2), repeated(4, 66.0, 1),
+            cell(1, 256, None, "n/a", reason="no room"), cell(2, 256, 200.0, reason="repeat 2 failed: killed"),
+            *weak, *gpus, validation_images=2500, options={"epochs": "5", "target-accuracy": "0.9"},
+            machine={"cpu": "AMD EPYC", "cores": 2, "cpu_id": processor}))
+        self.sweep("b", sweep(cell(1, 128, 40.0, "simulated"), cell(2, 128, 19.0, "simulated"),
+                              machine={"platform": "skylake-96"}))
+        self.expect(0, "report", "s", "b", "--price-per-cpu-hour", "cpu:3.6")
+        assert_golden(self, "sweep.txt", self.read("s/report.md"))
 
     def test_two_sweeps(self):
         repeats = [[100.0, 101.0, 102.0], [90.0, 91.0, 92.0]]

@@ -42,14 +42,6 @@ std::vector<std::string> texts(const Row& row) {
 
 using Texts = std::vector<std::string>;
 
-TEST(EvaluationPage, SaysFirstThatTrainingMayHaveLearntFromTheImages) {
-  EvaluationFacts facts = facts_of(2);
-  EXPECT_TRUE(evaluation_document(facts).headline.empty());
-  facts.doubt = "training learnt from them";
-  EXPECT_EQ(evaluation_document(facts).headline.at(0),
-            "Training may have learnt from these images: training learnt from them.");
-}
-
 TEST(EvaluationPage, HasCountsRatesRecallAndPrecision) {
   const Document document = evaluation_document(facts_of(3));
   const DocumentTable& matrix = document.sections.at(0).tables.at(0);
@@ -92,14 +84,6 @@ TEST(EvaluationPage, SaysHowManyOfTheWrongAnswersItShows) {
   facts.undecided = 3;
   facts.surest_errors.clear();
   EXPECT_EQ(said(facts), "No other prediction was wrong.");
-}
-
-TEST(EvaluationPage, LongNamesWrapAndManyColumnsStandUpright) {
-  EvaluationFacts facts = facts_of(2);
-  EXPECT_EQ(evaluation_page(facts).find("class=\"figures shaded many\""), std::string::npos);
-  facts.classes[1].name.assign(200, 'a');
-  EXPECT_NE(evaluation_page(facts).find("class=\"figures shaded long\""), std::string::npos);
-  EXPECT_NE(evaluation_page(facts_of(12)).find("class=\"figures shaded many\""), std::string::npos);
 }
 
 TEST(EvaluationPage, NamesAreBelowTheDataAndNoMatrixIsNoSection) {

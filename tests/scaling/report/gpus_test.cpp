@@ -91,20 +91,6 @@ TEST(Gpus, AreAsQuickAsSoManyCpus) {
                 "128: 100.0 | 100.0 | 100.0 | 100.0 | 100.0 | 100.0 | 100.0 | 83.3 |"});
 }
 
-TEST(Gpus, ACardNamesThem) {
-  const Document document = document_of({testing::source(beside_each_other())});
-  ASSERT_TRUE(document.card);
-  const auto& facts = document.card->facts;
-  const auto value = [&](const std::string& name) {
-    const auto found = std::ranges::find(facts, name, &std::pair<std::string, std::string>::first);
-    return found == facts.end() ? "" : found->second;
-  };
-  EXPECT_EQ(value("GPUs"), "2 x NVIDIA H100 80GB HBM3");
-  EXPECT_EQ(value("as quick as"), "more than 32 CPUs of cpu (27.3 to more than 32)");
-  const Section* conditions = section_of(document, "conditions");
-  EXPECT_EQ(rows_of(*conditions, "a")[1], "GPUs: cuda: 2 x NVIDIA H100 80GB HBM3 |");
-}
-
 // CPUs of a simulation are none beside a GPU that was measured, nor are those of other work.
 TEST(Gpus, StandBesideTheSameWorkAlone) {
   const cells::Cell gpu = repeated(gpus(1, 128, 50));
@@ -154,48 +140,6 @@ TEST(Gpus, ARowWithoutOneCpuSaysSo) {
   EXPECT_EQ(document.headline.back(),
             "One NVIDIA H100 80GB HBM3 (cuda) is as quick as more than 4 CPUs of cpu at batch 128; "
             "too few repeats for ranges; scaled.");
-}
-
-// Two kinds of GPUs are two series, whatever the machine around them is called.
-TEST(Gpus, KindsAreToldApart) {
-  const ScalingTable table =
-      make_scaling_table({testing::source({gpus(1, 128, 50)}, "a"),
-                          testing::source({gpus(1, 128, 40, "NVIDIA H200")}, "b")},
-                         {});
-  ASSERT_EQ(table.series.size(), 2u);
-  EXPECT_EQ(table.series[0].name, "cuda, NVIDIA H100 80GB HBM3");
-  EXPECT_EQ(table.series[1].name, "cuda, NVIDIA H200");
-}
-
-TEST(Gpus, OneSentenceHasTheBatches) {
-  std::vector<cells::Cell> all;
-  std::vector<std::size_t> batches{32, 64, 128, 256};
-  const auto sentence = [&] {
-    all.clear();
-    for (const std::size_t batch : batches) {
-      all.push_back(testing::cell(1, 1, batch, 100));
-      all.push_back(testing::cell(2, 1, batch, 50));
-      all.push_back(gpus(2, batch, batch == 32 ? 200 : 50));
-    }
-    return document_of({testing::source(all)}).headline.back();
-  };
-  EXPECT_EQ(sentence(),
-            "2 x NVIDIA H100 80GB HBM3 (cuda) are as quick as fewer than 1 CPU of cpu at batch 32, "
-            "2.00 at batch 64, 2.00 at batch 128, 2.00 at batch 256; too few repeats for ranges; "
-            "scaled.");
-  batches.push_back(512);
-  EXPECT_EQ(sentence(),
-            "2 x NVIDIA H100 80GB HBM3 (cuda) are as quick as fewer than 1 CPU of cpu at batch 32, "
-            "2.00 at batch 512; too few repeats for ranges; scaled.");
-}
-
-TEST(Gpus, TwoSweepsSayTheirKinds) {
-  const CellSource a = testing::source({gpus(1, 128, 50), gpus(4, 128, 20)});
-  const CellSource b = testing::source({gpus(4, 128, 40, "NVIDIA H200")});
-  EXPECT_EQ(conditions_that_differ(a.table, b.table),
-            std::vector<std::string>{"They differ in GPUs: cuda: 4 x NVIDIA H100 80GB HBM3 and "
-                                     "cuda: 4 x NVIDIA H200."});
-  EXPECT_TRUE(conditions_that_differ(a.table, a.table).empty());
 }
 
 TEST(Gpus, SharesAreOfTheirOwnRates) {

@@ -60,34 +60,6 @@ TEST(Headline, AnIntervalThatHoldsOneIsNoDifference) {
   EXPECT_TRUE(says(lines, "No step to more CPUs is shown to pay")) << lines[0];
 }
 
-TEST(Headline, OneRepeatShowsNothingOfTheSpread) {
-  const auto lines = headlines_of({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 50)});
-  EXPECT_TRUE(
-      says(lines, "2.00 times as fast as 1 CPU at this batch (too few repeats for an interval)"))
-      << lines[0];
-  EXPECT_TRUE(says(lines, "Repeats are too few to say where more CPUs stop paying")) << lines[0];
-  EXPECT_TRUE(says(lines, "on 2 CPUs the limit is not known")) << lines[0];
-  EXPECT_FALSE(says(lines, "knee is")) << lines[0];
-  EXPECT_FALSE(says(lines, "Fastest")) << lines[0];
-}
-
-TEST(Headline, ScaledSimulatedAndPredictedAreSaid) {
-  for (const auto status :
-       {cells::CellStatus::scaled, cells::CellStatus::simulated, cells::CellStatus::predicted}) {
-    const auto lines = headlines_of(
-        {spread_cell(1, 128, {99, 100, 101}, status), spread_cell(2, 128, {51, 52, 53}, status)});
-    EXPECT_TRUE(says(lines, "s per epoch (" + cells::status_name(status) + ") on")) << lines[0];
-    EXPECT_TRUE(says(lines, "More CPUs paid up to 2 CPUs, the most that were tried")) << lines[0];
-  }
-}
-
-TEST(Headline, OneNumberOfCpusAndNoTimes) {
-  EXPECT_TRUE(
-      says(headlines_of({spread_cell(2, 128, {5, 6, 7})}), "One number of CPUs shows no knee"));
-  EXPECT_EQ(headlines_of({testing::absent(1, 128, "no room")}),
-            std::vector<std::string>{"No cell has a time."});
-}
-
 // The step from 1 to 2 CPUs are two hardware threads of a core: it does not pay, but later ones do.
 TEST(Headline, TheKneeIsTheLastStepThatPays) {
   const ScalingTable table = make_scaling_table(
@@ -135,33 +107,6 @@ DocumentTable first_table(const std::vector<CellSource>& sources) {
   return scaling_document({table, sources, std::nullopt, {}, {}}).sections.at(0).tables.at(0);
 }
 
-TEST(SharedStatus, IsSaidOnceAboveTheTable) {
-  const auto scaled = cells::CellStatus::scaled;
-  const DocumentTable shared = first_table({testing::source(
-      {testing::cell(1, 1, 128, 100, scaled), testing::cell(2, 1, 128, 50, scaled),
-       testing::absent(1, 1024, "no room"), testing::cell(2, 1, 1024, 40, scaled)})});
-  EXPECT_EQ(shared.caption, "Seconds per epoch (median), all scaled");
-  for (const Row& row : shared.rows) {
-    for (const Entry& entry : row.entries) EXPECT_EQ(entry.mark, "") << row.label;
-  }
-  const DocumentTable mixed = first_table(
-      {testing::source({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 50, scaled)})});
-  EXPECT_EQ(mixed.caption, "Seconds per epoch (median)");
-  EXPECT_EQ(mixed.rows[0].entries[1].mark, "scaled");
-}
-
-TEST(SharedStatus, WhatItMeansIsAboveTheTableToo) {
-  const std::vector<CellSource> sources{
-      testing::source({testing::cell(1, 1, 128, 100, cells::CellStatus::simulated)})};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Section seconds = scaling_document({table, sources, std::nullopt, {}, {}}).sections.at(0);
-  ASSERT_EQ(seconds.paragraphs.size(), 1u);
-  EXPECT_TRUE(seconds.paragraphs[0].starts_with(
-      "All figures are simulated: a model of machine and network, no measurement. "));
-  EXPECT_NE(seconds.paragraphs[0].find("leaves out what is assumed: clock"), std::string::npos);
-  EXPECT_TRUE(seconds.remarks.empty());
-}
-
 TEST(TimeSaved, IsPositiveWhereTheLargerBatchTakesLessTime) {
   const DocumentTable table = first_table(
       {testing::source({spread_cell(1, 128, {99, 100, 101}), spread_cell(1, 1024, {79, 80, 81}),
@@ -174,16 +119,6 @@ TEST(TimeSaved, IsPositiveWhereTheLargerBatchTakesLessTime) {
   ASSERT_GT(row.entries[1].note, 0);
   EXPECT_EQ(table.notes[static_cast<std::size_t>(row.entries[1].note) - 1],
             "no difference shown: the 95 % interval of the repeats holds 0");
-}
-
-TEST(TimeSaved, OneRepeatIsTooFew) {
-  const DocumentTable table = first_table(
-      {testing::source({testing::cell(1, 1, 128, 100), testing::cell(1, 1, 1024, 80)})});
-  const Entry& entry = table.rows.back().entries.at(0);
-  EXPECT_EQ(entry.text, "+20.0");
-  ASSERT_GT(entry.note, 0);
-  EXPECT_EQ(table.notes[static_cast<std::size_t>(entry.note) - 1],
-            "too few repeats to show a difference");
 }
 
 }  // namespace

@@ -63,10 +63,6 @@ Entry entry(const DocumentTable& table, const std::string& name, const std::stri
   return row->entries.at(static_cast<std::size_t>(column));
 }
 
-bool has(const DocumentTable& table, const std::string& head) {
-  return std::ranges::find(table.head, head) != table.head.end();
-}
-
 TEST(RunCosts, CountGpusAndNotTheThreadsBesideThem) {
   cells::Prices prices;
   prices.per_gpu_hour[""] = 3600;
@@ -156,125 +152,6 @@ TEST(RunsDocument, WhatEveryFirstEpochReachesIsNotSaid) {
   EXPECT_EQ(runs_headline(list).size(), 2u);
 }
 
-TEST(RunsDocument, HundredthsAreThoseOfTheAccuracy) {
-  const RunList list = list_of({run("a", {0.1, 0.57}), run("b", {0.1, 0.57}, 3)});
-  EXPECT_TRUE(runs_headline(list).at(1).starts_with("2 of 2 runs reached 0.57;"));
-}
-
-TEST(RunsDocument, DataThatNoFileNamesAreSaidToBeUnknown) {
-  RunList list = list_of({run("a", {0.1, 0.9}), run("b", {0.1, 0.8})});
-  list.runs.at(1).data.clear();
-  EXPECT_TRUE(runs_headline(list).at(1).starts_with("data not known: Best validation accuracy"))
-      << runs_headline(list).at(1);
-}
-
-TEST(RunsDocument, CurvesAreASectionOfThePageAlone) {
-  const Document document = runs_document(list_of({run("a", {0.1, 0.9})}));
-  EXPECT_EQ(document.sections.back().id, "curves");
-  EXPECT_EQ(markdown(document).find("Curves"), std::string::npos);
-  EXPECT_EQ(latex(document).find("Curves"), std::string::npos);
-}
-
-TEST(RunsDocument, OneRunIsComparedToNothing) {
-  RunList list = list_of({run("a", {0.5, 0.9})});
-  EXPECT_EQ(runs_headline(list).size(), 1u);
-  list.wanted_accuracy = 0.8;
-  EXPECT_EQ(runs_headline(list).at(1), "It reached 0.8 in epoch 2, after 20.0 s of training.");
-  const Document document = runs_document(list);
-  EXPECT_EQ(document.title, "Training a");
-  const DocumentTable& table = table_of(document, "runs");
-  EXPECT_FALSE(table.sortable || has(table, "model") || has(table, "batch"));
-  EXPECT_EQ(document.sections.at(0).paragraphs,
-            (std::vector<std::string>{"This run: model dogcat, data photos, 2 ranks x 1 thread, "
-                                      "backend cpu, batch 128, sgd 0.01, EPYC, 2 cores."}));
-  EXPECT_THROW(table_of(document, "same-configuration"), std::runtime_error);
-}
-
-TEST(RunsDocument, FloatOnAGpuIsSaidAsTf32) {
-  const auto said = [](const char* backend, const char* precision) {
-    RunRecord of = run("a", {0.9});
-    of.backend = backend;
-    of.precision = precision;
-    return runs_document(list_of({of})).sections.at(0).paragraphs.at(0);
-  };
-  EXPECT_NE(said("cuda", "float").find("backend cuda tf32,"), std::string::npos);
-  EXPECT_NE(said("cuda", "exact").find("backend cuda exact,"), std::string::npos);
-  EXPECT_NE(said("cpu", "bf16").find("backend cpu bf16,"), std::string::npos);
-}
-
-TEST(RunsDocument, DataSetsAreNotComparedWithEachOther) {
-  RunRecord other = run("c", {0.99});
-  other.data = "/d/cats";
-  const RunList list = list_of({run("a", {0.9}), run("b", {0.1, 0.8}), other});
-  const auto headline = runs_headline(list);
-  ASSERT_EQ(headline.size(), 3u);
-  EXPECT_TRUE(headline[0].starts_with("cats: Best validation accuracy: 0.9900, by c"));
-  EXPECT_TRUE(headline[1].starts_with("photos: Best validation accuracy: 0.9000, by a"));
-  EXPECT_TRUE(headline[2].starts_with("photos: 2 of 2 runs reached 0.8"));
-}
-
-TEST(RunsDocument, ColumnsAreWhatDiffers) {
-  RunRecord large = run("large", {0.8}), broken;
-  large.batch = 1024;
-  large.data = "/elsewhere/photos";  // the same last name: whole paths tell them apart
-  broken.name = "broken";
-  broken.troubles = {"metrics.jsonl: cannot be read"};
-  const RunList list = list_of({broken, run("a", {0.9}), large});
-  const Document document = runs_document(list);
-  const DocumentTable& table = table_of(document, "runs");
-  EXPECT_TRUE(has(table, "batch") && has(table, "data"));
-  EXPECT_FALSE(has(table, "model") || has(table, "image size"));
-  EXPECT_EQ(entry(table, "large", "batch").value, 1024);
-  EXPECT_EQ(entry(table, "large", "data").text, "/elsewhere/photos");
-  EXPECT_EQ(labels(table).back(), "broken");
-  const Entry epochs = entry(table, "broken", "epochs");
-  EXPECT_EQ(table.notes.at(static_cast<std::size_t>(epochs.note) - 1),
-            "broken: metrics.jsonl: cannot be read");
-  EXPECT_TRUE(
-      document.sections.at(0).paragraphs.at(0).starts_with("All runs whose files say it: "));
-}
-
-TEST(RunsDocument, RunsWithoutValidationHaveNoColumnsOfIt) {
-  RunRecord r = run("a", {0.9});
-  r.epochs[0].val_accuracy = r.epochs[0].val_loss = std::nullopt;
-  const RunList list = list_of({r});
-  EXPECT_EQ(runs_headline(list),
-            std::vector<std::string>{"One run without a validation accuracy."});
-  const Document document = runs_document(list);
-  const DocumentTable& table = table_of(document, "runs");
-  EXPECT_FALSE(has(table, "best validation accuracy") || has(table, "seconds to it") ||
-               has(table, "validation loss"));
-  EXPECT_TRUE(has(table, "loss"));
-}
-
-TEST(RunsDocument, SecondsThatWereLostAreThoseOfTrainingsThatLostAny) {
-  RunRecord hurt = run("hurt", {0.9}), whole = run("whole", {0.8});
-  for (RunRecord* r : {&hurt, &whole}) r->epochs[0].budget = Budget{.forward = 10};
-  hurt.lost.restarts = {.times = 2, .seconds = 31.26};
-  hurt.lost.stalls = {.times = 1, .seconds = 7};
-  const Document document = runs_document(list_of({hurt, whole}));
-  const auto time = std::ranges::find(document.sections, "time", &Section::id);
-  const DocumentTable& lost = time->tables.at(1);
-  EXPECT_EQ(labels(lost), std::vector<std::string>{"hurt"});
-  EXPECT_EQ(entry(lost, "hurt", "restarts").text, "2");
-  EXPECT_EQ(entry(lost, "hurt", "lost to them").text, "31.3");
-  EXPECT_EQ(entry(lost, "hurt", "stalls").text, "7.0");
-}
-
-TEST(RunsDocument, OutcomesSayWhatCanGoOn) {
-  RunRecord r = run("a", {0.9});
-  r.outcome = Outcome::interrupted;
-  r.checkpoint = 120;
-  r.resumed = 2;
-  EXPECT_EQ(outcome_text(r), "interrupted");
-  EXPECT_EQ(outcome_details(r), "resumable from step 120, resumed 2 times");
-  r.checkpoint.reset();
-  EXPECT_EQ(outcome_details(r), "no checkpoint, resumed 2 times");
-  r.outcome = Outcome::finished;
-  r.target = 0.95;
-  EXPECT_EQ(outcome_text(r), "finished below 0.95");
-}
-
 TEST(RunsDocument, RepeatsOfOneConfigurationAreGrouped) {
   std::vector<RunRecord> runs{run("a", {0.90}, 10), run("b", {0.92}, 12), run("c", {0.94}, 20),
                               run("other", {0.5})};
@@ -290,30 +167,6 @@ TEST(RunsDocument, RepeatsOfOneConfigurationAreGrouped) {
   EXPECT_EQ(entry(table, "batch 128", "seconds in all").text, "12.0 (10.0 to 20.0)");
   EXPECT_EQ(entry(table, "batch 128", "seeds").text, "0, 1");
   EXPECT_EQ(runs_json(list)["same_configuration"][0]["runs"].size(), 3u);
-}
-
-TEST(RunsDocument, HoldsManyRuns) {
-  std::vector<RunRecord> runs;
-  for (int i = 0; i < 200; ++i) {
-    runs.push_back(run("run" + std::to_string(i), {0.5 + i * 0.001}));
-    runs.back().configuration["lr"] = std::to_string(i);
-  }
-  const RunList list = list_of(runs);
-  const Document document = runs_document(list);
-  EXPECT_EQ(table_of(document, "runs").rows.size(), 200u);
-  EXPECT_EQ(table_of(document, "runs").rows.front().label, "run199");
-  EXPECT_EQ(document.sections.back().remarks,
-            std::vector<std::string>{"Curves are those of the first 40 runs of 200."});
-}
-
-TEST(RunsDocument, TheCardRanksATrainingAmongThoseOnItsDataAlone) {
-  RunRecord other = run("c", {0.5});
-  other.data = "/d/flowers";
-  const auto said = [](std::vector<RunRecord> runs) {
-    return runs_document(list_of(std::move(runs))).card->facts.front().second;
-  };
-  EXPECT_EQ(said({run("a", {0.7}), run("b", {0.9}), other}), "b, the best of 2");
-  EXPECT_EQ(said({run("b", {0.9}), other}), "b");
 }
 
 }  // namespace

@@ -33,24 +33,6 @@ std::vector<std::string> lines_of(const Document& document, const std::string& s
   return lines;
 }
 
-TEST(ScalingDocument, EveryCellSaysWhatKindOfFigureItIs) {
-  const std::vector<CellSource> sources{testing::source(
-      {testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 64, cells::CellStatus::scaled),
-       testing::absent(1, 1024, "needs 9 GB of 8 GB"),
-       testing::cell(2, 1, 1024, 48, cells::CellStatus::scaled)})};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, std::nullopt, {}, {}});
-  const std::vector<std::string> seconds{
-      "128: 100 | 64.0 scaled |", "1024: n/a (needs 9 GB of 8 GB) | 48.0 scaled |",
-      "time saved by batch 1024 against batch 128 (%):  | +25.0 scaled "
-      "(too few repeats to show a difference) |"};
-  EXPECT_EQ(lines_of(document, "seconds"), seconds);
-  const std::vector<std::string> efficiency{"128: 100.0 | 78.1 scaled |",
-                                            "1024: n/a (needs 9 GB of 8 GB) | 100.0 scaled |"};
-  EXPECT_EQ(lines_of(document, "efficiency"), efficiency);
-  EXPECT_TRUE(lines_of(document, "arithmetic").empty());  // no cell has GFLOP/s
-}
-
 TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
   const std::vector<CellSource> sources{
       testing::source({testing::cell(1, 1, 128, 439), testing::cell(2, 1, 512, 403)})};
@@ -90,147 +72,11 @@ TEST(ScalingDocument, EveryPairOfBatchesHasItsIncrease) {
             "difference) |");
 }
 
-TEST(ScalingDocument, GpusStandBesideCpusAndOtherMachinesApart) {
-  cells::Cell gpu = testing::cell(1, 1, 128, 5);
-  gpu.backend = "cuda";
-  std::vector<CellSource> sources{
-      testing::source({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60)}),
-      testing::source({testing::cell(4, 1, 128, 40)}, "b"), testing::source({gpu}, "c")};
-  sources[1].table.machine.cpu = "another";
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, {}, {}, {}});
-  EXPECT_EQ(lines_of(document, "seconds"),
-            (std::vector<std::string>{"128: 100 | 60.0 | 5.00 |", "128: 40.0 |"}));
-}
-
-TEST(ScalingDocument, CpusAndAGpuInThreePrecisionsAreOneTable) {
-  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 360), testing::cell(1, 8, 128, 62),
-                                 testing::cell(1, 8, 1024, 60)};
-  for (const auto& [precision, seconds] :
-       {std::pair("exact", 4), std::pair("float", 2), std::pair("bf16", 1)}) {
-    for (const std::size_t batch : {128, 256, 1024}) {
-      cells::Cell& gpu = cells.emplace_back(testing::cell(1, 1, batch, seconds));
-      gpu.backend = "cuda";
-      gpu.axes = {{"precision", precision}};
-    }
-  }
-  const std::vector<CellSource> sources{testing::source(cells)};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, {}, {}, {}});
-  const auto seconds = std::ranges::find(document.sections, "seconds", &Section::id);
-  ASSERT_EQ(seconds->tables.size(), 1u);
-  EXPECT_EQ(
-      seconds->tables[0].groups,
-      (std::vector<std::pair<std::string, int>>{
-          {"cpu", 2}, {"cuda exact (GPUs)", 1}, {"cuda tf32 (GPUs)", 1}, {"cuda bf16 (GPUs)", 1}}));
-  EXPECT_EQ(seconds->tables[0].head, (std::vector<std::string>{"1", "8", "1", "1", "1"}));
-  const auto lines = lines_of(document, "seconds");
-  ASSERT_GE(lines.size(), 3u);
-  EXPECT_EQ(lines[0], "128: 360 | 62.0 | 4.00 | 2.00 | 1.00 |");
-  EXPECT_EQ(lines[1], "256:  |  | 4.00 | 2.00 | 1.00 |");
-  EXPECT_EQ(lines[2], "1024:  | 60.0 | 4.00 | 2.00 | 1.00 |");
-}
-
-TEST(ScalingDocument, SaysWhichProcessorsMeasured) {
-  const auto said = [](std::vector<CellSource> sources) {
-    const ScalingTable table = make_scaling_table(sources, {});
-    for (const std::string& line :
-         lines_of(scaling_document({table, sources, {}, {}, {}}), "conditions")) {
-      if (line.starts_with("processor: ")) return line;
-    }
-    return std::string();
-  };
-  std::vector<CellSource> sources{
-      testing::source({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60)})};
-  EXPECT_EQ(said(sources), "processor: not recorded |");
-  cells::CellTable& table = sources[0].table;
-  table.machine.cpu_id = {.vendor = "AuthenticAMD", .family = 25, .instructions = {"avx2", "fma"}};
-  table.cells[0].cpu_id = table.machine.cpu_id;
-  EXPECT_EQ(said(sources), "processor: AuthenticAMD, family 25; avx2, fma |");
-  table.cells[1].cpu_id = {.vendor = "GenuineIntel", .family = 6};
-  EXPECT_EQ(said(sources),
-            "processor: AuthenticAMD, family 25; avx2, fma and GenuineIntel, family 6 |");
-  sources[0].table.machine = {.platform = "skylake-96"};
-  sources[0].table.cells.pop_back();
-  EXPECT_EQ(said(sources), "");
-}
-
-TEST(ScalingDocument, ASweepThatCouldNotRunSaysWhy) {
-  const std::vector<CellSource> sources{
-      testing::source({testing::absent(1, 128, "no GPU"), testing::absent(2, 128, "no GPU")})};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, {}, {}, {}});
-  EXPECT_EQ(lines_of(document, "seconds"),
-            std::vector<std::string>{"128: n/a (no GPU) | n/a (no GPU) |"});
-  EXPECT_TRUE(lines_of(document, "speed-up").empty());
-}
-
 std::vector<std::string> remarks_of(const Document& document, const std::string& section) {
   for (const Section& s : document.sections) {
     if (s.id == section) return s.remarks;
   }
   return {};
-}
-
-TEST(ScalingDocument, TheSpreadOfABenchmarkIsThatOfItsSteps) {
-  const auto says = [](const std::vector<double>& repeats) {
-    cells::Cell cell = testing::cell(1, 1, 128, 100);
-    cell.repeats = repeats;
-    cell.spread = cells::CellSpread{90, 110};
-    const std::vector<CellSource> sources{testing::source({cell})};
-    const ScalingTable table = make_scaling_table(sources, {});
-    return remarks_of(scaling_document({table, sources, {}, {}, {}}), "spread").back();
-  };
-  const char* const kOfSteps = "A benchmark is one repeat: least and most are those of its steps.";
-  EXPECT_EQ(says({100}), kOfSteps);
-  EXPECT_NE(says({90, 100, 110}), kOfSteps);
-}
-
-TEST(ScalingDocument, SuspectSpeedUpsAreCalledSo) {
-  const std::vector<CellSource> sources{testing::source(
-      {testing::cell(1, 1, 128, 260), testing::cell(2, 1, 128, 97.3, cells::CellStatus::scaled),
-       testing::cell(4, 1, 128, 66)})};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, {}, {}, {}});
-  EXPECT_EQ(lines_of(document, "speed-up"),
-            std::vector<std::string>{"128: 1.00 | 2.67 scaled, suspect | 3.94 |"});
-  EXPECT_EQ(lines_of(document, "efficiency"),
-            std::vector<std::string>{"128: 100.0 | 133.6 scaled, suspect | 98.5 |"});
-  EXPECT_EQ(lines_of(document, "seconds"),
-            std::vector<std::string>{"128: 260 | 97.3 scaled | 66.0 |"});
-  const auto remarks = remarks_of(document, "speed-up");
-  ASSERT_EQ(remarks.size(), 1u);
-  EXPECT_TRUE(
-      remarks[0].starts_with("suspect: more than 1.1 times what the CPUs explain (2 CPUs, "
-                             "batch 128: 2.67 times as quick as 1 CPU). "))
-      << remarks[0];
-  EXPECT_EQ(remarks_of(document, "efficiency"), remarks);
-  EXPECT_EQ(document.summary.back(),
-            "Suspect: 1 speed-up is more than 1.1 times what the CPUs explain.");
-}
-
-TEST(ScalingDocument, OfManySuspectsSixAreNamed) {
-  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 1000)};
-  for (int n = 2; n <= 10; ++n) cells.push_back(testing::cell(n, 1, 128, 1));
-  const std::vector<CellSource> sources{testing::source(cells)};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "speed-up");
-  ASSERT_EQ(remarks.size(), 1u);
-  EXPECT_NE(remarks[0].find("7 CPUs, batch 128: 1000 times as quick as 1 CPU; 3 more)"),
-            std::string::npos)
-      << remarks[0];
-}
-
-TEST(ScalingDocument, SaysWhereSimulatedCellsAboveAHundredPercentAreExplained) {
-  const auto last = [](double seconds, cells::CellStatus status) {
-    const std::vector<CellSource> sources{testing::source(
-        {testing::cell(1, 1, 128, 100, status), testing::cell(2, 1, 128, seconds, status)})};
-    const ScalingTable table = make_scaling_table(sources, {});
-    return remarks_of(scaling_document({table, sources, {}, {}, {}}), "efficiency").size();
-  };
-  EXPECT_EQ(last(48, cells::CellStatus::simulated), 1u);
-  EXPECT_EQ(last(48, cells::CellStatus::measured), 0u);
-  EXPECT_EQ(last(49.99, cells::CellStatus::simulated), 0u);  // 100.0 in print
 }
 
 // 10 + 90 / cores with two CPUs a core; ours is all work: 80 / cores.
@@ -259,26 +105,6 @@ TEST(ScalingDocument, FitsTheSerialPartOfThePublishedTableAndOfOurs) {
       testing::source({testing::cell(1, 1, 64, 80), testing::cell(2, 1, 64, 40)})};
   const ScalingTable two = make_scaling_table(short_row, {});
   EXPECT_TRUE(lines_of(scaling_document({two, short_row, {}, {}, {}}), "fit").empty());
-}
-
-TEST(ScalingDocument, WeakRowsNameTheirThreads) {
-  std::vector<cells::Cell> cells{testing::cell(2, 1, 16, 60), testing::cell(1, 2, 8, 50)};
-  for (cells::Cell& c : cells) {
-    c.batch_per_rank = 8;
-    c.spread = cells::CellSpread{40, 70};
-  }
-  const std::vector<CellSource> sources{testing::source(cells)};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, {}, {}, {}});
-  const auto weak = lines_of(document, "weak");
-  ASSERT_EQ(weak.size(), 6u);  // seconds, images per second, efficiency
-  EXPECT_EQ(weak[0], "8: 60.0 |");
-  EXPECT_EQ(weak[1], "8, 2 threads: 50.0 |");
-  EXPECT_TRUE(lines_of(document, "splits").empty());
-  const auto spread = lines_of(document, "spread");
-  ASSERT_EQ(spread.size(), 2u);
-  EXPECT_TRUE(spread[0].starts_with("2 CPUs, batch 8 per rank: 2 × 1"));
-  EXPECT_TRUE(spread[1].starts_with("2 CPUs, batch 8 per rank, 2 threads: 1 × 2"));
 }
 
 // Proportions 0.5 and 0.6 of 22,500 images: standard error of their difference
@@ -334,30 +160,6 @@ TEST(ScalingDocument, AccuracyAgainstCpusHasAnIntervalOverTheImages) {
   EXPECT_EQ(section->tables[0].rows[0].entries[2].text.substr(0, 11), "0.5000 on 2");
   const auto json = table_json(table, {});
   EXPECT_NEAR(json["cells"][0]["val_accuracy_interval"][1], 0.3662, 5e-5);
-}
-
-TEST(ScalingDocument, TimesToTheTargetSayHowManyReachedIt) {
-  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60),
-                                 testing::cell(4, 1, 128, 40)};
-  const int reached[] = {3, 2, 1};
-  for (std::size_t i = 0; i < 3; ++i) {
-    cells[i].repeats = {1, 2, 3};
-    cells[i].reached_target = reached[i];
-  }
-  cells[0].seconds_to_target = 50;
-  cells[1].seconds_to_target = 30;
-  cells[1].includes_warm_up = true;
-  std::vector<CellSource> sources{testing::source(cells)};
-  sources[0].table.options = {{"epochs", "5"}, {"target-accuracy", "0.9"}};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, {}, {}, {}});
-  EXPECT_EQ(lines_of(document, "target"),
-            std::vector<std::string>{"128: 50.0 | 30.0 2 of 3 | not reached 1 of 3 |"});
-  EXPECT_EQ(remarks_of(document, "target").back(),
-            "cpu: trained for 5 epochs at most, for an accuracy of 0.9.");
-  EXPECT_EQ(
-      lines_of(document, "seconds"),
-      std::vector<std::string>{"128: 100 | 60.0 (includes steps that tried algorithms) | 40.0 |"});
 }
 
 TEST(ScalingDocument, ComparesTheLastStepThatAllHave) {

@@ -114,19 +114,6 @@ TEST(Page, SaysWhyThereIsNoPlotAndScriptsComeWithPlotsOnly) {
   EXPECT_FALSE(has(html(document, "{}", parts), "library()"));
 }
 
-TEST(Page, TablesCarryNumbersCommandsAndWhatTheirScriptMayDo) {
-  DocumentTable table;
-  table.rows = {{"a", {{"1.50", "scaled", 0, 1.4996, "x --data \"<b>\""}, {"n/a"}}, false}};
-  table.sortable = table.filterable = true;
-  Document document{"t", {}, {}, {{"a", "A", {}, {}, {table}, {}}}};
-  const std::string page = html(document, "{}", PageParts{});
-  EXPECT_TRUE(has(page, "<table class=\"figures sortable filterable\">"));
-  EXPECT_TRUE(has(page,
-                  "<td data-value=\"1.4996\" data-command=\"x --data &quot;&lt;b&gt;&quot;\">1.50 "
-                  "<small>scaled</small></td><td>n/a</td>"));
-  EXPECT_FALSE(has(page, "<script"));
-}
-
 TEST(Page, CardPicturesAndShadesHaveTheirTextsEscaped) {
   DocumentTable table;
   table.rows = {{"a", {{"3", "0.75", 0, 3, "", 0.75}, {"1"}}, false}};

@@ -76,27 +76,6 @@ TEST(Suggestion, OfABatchIsTheUsualOneUnlessALargerOnePays) {
       (Words{"--batch", "64"}));
 }
 
-TEST(Suggestion, SaysThatOthersHadTheCpus) {
-  Findings findings = made_findings();
-  EXPECT_EQ(suggestion_of(findings).lines[1].find("disturbed"), std::string::npos);
-  findings.micro_batch->rungs[1].lost.cpu_wait = 0.5;
-  EXPECT_EQ(suggestion_of(findings).lines[1],
-            "Figures of --micro-batch were disturbed, most at 8: threads waited 50 % of their time "
-            "for a CPU (other work on this machine, more threads than CPUs, or a quota of CPU "
-            "time). Try again at a quieter time.");
-}
-
-TEST(Suggestion, SaysWhereSpeedsMatterInTheFirstEpochAlone) {
-  Findings findings = made_findings();
-  findings.kept_features = 1;
-  EXPECT_NE(first_line(findings).find("in its first epoch alone."), std::string::npos);
-  findings.kept_features = 0.4;
-  EXPECT_NE(first_line(findings).find("keeps 40 % of what"), std::string::npos);
-  findings.micro_batch.reset();
-  findings.batch.reset();
-  EXPECT_EQ(first_line(findings).find("Speeds"), std::string::npos);
-}
-
 /// Speeds of a table and the gains beside them are of one figure.
 TEST(FindingsDocument, SaysHowFiguresComeAboutAndWhatTheyShow) {
   const report::Section section = findings_document(made_findings(), false).sections.front();
@@ -127,13 +106,6 @@ TEST(Suggestion, KeepsTheRatioOfTheBackbonesRate) {
   EXPECT_EQ(suggestion.flags[5], rate_text(rate / 16));
 }
 
-TEST(Suggestion, SaysWhyAFigureIsMissing) {
-  Findings findings{.no_micro_batch = "a", .no_batch = "b", .no_rate = "c"};
-  const Suggestion suggestion = suggestion_of(findings);
-  EXPECT_EQ(suggestion.lines, (Words{"a", "b", "c"}));
-  EXPECT_TRUE(suggestion.flags.empty());
-}
-
 TEST(FindingsJson, HasLaddersAndTheCurve) {
   const nlohmann::ordered_json json = findings_json(made_findings());
   EXPECT_EQ(json["ladders"][0]["best"], 8);
@@ -150,28 +122,6 @@ TEST(FindingsJson, HasLaddersAndTheCurve) {
   EXPECT_EQ(json["rate"]["curve"].size(), 40u);
   EXPECT_EQ(json["rate"]["end"], "diverged");
   EXPECT_DOUBLE_EQ(json["rate"]["advice"]["range"][1].get<double>(), 0.1);
-}
-
-TEST(FindingsPage, HasTablesPlotsAndFigures) {
-  const std::string page = findings_page(made_findings());
-  const auto has = [&](const std::string& text) { return page.find(text) != std::string::npos; };
-  for (const char* text : {"Tuning dogcat at 64x64", "a &lt;b&gt; &amp;", "Flags to copy:", "120",
-                           "+20.0 % (19.0 to 21.0) over 4"}) {
-    EXPECT_TRUE(has(text)) << text;
-  }
-  if (has("built without Chart.js")) return;
-  for (const char* plot : {"tune-micro-batch", "tune-batch", "tune-rate"}) {
-    EXPECT_TRUE(has("data-plot=\"" + std::string(plot) + '"')) << plot;
-    EXPECT_TRUE(has('\'' + std::string(plot) + '\'')) << plot << " is drawn by no script";
-  }
-}
-
-TEST(FindingsDocument, HasTheStepsOfACurveOnAPageAlone) {
-  const auto tables = [](bool whole) {
-    return findings_document(made_findings(), whole).sections.back().tables.size();
-  };
-  EXPECT_EQ(tables(true), 1u);
-  EXPECT_EQ(tables(false), 0u);
 }
 
 }  // namespace
