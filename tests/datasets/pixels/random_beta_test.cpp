@@ -62,6 +62,31 @@ TEST(BetaNumber, HasTheMeanAndVarianceOfAnyAlpha) {
   }
 }
 
+/// Of pairs of a stream's words the first that is taken. Jöhnk takes powers whose sum is at most 1.
+/// Cheng draws x by a logistic law, which covers four times the wanted one where both are highest.
+double first_taken(double alpha, const RandomStream& stream) {
+  for (std::uint32_t at = 1;; ++at) {
+    const auto words = stream.at(at);
+    const double u = (words[0] + 0.5) / 4294967296, v = (words[1] + 0.5) / 4294967296;
+    if (alpha <= 1) {
+      const double x = std::pow(u, 1 / alpha), y = std::pow(v, 1 / alpha);
+      if (x + y <= 1) return x / (x + y);
+    } else {
+      const double x = 1 / (1 + std::pow(1 / u - 1, 1 / std::sqrt(alpha)));
+      if (v * 4 * u * (1 - u) <= std::pow(4 * x * (1 - x), alpha)) return x;
+    }
+  }
+}
+
+TEST(BetaNumber, IsTheFirstThatIsTaken) {
+  for (const double alpha : {0.2, 0.5, 1.0, 1.5, 2.0, 8.0, 32.0}) {
+    for (std::uint32_t i = 0; i < 500; ++i) {
+      const RandomStream stream(5, Purpose::mixing, 1, i);
+      ASSERT_NEAR(beta_number(alpha, stream, 1), first_taken(alpha, stream), 1e-9) << alpha;
+    }
+  }
+}
+
 TEST(BetaNumber, IsANumberWhereItsPowersVanish) {
   for (std::uint32_t i = 0; i < 100; ++i) {
     const double x = beta_number(1e-4, RandomStream(1, Purpose::mixing, 0, i), 0);
