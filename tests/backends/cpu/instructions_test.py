@@ -21,8 +21,8 @@ SETS = ((r"tile|ldtilecfg|sttilecfg|tdp", "amx"), (r"v(dpbf16ps|cvtne2?ps2bf16)"
          r"v(gf2p8|aes|pclmul)|v\w+[ps]h$", "newer"),
         (r"(andn|bextr|bls(i|r|msk)|bzhi|mulx|pdep|pext|rorx|s[ah][lr]x|lzcnt|movbe)[lqw]?$", "bmi"),
         (r"pshufb|palignr|pabs|phadd|phsub|pmaddubsw|pmulhrsw|psign|haddp|hsubp|addsubp|lddqu|movs[hl]dup", "sse4"),
-        (r"movddup|p?blend|dpp|extractps|insertps|movntdqa|mpsadbw|packusdw|pcmp(eq|gt)q|pcmp[ei]str|popcnt|crc32", "sse4"),
-        (r"p(ext|ins)r[bdq]|pm(ax|in)(s[bd]|u[wd])|pmov[sz]x|pmuldq|pmulld|ptest|round[ps]", "sse4"))
+        (r"movddup|p?blend|dpp|extractps|insertps|movntdqa|mpsadbw|packusdw|pcmp(eq|gt)q|pcmp[ei]str|popcnt", "sse4"),
+        (r"crc32|p(ext|ins)r[bdq]|pm(ax|in)(s[bd]|u[wd])|pmov[sz]x|pmuldq|pmulld|ptest|round[ps]", "sse4"))
 
 
 def set_of(code, mnemonic):
