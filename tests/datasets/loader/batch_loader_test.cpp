@@ -13,7 +13,6 @@
 #include <set>
 #include <thread>
 
-#include "compute/image_feed.h"
 #include "core/error.h"
 #include "tests/datasets/loader/made_set.h"
 #include "tests/support/temporary_folder.h"
@@ -181,34 +180,6 @@ TEST(Loader, NothingToDoGivesEmptyBatches) {
     images += make_batch_loader(two.set(), data::BatchPlan(2, 8, 4, rank, 3), {})->next().size();
   }
   EXPECT_EQ(images, 2);
-}
-
-/// Fails once, as a device does that has no memory for the moment.
-class FailingFeeder final : public compute::ImageFeeder, public compute::ImageFeed {
- public:
-  std::unique_ptr<compute::ImageFeed> make_feed(const compute::FeedSize&) override {
-    return std::make_unique<FailingFeeder>();
-  }
-  compute::FeedBytes feed_bytes(const compute::FeedSize&) const override { return {}; }
-  void keep(const std::function<const std::uint8_t*(std::size_t)>&) override {}
-  compute::StagedImages* stage(std::size_t, const compute::MicroBatch&,
-                               std::span<const compute::ImageMove>) override {
-    if (!std::exchange(failed_, true)) fail(ExitCode::internal, "no room");
-    return nullptr;
-  }
-
- private:
-  bool failed_ = false;
-};
-
-TEST(Loader, GoesOnBehindAFailure) {
-  const MadeSet made(8, {2, 2, 3});
-  FailingFeeder feeder;
-  const auto source = make_batch_loader(made.set(), data::BatchPlan(8, 2, 2, 0, 1),
-                                        {.shuffle = false, .feeder = &feeder});
-  EXPECT_THROW(source->next(), Error);
-  source->seek(0, 1);  // what lies behind the one that failed
-  EXPECT_EQ(source->next().samples[0], made.set().samples[2]);
 }
 
 TEST(Loader, MayBeDestroyedAtAnyTime) {

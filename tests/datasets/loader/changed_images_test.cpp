@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "compute/image_feed.h"
 #include "core/error.h"
 #include "datasets/loader/batch_loader.h"
 #include "datasets/pixels/change.h"
@@ -134,17 +136,107 @@ TEST(Loader, SamplesComeAsTheSetTurnsThem) {
   }
 }
 
-TEST(Loader, TurnsBy90DegreesNeedSquareImages) {
+TEST(Loader, RefusesWhatImagesOfThisShapeCannotHave) {
   const MadeSet made(4, {4, 6, 3});
-  try {
-    make_batch_loader(made.set(), data::BatchPlan(4, 4, 4, 0, 1), {.augment = {.six = true}});
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("4x6"), std::string::npos);
+  const auto make = [&](const char* augment) {
+    make_batch_loader(made.set(), data::BatchPlan(4, 4, 4, 0, 1),
+                      {.augment = data::parse_augment(augment)});
+  };
+  for (const char* augment : {"six", "cutout:4", "crop:4"}) {
+    try {
+      make(augment);
+      ADD_FAILURE() << augment;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find("4x6"), std::string::npos);
+    }
   }
-  EXPECT_NO_THROW(
-      make_batch_loader(made.set(), data::BatchPlan(4, 4, 4, 0, 1), {.augment = {.flip = true}}));
+  for (const char* augment : {"flip", "cutout:3", "crop:3"}) EXPECT_NO_THROW(make(augment));
+}
+
+/// A device, whose feed keeps what it was sent. It may fail once, as without memory for the moment.
+struct Device final : compute::ImageFeeder {
+  struct Feed final : compute::ImageFeed {
+    explicit Feed(Device& of) : device(of) {}
+    void keep(const std::function<const std::uint8_t*(std::size_t)>& bytes_of) override {
+      for (std::size_t i = 0; i < device.size.kept; ++i) device.kept.push_back(bytes_of(i));
+    }
+    compute::StagedImages* stage(std::size_t slot, const compute::MicroBatch& batch,
+                                 std::span<const compute::ImageMove> moves) override {
+      if (std::exchange(device.fails, false)) fail(ExitCode::internal, "no room");
+      EXPECT_LT(slot, device.size.slots);
+      EXPECT_LE(batch.images.size(), device.size.images);
+      device.moves.assign(moves.begin(), moves.end());
+      return nullptr;
+    }
+    Device& device;
+  };
+  std::unique_ptr<compute::ImageFeed> make_feed(const compute::FeedSize& wanted) override {
+    size = wanted;
+    return std::make_unique<Feed>(*this);
+  }
+  compute::FeedBytes feed_bytes(const compute::FeedSize&) const override { return {}; }
+
+  bool fails = false;
+  compute::FeedSize size;
+  std::vector<const std::uint8_t*> kept;  ///< once
+  std::vector<compute::ImageMove> moves;  ///< of the last micro-batch
+};
+
+TEST(Loader, GoesOnBehindAFailure) {
+  const MadeSet made(8, {2, 2, 3});
+  Device device;
+  device.fails = true;
+  const auto source = make_batch_loader(made.set(), data::BatchPlan(8, 2, 2, 0, 1),
+                                        {.shuffle = false, .feeder = &device});
+  EXPECT_THROW(source->next(), Error);
+  source->seek(0, 1);  // what lies behind the one that failed
+  EXPECT_EQ(source->next().samples[0], made.set().samples[2]);
+}
+
+/// Samples 1 and 3 show one image in two ways.
+TEST(Loader, ADeviceIsSentEachImageOnceAndItsMoves) {
+  const MadeSet made(40, {4, 4, 3});
+  data::ImageSet set = made.set();
+  set.pixels[3] = set.pixels[1];
+  set.turns.assign(40, data::Turn::none);
+  set.turns[3] = data::Turn::by_90;
+  std::vector<std::uint32_t> number{0, 1, 2, 1};  // of images
+  for (std::uint32_t i = 3; i < 39; ++i) number.push_back(i);
+  for (const bool on_device : {true, false}) {
+    Device device;
+    const data::BatchRequest request{.seed = 8,
+                                     .augment = data::parse_augment("six,flip,crop:1"),
+                                     .prefetch = 0,
+                                     .feeder = &device,
+                                     .on_device = on_device};
+    const auto source = make_batch_loader(set, data::BatchPlan(40, 40, 18, 0, 1), request);
+    EXPECT_EQ(device.size.images, 18u);
+    EXPECT_EQ(device.size.kept, on_device ? 39u : 0u);
+    ASSERT_EQ(device.kept.size(), device.size.kept);
+    for (std::size_t i = 0; on_device && i < 40; ++i) {
+      EXPECT_EQ(device.kept[number[i]], set.pixels[i]) << i;
+    }
+    for (int k = 0; k < 3; ++k) {
+      const compute::MicroBatch& batch = source->next();
+      ASSERT_EQ(device.moves.size(), batch.samples.size());
+      for (std::uint32_t i = 0; i < batch.samples.size(); ++i) {
+        const std::size_t index = MadeSet::index_of(batch.samples[i]);
+        const Change change = choose_change(request.augment, set.image, 8, 0, batch.samples[i]);
+        std::vector<std::uint8_t> expected(set.image.size()), moved(set.image.size());
+        change_image(set.pixels[index], set.image, set.turns[index], change, expected);
+        const compute::ImageMove& m = device.moves[i];
+        EXPECT_EQ(m.source, on_device ? number[index] : i);
+        for (int y = m.top; y < m.bottom; ++y) {
+          for (int x = m.left; x < m.right; ++x) {
+            const int from = m.first + y * m.down + x * m.across;
+            std::copy_n(set.pixels[index] + 3 * from, 3, &moved[(y * 4u + x) * 3u]);
+          }
+        }
+        EXPECT_EQ(moved, expected) << batch.samples[i];
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -52,6 +52,13 @@ TEST(Tones, OfOneColourStay) {
   EXPECT_EQ(grey, Bytes(30, 77));
 }
 
+/// To 0 and 255, what lies between cut off.
+TEST(Tones, StretchEachChannelByItself) {
+  Bytes bytes{10, 5, 7, 20, 5, 8, 30, 9, 9};
+  stretch_contrast(bytes);
+  EXPECT_EQ(bytes, (Bytes{0, 0, 0, 127, 0, 127, 255, 255, 255}));
+}
+
 /// An image in letters, each pixel three times the same byte.
 std::string after(RandStep step, const std::string& letters, Shape image) {
   Bytes bytes;
@@ -142,6 +149,10 @@ TEST(RandSteps, AreOfAllKindsWithTheAmountsOfTheMagnitude) {
     for (int i = 0; i < 2; ++i) {
       const RandStep& step = steps[static_cast<std::size_t>(i)];
       amounts[step.kind].insert(std::round(step.amount * 1e6) / 1e6);
+      const auto words = stream.at(16u + static_cast<std::uint32_t>(i));
+      EXPECT_EQ(step.kind, static_cast<RandKind>(words[0] * std::uint64_t{14} >> 32));
+      const bool has_sides = step.kind >= RandKind::shear_x && step.kind <= RandKind::rotate;
+      EXPECT_EQ(step.amount < 0, has_sides && words[1] < 0x80000000);
     }
     EXPECT_EQ(steps[2], RandStep{});
   }
