@@ -45,24 +45,27 @@ double amount_of(RandKind kind, double part, double sign) {
 
 std::int64_t in_map_units(double value) { return std::llround(value * PixelMap::kOne); }
 
-/// About the centre. The image moves by whole pixels, as in torchvision.
+/// As torchvision: an image is sheared about its top left corner, half a pixel from the first
+/// pixel's centre, turned about its centre, and moved by whole pixels, what is beyond them cut off.
 PixelMap map_of(const RandStep& step, Shape image) {
-  const int bottom = image.height - 1, right = image.width - 1;
+  const auto whole_pixels = [&](int side) {
+    return static_cast<std::int64_t>(step.amount * side) * PixelMap::kOne;
+  };
   PixelMap map;
   switch (step.kind) {
     case RandKind::shear_x:
       map.xy = in_map_units(step.amount);
-      map.x0 = -map.xy * bottom / 2;
+      map.x0 = map.xy / 2;
       break;
     case RandKind::shear_y:
       map.yx = in_map_units(step.amount);
-      map.y0 = -map.yx * right / 2;
+      map.y0 = map.yx / 2;
       break;
     case RandKind::translate_x:
-      map.x0 = -std::lround(step.amount * image.width) * PixelMap::kOne;
+      map.x0 = -whole_pixels(image.width);
       break;
     case RandKind::translate_y:
-      map.y0 = -std::lround(step.amount * image.height) * PixelMap::kOne;
+      map.y0 = -whole_pixels(image.height);
       break;
     default:
       return warp_map({.rotate = step.amount}, image);

@@ -103,7 +103,8 @@ endfunction()
 #   [ENVIRONMENT VAR=value...]
 #   SUITES what...)  what_test.py, the test FOLDER_what; a suite written `what:variant` is FOLDER_what_variant. FOLDER
 #                    is the path below tests, with _ between its folders
-# They start the program itself, so they have the label `program`. Helpers lie in tests/cli.
+# They start the program itself, so they have the label `program`. Helpers lie in tests/cli. They say why they skip
+# something (-v).
 function(cputrain_add_python_tests)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "COST;PROCESSORS;PROGRAM" "SUITES;ENVIRONMENT")
   if(NOT arg_PROCESSORS)
@@ -121,7 +122,7 @@ function(cputrain_add_python_tests)
   foreach(suite IN LISTS arg_SUITES)
     string(REGEX REPLACE ":.*" "" file ${suite})
     string(REPLACE ":" "_" name ${folder}_${suite})
-    add_test(NAME ${name} COMMAND ${CPUTRAIN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file}_test.py)
+    add_test(NAME ${name} COMMAND ${CPUTRAIN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file}_test.py -v)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} PROCESSORS ${arg_PROCESSORS}
       ENVIRONMENT "CPUTRAIN=$<TARGET_FILE:${arg_PROGRAM}>;CPUTRAIN_MPIRUN=${CPUTRAIN_MPIRUN_WORDS};CPUTRAIN_SIMULATES=$<BOOL:${CPUTRAIN_SMPI}>;${arg_ENVIRONMENT}"
       ENVIRONMENT_MODIFICATION "PYTHONPATH=path_list_prepend:${PROJECT_SOURCE_DIR}/tests/cli")

@@ -6,6 +6,8 @@
 #include <random>
 #include <set>
 
+#include "compute/executor/frozen_prefix.h"
+
 namespace cputrain::compute {
 namespace {
 
@@ -65,6 +67,35 @@ TEST(FeatureStore, KeepsWhatHasRoom) {
     EXPECT_EQ(std::memcmp(row, row_of(i).data(), kRow), 0);
   }
   EXPECT_EQ(store.find(key_of(pixels(30, kRows))), nullptr);
+}
+
+/// The feature of an image is twice its first pixel.
+TEST(FrozenPrefix, ComputesNewImagesAloneInTheSmallestPassThatHoldsThem) {
+  std::vector<float> features(8);
+  const FrozenEnd end{1, 0, {.layout = {{1, 1, 1}}}};
+  FrozenPrefix prefix(end, reinterpret_cast<std::byte*>(features.data()), 3, {8, 4, 3, 1}, 10'000);
+  std::vector<std::vector<std::uint8_t>> images;
+  for (std::uint8_t i = 0; i < 20; ++i) images.push_back({i, 1, 2});
+  const auto pass = [&](const std::vector<std::size_t>& shown) {
+    std::vector<const std::uint8_t*> given;
+    for (const std::size_t i : shown) given.push_back(images[i].data());
+    int computed = 0;
+    const auto run = [&](const Execution& part) {
+      computed = part.images;
+      EXPECT_EQ(part.pixels.size(), static_cast<std::size_t>(part.images));
+      for (std::size_t i = 0; i < part.pixels.size(); ++i) features[i] = 2.0f * part.pixels[i][0];
+    };
+    const std::size_t size = shown.size() > 4 ? 0 : 1;
+    prefix.forward({.size = size, .images = static_cast<int>(shown.size()), .pixels = given}, run);
+    for (std::size_t i = 0; i < shown.size(); ++i) EXPECT_EQ(features[i], 2.0f * shown[i]);
+    return computed;
+  };
+  EXPECT_EQ(pass({0, 1, 2, 3, 4, 5, 6, 7}), 8);
+  EXPECT_EQ(pass({3, 8, 0, 1, 9, 2, 10, 4}), 3);
+  EXPECT_EQ(pass({11, 3, 12, 0, 13, 1, 14, 15}), 8);
+  EXPECT_EQ(pass({10, 2, 16, 5}), 1);
+  EXPECT_EQ(pass({16, 10, 12, 0}), 0);
+  EXPECT_EQ(pass({17, 2, 18, 5}), 3);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ class OurDocument(unittest.TestCase):
     def test_its_commands_run(self):
         document = documents.Document(os.environ["DOCUMENT"], ROOT)
         if not any(getattr(s, "is_run", False) for s in document.steps):
-            self.skipTest("it has no commands to run")
+            return
         with blocks.Workplace(ROOT, os.environ["CPUTRAIN"], os.environ.get("CPUTRAIN_MPIRUN", "").split()) as workplace:
             found = blocks.run(document, workplace, print)
         self.assertFalse(found, "\n" + "\n".join(map(str, found)))

@@ -74,7 +74,7 @@ class Stalls(FaultTest):
         """The first, of which rank 1 speaks, and the last."""
         self.stop_first_and_last(3)
 
-    @unittest.skipUnless(LONG, "twelve trainings")
+    @unittest.skipUnless(LONG, "slow: twelve trainings")
     def test_stopped_ranks_in_each_exchange(self):
         for ranks, *words in EXCHANGES:
             self.stop_first_and_last(ranks, *words)

@@ -124,7 +124,7 @@ class Storage(FaultTest):
         self.assertEqual(*best)
 
     @needs_mpi
-    @unittest.skipUnless(LONG, "its tiny epochs fill the log that this test reads again and again")
+    @unittest.skipUnless(LONG, "slow: its tiny epochs fill the log that this test reads again and again")
     def test_steps_of_several_ranks_go_on(self):
         self.assert_steps_go_on("--reproducible", ranks=2)
 

@@ -43,4 +43,4 @@ def main(two_hosts):
     if tried.returncode == 77:
         print(tried.stderr, end="")
         return 77
-    return 0 if unittest.main(module="__main__", exit=False).result.wasSuccessful() else 1
+    return 0 if unittest.main(module="__main__", exit=False, verbosity=2).result.wasSuccessful() else 1

@@ -4,10 +4,12 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "backends/cpu/amx/hardware_tiles.h"
 #include "backends/cpu/amx/kernels.h"
 #include "backends/cpu/limits.h"
 #include "core/random/random.h"
@@ -228,6 +230,32 @@ TEST_P(AmxTiles, HaveARate) {
   EXPECT_GT(rate, 0);
   EXPECT_LT(rate, 1e5);
   EXPECT_GT(meetings, 1);
+}
+
+/// Bytes 16 on have the bytes of each tile's row, two each, bytes 48 on its rows.
+TEST(HardwareTiles, AreEightOfSixteenRowsOf64Bytes) {
+  const TileConfiguration made = whole_tiles();
+  std::uint8_t expected[64] = {1};
+  for (int i = 0; i < 8; ++i) {
+    expected[16 + 2 * i] = 64;
+    expected[48 + i] = 16;
+  }
+  EXPECT_EQ(std::memcmp(&made, expected, sizeof expected), 0);
+}
+
+/// OneDNN may have tiles of its own on this thread.
+TEST(HardwareTiles, LeaveWhatTheyFound) {
+  if (!hardware_runs()) GTEST_SKIP() << "this CPU cannot run the tiles hardware";
+  TileConfiguration own = whole_tiles(), found;
+  const TileConfiguration none;
+  own.rows[3] = 5;
+  for (const bool configured : {true, false}) {
+    if (configured) asm volatile("ldtilecfg %0" ::"m"(own) : "memory");
+    { const HardwareTiles tiles; }
+    asm volatile("sttilecfg %0" : "=m"(found)::"memory");
+    asm volatile("tilerelease" ::: "memory");
+    EXPECT_EQ(std::memcmp(&found, configured ? &own : &none, sizeof found), 0);
+  }
 }
 
 /// What a machine lacks is not there.

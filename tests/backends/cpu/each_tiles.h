@@ -6,6 +6,7 @@
 
 #include "backends/cpu/amx/availability.h"
 #include "backends/cpu/kernels/instruction_set.h"
+#include "tests/backends/cpu/trapped_tiles.h"
 
 namespace cputrain::cpu::amx {
 
@@ -20,14 +21,19 @@ struct TilesOf {
 class EachTiles : public ::testing::TestWithParam<TilesOf> {
  protected:
   void SetUp() override {
-    if (!GetParam().here) GTEST_SKIP() << "this machine has none of " << GetParam().name;
+    if (!GetParam().here) GTEST_SKIP() << "this CPU cannot run the tiles " << GetParam().name;
   }
 };
+
+/// AMX traps where a CPU lacks it, and is carried out then.
+inline bool hardware_runs() {
+  return hardware_works() || (supports_bf16() && !supports_amx() && trapped::carry_out_traps());
+}
 
 inline auto all_tiles() {
   return ::testing::Values(TilesOf{"emulated_avx512_bf16", avx512_kernels, supports_bf16()},
                            TilesOf{"emulated_avx2", avx2_kernels, supports(InstructionSet::avx2)},
-                           TilesOf{"hardware", hardware_kernels, hardware_works()});
+                           TilesOf{"hardware", hardware_kernels, hardware_runs()});
 }
 
 inline std::string name_of_tiles(const ::testing::TestParamInfo<TilesOf>& instance) {

@@ -14,15 +14,11 @@
 #include <thread>
 
 #include "core/error.h"
-#include "datasets/pixels/change.h"
 #include "tests/datasets/loader/made_set.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::datasets {
 namespace {
-
-constexpr const char* kEverything =
-    "six,flip,vflip,rotate:20,shift:0.2,shear:10,zoom:0.2,crop:1,rand:2:9,colour:0.3,cutout:1";
 
 struct Layout {
   int ranks;
@@ -106,16 +102,20 @@ TEST(Loader, GeneratorsDrawTheSameImagesOnEveryRank) {
 TEST(Loader, TheBatchGrowsBetweenEpochs) {
   const MadeSet made(50, {1, 1, 3});
   const data::BatchPlan plan(50, 8, 64, 0, 1, {.accumulate = 2, .growth = {{1, 3}}});
-  const auto source = make_batch_loader(made.set(), plan, {.seed = 4});
-  const auto expect_sizes = [&](const std::vector<int>& sizes) {
-    for (const int size : sizes) EXPECT_EQ(source->next().size(), size);
-  };
-  source->seek(0, 0);
-  expect_sizes({8, 8, 8, 8, 8, 8, 2, 24, 24, 2, 24});
-  source->seek(1, 1);
-  expect_sizes({2, 24});
-  source->seek(0, 3);
-  expect_sizes({2, 24});
+  for (const bool shuffle : {true, false}) {
+    const auto source = make_batch_loader(made.set(), plan, {.seed = 4, .shuffle = shuffle});
+    const auto expect_sizes = [&](const std::vector<int>& sizes) {
+      for (const int size : sizes) EXPECT_EQ(source->next().size(), size);
+    };
+    source->seek(0, 0);
+    expect_sizes({8, 8, 8, 8, 8, 8, 2, 24, 24, 2, 24});
+    source->seek(1, 1);
+    expect_sizes({2, 24});
+    source->seek(0, 3);
+    expect_sizes({2});
+    source->seek(0, 0);  // what comes next begins an epoch of other batches
+    expect_sizes({8});
+  }
 }
 
 TEST(Loader, OrderHangsOnSeedAndEpoch) {
@@ -193,86 +193,6 @@ TEST(Loader, MayBeDestroyedAtAnyTime) {
   }
 }
 
-TEST(Loader, AugmentationIsAFunctionOfSeedEpochAndSample) {
-  const MadeSet made(40, {4, 4, 3});
-  // What every sample looks like in an epoch, by sample.
-  const auto images = [&](int ranks, std::size_t batch, int epoch, std::uint64_t seed,
-                          int threads = 1) {
-    std::vector<std::vector<std::uint8_t>> seen(40);
-    for (int rank = 0; rank < ranks; ++rank) {
-      const data::BatchPlan plan(40, batch, 3, rank, ranks);
-      const auto source = make_batch_loader(
-          made.set(), plan,
-          {.seed = seed, .augment = data::parse_augment(kEverything), .threads = threads});
-      source->seek(epoch, 0);
-      for (std::size_t step = 0; step < plan.steps(); ++step) {
-        for (int k = 0; k < plan.micro_batches(step); ++k) {
-          const compute::MicroBatch& one = source->next();
-          for (std::size_t i = 0; i < one.images.size(); ++i) {
-            seen[MadeSet::index_of(one.samples[i])] = {one.images[i], one.images[i] + 48};
-          }
-        }
-      }
-    }
-    return seen;
-  };
-  const auto base = images(1, 40, 2, 6);
-  EXPECT_EQ(images(1, 40, 2, 6, 4), base);
-  EXPECT_EQ(images(3, 7, 2, 6, 2), base);
-  EXPECT_EQ(images(7, 40, 2, 6), base);
-  EXPECT_NE(images(1, 40, 3, 6), base);
-  EXPECT_NE(images(1, 40, 2, 7), base);
-}
-
-TEST(Loader, CropsAreCutFromLargerImages) {
-  const MadeSet made(9, {8, 8, 3});
-  data::ImageSet set = made.set();
-  set.image = {4, 4, 3};
-  set.larger = 2;
-  const data::BatchPlan plan(9, 9, 4, 0, 1);
-  const data::BatchRequest request{.seed = 5,
-                                   .augment = data::parse_augment("crop,flip"),
-                                   .resize = data::Resize::bicubic,
-                                   .threads = 1};
-  const auto batches = make_batch_loader(set, plan, request);
-  batches->seek(2, 0);
-  const KeptImages images(set.image, 2, data::Resize::bicubic);
-  std::vector<std::uint8_t> expected(set.image.size());
-  std::size_t seen = 0;
-  for (int k = 0; k < plan.micro_batches(0); ++k) {
-    const compute::MicroBatch& batch = batches->next();
-    for (std::size_t i = 0; i < batch.images.size(); ++i, ++seen) {
-      const Change change = choose_change(request.augment, images, 5, 2, batch.samples[i]);
-      change_image(set.pixels[MadeSet::index_of(batch.samples[i])], images, data::Turn::none,
-                   change, expected);
-      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), batch.images[i]));
-    }
-  }
-  EXPECT_EQ(seen, 9u);
-}
-
-TEST(Loader, WithoutPrefetchingBatchesAreTheSame) {
-  const MadeSet made(23, {4, 4, 3});
-  const data::BatchPlan plan(23, 6, 4, 0, 1);
-  data::BatchRequest request{.seed = 6, .augment = data::parse_augment(kEverything)};
-  const auto ahead = make_batch_loader(made.set(), plan, request);
-  request.prefetch = 0;
-  const auto direct = make_batch_loader(made.set(), plan, request);
-  const auto expect_same = [&](int batches) {
-    for (int k = 0; k < batches; ++k) {
-      const compute::MicroBatch &a = ahead->next(), &b = direct->next();
-      ASSERT_TRUE(std::ranges::equal(a.labels, b.labels));
-      ASSERT_TRUE(std::ranges::equal(a.samples, b.samples));
-      for (std::size_t i = 0; i < a.samples.size(); ++i) {
-        ASSERT_TRUE(std::equal(a.images[i], a.images[i] + 48, b.images[i])) << k << " " << i;
-      }
-    }
-  };
-  expect_same(20);  // two epochs and a part
-  for (const auto& source : {&ahead, &direct}) (*source)->seek(5, 2);
-  expect_same(9);
-}
-
 TEST(Loader, WithoutPrefetchingABatchIsMadeWhenItIsAskedFor) {
   data::ImageSet set = MadeSet(4, {1, 1, 3}).set();
   const auto source =
@@ -281,38 +201,6 @@ TEST(Loader, WithoutPrefetchingABatchIsMadeWhenItIsAskedFor) {
     std::ranges::fill(set.labels, label);  // nobody has looked at them yet
     EXPECT_TRUE(std::ranges::equal(source->next().labels, std::vector{label, label}));
   }
-}
-
-TEST(Loader, SamplesComeAsTheSetTurnsThem) {
-  const MadeSet made(6, {2, 2, 3});
-  data::ImageSet set = made.set();
-  set.pixels.assign(6, made.set().pixels[0]);  // one image, six samples
-  for (std::uint8_t turn = 0; turn < 6; ++turn) set.turns.push_back(static_cast<data::Turn>(turn));
-  const auto source =
-      make_batch_loader(set, data::BatchPlan(6, 6, 6, 0, 1), {.seed = 1, .shuffle = false});
-  // The pixels of the image, row by row, in the order in which each sample shows them.
-  const std::vector<std::vector<std::size_t>> order{{0, 1, 2, 3}, {2, 3, 0, 1}, {1, 0, 3, 2},
-                                                    {1, 3, 0, 2}, {3, 2, 1, 0}, {2, 0, 3, 1}};
-  const compute::MicroBatch& batch = source->next();
-  EXPECT_EQ(batch.images[0], set.pixels[0]) << "no copy of what is not turned";
-  for (std::size_t i = 0; i < 6; ++i) {
-    for (std::size_t k = 0; k < 12; ++k) {
-      EXPECT_EQ(batch.images[i][k], set.pixels[0][order[i][k / 3] * 3 + k % 3]) << i << " " << k;
-    }
-  }
-}
-
-TEST(Loader, TurnsBy90DegreesNeedSquareImages) {
-  const MadeSet made(4, {4, 6, 3});
-  try {
-    make_batch_loader(made.set(), data::BatchPlan(4, 4, 4, 0, 1), {.augment = {.six = true}});
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("4x6"), std::string::npos);
-  }
-  EXPECT_NO_THROW(
-      make_batch_loader(made.set(), data::BatchPlan(4, 4, 4, 0, 1), {.augment = {.flip = true}}));
 }
 
 /// A file of `bytes` bytes that is mapped and not in memory.

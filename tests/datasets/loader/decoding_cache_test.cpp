@@ -13,6 +13,7 @@
 #include "comm/solo.h"
 #include "core/error.h"
 #include "datasets/datasets.h"
+#include "datasets/loader/cache_view.h"
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
@@ -176,13 +177,14 @@ TEST_F(Filling, BatchesAreThoseOfImagesDecodedBefore) {
 TEST_F(Filling, OfImagesThatAreNotKeptGivesTheSameBatches) {
   const auto comm = comm::make_solo();
   const std::vector<Bytes> expected = two_epochs(decode(*comm, false), 0);
-  for (const std::size_t keep : {0, 17, 60}) {
+  for (const std::size_t keep : {0, 17, 59, 60}) {
     for (const bool meanwhile : {false, true}) {
       data::DecodeRequest request{.image = kSmall, .threads = 1, .meanwhile = meanwhile};
       request.keep = keep;
       const data::DecodedData data =
           pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
       EXPECT_EQ(data.not_kept, kCount - keep);
+      EXPECT_EQ(data.filling != nullptr, meanwhile || keep < kCount);
       EXPECT_EQ(data.bytes, keep * kSmall.size());
       EXPECT_EQ(data.train.judged, !meanwhile);
       for (const int prefetch : {0, 1}) {
@@ -339,13 +341,37 @@ TEST_F(Filling, OfAllThatIsAskedForFirstNothingIsLeft) {
 
 TEST_F(Filling, AFileThatIsAnotherOneByNowIsAnError) {
   made_->changed = 20;
+  for (const bool asked : {false, true}) {
+    if (asked) made_->held = 0;  // its own thread comes no further
+    const auto comm = comm::make_solo();
+    const data::DecodedData data = decode(*comm, true);
+    if (asked) {
+      made_->wait_for_reader();
+      data.filling->read_rest();
+    } else {
+      wait_for([&] { return !data.filling->damage().empty(); });
+    }
+    EXPECT_EQ(data.filling->damage(), "made/changed is another file by now");
+    EXPECT_TRUE(data.filling->has_changed());
+    EXPECT_FALSE(data.filling->complete());
+    if (asked) made_->let_go();
+    EXPECT_THROW(finish(*comm, data), Error);
+  }
+}
+
+TEST(CacheView, KnowsTheFirstDamageInOrderWhicheverWasFoundFirst) {
+  const CachedForms forms{{kSmall}};
   const auto comm = comm::make_solo();
-  const data::DecodedData data = decode(*comm, true);
-  wait_for([&] { return !data.filling->damage().empty(); });
-  EXPECT_EQ(data.filling->damage(), "made/changed is another file by now");
-  EXPECT_TRUE(data.filling->has_changed());
-  EXPECT_FALSE(data.filling->complete());
-  EXPECT_THROW(finish(*comm, data), Error);
+  const auto block = comm->node_memory().allocate(CacheView::bytes(9, 9, forms));
+  const CacheView view(*block, 9, 9, forms);
+  EXPECT_FALSE(view.damaged());
+  for (const std::size_t position : {5, 7, 4, 8, 1}) {
+    const std::size_t first = std::min(position, view.damaged().value_or(position));
+    view.store(position, {data::ReadStatus::truncated, "made so"}, data::Flaw::none);
+    EXPECT_EQ(view.damaged(), first);
+  }
+  view.store(0, {}, data::Flaw::none);
+  EXPECT_EQ(view.damaged(), 1u);
 }
 
 TEST_F(Filling, FlawsAreThoseOfImagesDecodedBefore) {

@@ -70,34 +70,38 @@ TEST(Mixing, IsTheSameAtAnyNumberOfRanksAndThreads) {
 
 /// As by hand, from the order of the epoch.
 TEST(Mixing, TakesThePartnerAsItIsChangedItself) {
-  const MadeSet made(23, kImage);
+  const MadeSet made(80, kImage);
   const int epoch = 1;
   const auto flipped = steps_of(made, asked("flip", std::vector<double>(5, 1)), epoch, 1, 4);
   std::map<std::size_t, std::vector<std::uint8_t>> alone;
   for (const Step& step : flipped) {
     for (const auto& [index, given] : step) alone[index] = given.pixels;
   }
-  const auto order = data::epoch_order(23, 6, epoch);
-  std::size_t place = 0;
-  int swapped = 0;
-  for (const Step& step : steps_of(made, asked("flip,mixup:0.7"), epoch, 1, 4)) {
-    for (std::size_t i = 0; i < step.size(); ++i, ++place) {
-      const std::size_t own = order[place], other = order[partner_place(place, 23, 6, epoch)];
-      const Given& given = step.at(own);
-      const Mix mix = choose_mix({.mixup = 0.7}, kImage, 6, epoch, made.set().samples[own]);
-      std::vector<std::uint8_t> expected(kImage.size());
-      mix_images(alone[own].data(), alone[other].data(), kImage, mix, expected);
-      EXPECT_EQ(given.pixels, expected);
-      const double share = mix.partner_share(kImage);
-      const bool swaps = share > 0.5;
-      swapped += swaps;
-      EXPECT_EQ(given.label, made.set().labels[swaps ? other : own]);
-      EXPECT_EQ(given.mixed.other, made.set().labels[swaps ? own : other]);
-      EXPECT_FLOAT_EQ(given.mixed.own, static_cast<float>(std::max(share, 1 - share)));
-      EXPECT_FLOAT_EQ(given.mixed.others, static_cast<float>(std::min(share, 1 - share)));
+  const auto order = data::epoch_order(80, 6, epoch);
+  for (const data::Augment& mixes : {data::Augment{.mixup = 0.7}, data::Augment{.cutmix = 0.3}}) {
+    std::size_t place = 0;
+    int swapped = 0, halves = 0;
+    for (const Step& step : steps_of(made, asked("flip," + data::to_text(mixes)), epoch, 1, 4)) {
+      for (std::size_t i = 0; i < step.size(); ++i, ++place) {
+        const std::size_t own = order[place], other = order[partner_place(place, 80, 6, epoch)];
+        const Given& given = step.at(own);
+        const Mix mix = choose_mix(mixes, kImage, 6, epoch, made.set().samples[own]);
+        std::vector<std::uint8_t> expected(kImage.size());
+        mix_images(alone[own].data(), alone[other].data(), kImage, mix, expected);
+        EXPECT_EQ(given.pixels, expected);
+        const double share = mix.partner_share(kImage);
+        const bool swaps = share > 0.5;  // of halves, the image's own label stays
+        swapped += swaps;
+        halves += share == 0.5 && made.set().labels[own] != made.set().labels[other];
+        EXPECT_EQ(given.label, made.set().labels[swaps ? other : own]);
+        EXPECT_EQ(given.mixed.other, made.set().labels[swaps ? own : other]);
+        EXPECT_FLOAT_EQ(given.mixed.own, static_cast<float>(std::max(share, 1 - share)));
+        EXPECT_FLOAT_EQ(given.mixed.others, static_cast<float>(std::min(share, 1 - share)));
+      }
     }
+    EXPECT_GT(swapped, 3);
+    if (mixes.cutmix > 0) EXPECT_GT(halves, 0);
   }
-  EXPECT_GT(swapped, 3);
 }
 
 /// PyTorch's CrossEntropyLoss(weight): the sum of w * loss over the sum of w, while a step divides

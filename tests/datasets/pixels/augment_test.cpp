@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "datasets/pixels/resize.h"
 #include "tests/datasets/pixels/golden_images.h"
 
@@ -142,7 +143,7 @@ TEST(Warp, TurnsOfAWarpedImageAreExact) {
             changed(turned, size, data::Turn::none, change));
 }
 
-/// Pillow cuts off where this rounds, hence one level.
+/// Pillow cuts off where this rounds, hence one level; grey images have whole numbers.
 TEST(Colour, AgreesWithPillow) {
   for (const auto& one : golden_images().at("colours")) {
     const std::string kind = one.at("kind");
@@ -156,7 +157,8 @@ TEST(Colour, AgreesWithPillow) {
     const std::vector<int> expected = one.at("pixels");
     ASSERT_EQ(bytes.size(), expected.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      EXPECT_NEAR(bytes[i], expected[i], 1) << kind << " " << factor << " " << i;
+      const int more = bytes[i] - expected[i];
+      EXPECT_TRUE(more == 0 || (more == 1 && factor > 0)) << kind << " " << factor << " " << i;
     }
   }
 }
@@ -190,7 +192,8 @@ TEST(ChooseChange, AllTurnsAreEquallyLikely) {
   EXPECT_EQ(choose_change({}, size, 3, 1, 1), Change{});
 }
 
-/// Uniform in the ranges that the flags name: extremes are nearly reached, the mean is the middle.
+/// Uniform in the ranges that the flags name: extremes are nearly reached, the mean is the middle,
+/// and what one is says nothing of another.
 TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
   const data::Augment augment =
       data::parse_augment("rotate:30,shift:0.25,shear:10,zoom:0.2,crop:3,colour:0.4");
@@ -212,20 +215,25 @@ TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
       {0.6, 1.4, [](const Change& c) { return c.colour.contrast; }},
       {0.6, 1.4, [](const Change& c) { return c.colour.saturation; }}};
   constexpr int kDraws = 4000;
-  for (std::size_t r = 0; r < ranges.size(); ++r) {
-    const auto& [low, high, of] = ranges[r];
-    double least = high, most = low, sum = 0;
-    for (std::uint32_t sample = 0; sample < kDraws; ++sample) {
-      const double value = of(choose_change(augment, size, 11, 2, sample));
-      ASSERT_GE(value, low) << r;
-      ASSERT_LE(value, high) << r;
-      least = std::min(least, value), most = std::max(most, value), sum += value;
+  std::vector<std::vector<double>> units(ranges.size());  // from -1 to 1
+  for (std::uint32_t sample = 0; sample < kDraws; ++sample) {
+    const Change change = choose_change(augment, size, 11, 2, sample);
+    for (std::size_t r = 0; r < ranges.size(); ++r) {
+      const auto& [low, high, of] = ranges[r];
+      units[r].push_back((2 * of(change) - low - high) / (high - low));
     }
-    const double width = high - low;
-    EXPECT_LT(least, low + 0.01 * width) << r;
-    EXPECT_GT(most, high - 0.01 * width) << r;
-    // Standard deviation of the mean: width / sqrt(12 * 4000), for crops a little more.
-    EXPECT_NEAR(sum / kDraws, (low + high) / 2, 6 * width / std::sqrt(9.0 * kDraws)) << r;
+  }
+  for (std::size_t r = 0; r < ranges.size(); ++r) {
+    const auto [least, most] = std::ranges::minmax(units[r]);
+    EXPECT_TRUE(least >= -1 && least < -0.98 && most <= 1 && most > 0.98) << r;
+    // No two are drawn from one word: products of independent numbers vanish on average, as each
+    // alone does. Standard deviations are 1 / sqrt(3 * 4000), for crops a little more, and less.
+    EXPECT_NEAR(std::accumulate(units[r].begin(), units[r].end(), 0.0) / kDraws, 0, 0.063) << r;
+    for (std::size_t q = 0; q < r; ++q) {
+      const double sum =
+          std::inner_product(units[r].begin(), units[r].end(), units[q].begin(), 0.0);
+      EXPECT_NEAR(sum / kDraws, 0, 0.042) << q << " " << r;
+    }
   }
 }
 
@@ -260,7 +268,7 @@ TEST(RandomCrop, AreasAndRatiosAreThoseOfTheirRanges) {
   const data::Augment augment = data::parse_augment("crop-area:0.25-0.5,crop-ratio:0.5-2");
   const KeptImages images({64, 64, 3}, 2);
   const double all = 128.0 * 128;
-  double areas = 0, wide = 0;
+  double areas = 0, wide = 0, apart = 0;
   constexpr int kSamples = 4000;
   for (std::uint32_t sample = 0; sample < kSamples; ++sample) {
     const Change change = choose_change(augment, images, 3, 1, sample);
@@ -271,17 +279,33 @@ TEST(RandomCrop, AreasAndRatiosAreThoseOfTheirRanges) {
     EXPECT_NEAR(std::log(width / height), 0, std::log(2) + 0.03);
     areas += width * height / all;
     wide += width > height ? 1 : 0;
+    if (width < 128 && height < 128) {
+      apart += (2 * part.top / (128 - height) - 1) * (2 * part.left / (128 - width) - 1);
+    }
     EXPECT_EQ(change, choose_change(augment, images, 3, 1, sample));
   }
   EXPECT_NEAR(areas / kSamples, 0.375, 0.01);
   EXPECT_NEAR(wide / kSamples, 0.5, 0.05);
+  EXPECT_NEAR(apart / kSamples, 0, 0.05);  // rows and columns: products of independent numbers
 }
 
-/// Ten tries fail: a tall image has no wide part of nearly all its area.
-TEST(RandomCrop, WhatFitsNowhereIsTheLargestInTheCentre) {
-  const data::Augment augment = data::parse_augment("crop-area:0.9-1,crop-ratio:2-2");
-  const Change change = choose_change(augment, KeptImages({64, 32, 3}, 2), 3, 1, 5);
-  EXPECT_EQ(change.part, (Window{48, 80, 0, 64}));
+/// A tall image has no wide part of nearly all its area. Of 0.9 of it, ratios from 0.45 to 0.56
+/// fit: one try in ten, where they are drawn from 0.4 to 4.2.
+TEST(RandomCrop, WhatFitsNowhereInTenTriesIsTheLargestInTheCentre) {
+  const KeptImages images({64, 32, 3}, 2);
+  const auto part = [&](const char* text, std::uint32_t sample) {
+    return choose_change(data::parse_augment(text), images, 3, 1, sample).part;
+  };
+  EXPECT_EQ(part("crop-area:0.9-1,crop-ratio:2-2", 5), (Window{48, 80, 0, 64}));
+  EXPECT_EQ(part("crop-area:0.9-1,crop-ratio:0.1-0.1", 5), (Window{0, 128, 26, 38}));
+  constexpr int kSamples = 4000;
+  int whole = 0;
+  for (std::uint32_t sample = 0; sample < kSamples; ++sample) {
+    whole += part("crop-area:0.9-0.9,crop-ratio:0.4-4.2", sample) == Window{0, 128, 0, 64};
+  }
+  const double least = 1.8 / 4 / std::pow(1 + 0.5 / 128, 2), most = std::pow(1 + 0.5 / 64, 2) / 1.8;
+  const double fits = std::log(most / least) / std::log(4.2 / 0.4);
+  EXPECT_NEAR(whole / double{kSamples}, std::pow(1 - fits, 10), 0.015);
 }
 
 TEST(RandomCrop, IsThatPartOfTheImageInItsSize) {
@@ -305,86 +329,6 @@ TEST(RandomCrop, IsThatPartOfTheImageInItsSize) {
                  mirrored);
     change_image(expected.data(), size, data::Turn::flip_horizontal, {}, bytes);
     EXPECT_EQ(mirrored, bytes);
-  }
-}
-
-TEST(OnlyMoves, IsSoWhereNoPixelIsComputed) {
-  for (const char* text : {"none", "flip", "vflip", "six", "crop:3", "six,flip,vflip,crop:1"}) {
-    EXPECT_TRUE(data::only_moves(data::parse_augment(text))) << text;
-  }
-  for (const char* text :
-       {"rotate:1", "shift:0.1", "shear:2", "zoom:0.1", "flip,colour:0.1", "crop", "rand:1:5",
-        "cutout:2", "contrast:0.1", "mixup:0.2", "cutmix:1"}) {
-    EXPECT_FALSE(data::only_moves(data::parse_augment(text))) << text;
-  }
-}
-
-TEST(ParseAugment, ReadsWhatItWrites) {
-  EXPECT_EQ(data::parse_augment("none"), data::Augment{});
-  EXPECT_EQ(data::to_text(data::Augment{}), "none");
-  const data::Augment nature7 = data::parse_augment("flip,shear:0.2,zoom:0.2");
-  EXPECT_EQ(nature7, (data::Augment{.shear = 0.2, .zoom = 0.2, .flip = true}));
-  EXPECT_EQ(data::to_text(nature7), "shear:0.2,zoom:0.2,flip");
-  EXPECT_EQ(data::parse_augment("color:0.5"), (data::Augment{.colour = 0.5}));
-  const data::Augment all = data::parse_augment(
-      "six,vflip,flip,crop:4,crop,crop-area:0.25-0.5,crop-ratio:1-1.5,colour:1,rotate:12.5,"
-      "shift:.125,shear:80,zoom:0.9,rand:2:9,brightness:0.1,contrast:0.2,saturation:0.3,cutout:8,"
-      "mixup:0.2,cutmix:1");
-  EXPECT_EQ(data::parse_augment(data::to_text(all)), all);
-  EXPECT_EQ(all.crop, 4);
-  EXPECT_EQ(all.crop_area, (data::Reach{0.25, 0.5}));
-  EXPECT_EQ(data::parse_augment("crop"), (data::Augment{.crop_part = true}));
-  EXPECT_TRUE(data::parse_augment("crop-area:0.5-1").crop_part);
-}
-
-TEST(IdleWords, AreThoseWithZero) {
-  using Words = std::vector<std::string>;
-  EXPECT_EQ(data::idle_words("flip,mixup:0,crop:0,rand:0:9,zoom:0.0,cutout:1,rand:2:0"),
-            (Words{"mixup:0", "crop:0", "rand:0:9", "zoom:0.0", "rand:2:0"}));
-  EXPECT_EQ(data::idle_words("none"), Words{});
-  EXPECT_EQ(data::idle_words("crop,crop-area:0.08-1,rand:2:1,mixup:1e-9"), Words{});
-}
-
-TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
-  for (const char* text : {"",
-                           "flip,",
-                           ",flip",
-                           "flop",
-                           "flip:1",
-                           "zoom",
-                           "zoom:",
-                           "zoom:1",
-                           "zoom:-0.1",
-                           "zoom:nan",
-                           "zoom:0.1x",
-                           "crop:1.5",
-                           "crop:99999",
-                           "rotate:181",
-                           "flip,flip",
-                           "none,flip",
-                           "shift:1e400",
-                           "crop-area",
-                           "crop-area:0.5",
-                           "crop-area:0-1",
-                           "crop-area:0.9-0.5",
-                           "crop-area:0.5-1x",
-                           "crop-ratio:1-11",
-                           "crop,crop",
-                           "rand:2",
-                           "rand:2:",
-                           "rand:9:1",
-                           "rand:2:11",
-                           "cutout",
-                           "mixup:-1",
-                           "mixup:101"}) {
-    try {
-      data::parse_augment(text);
-      ADD_FAILURE() << "'" << text << "' was taken";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_EQ(std::string(error.what()).find("--augment " + std::string(text)), 0u)
-          << error.what();
-    }
   }
 }
 

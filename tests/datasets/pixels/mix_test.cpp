@@ -61,7 +61,7 @@ TEST(Mix, TakesABoxOfThePartner) {
 TEST(Mix, BoxesLieInTheImage) {
   constexpr Shape kLarge{64, 48, 3};
   int uncut = 0;
-  double own = 0;
+  double own = 0, apart = 0;
   constexpr int kDraws = 2000;
   for (std::uint32_t sample = 0; sample < kDraws; ++sample) {
     const Mix mix = choose_mix({.cutmix = 1}, kLarge, 5, 2, sample);
@@ -73,10 +73,13 @@ TEST(Mix, BoxesLieInTheImage) {
         mix.box.top > 0 && mix.box.bottom < 64 && mix.box.left > 0 && mix.box.right < 48;
     if (!inside || !mix.mixes()) continue;
     ++uncut;
+    apart +=
+        (mix.box.top + mix.box.bottom - 64) * (mix.box.left + mix.box.right - 48) / (64.0 * 48);
     EXPECT_NEAR((mix.box.bottom - mix.box.top) / 64.0, (mix.box.right - mix.box.left) / 48.0,
                 1 / 48.0);
   }
   EXPECT_GT(uncut, 100);
+  EXPECT_NEAR(apart / uncut, 0, 0.02);  // rows and columns: products of independent numbers
   // With r = sqrt(1 - u): a side of length r about a uniform place keeps r - r * r / 4 of itself on
   // average, so boxes cover E[(r - r^2 / 4)^2] = 1/2 - 1/5 + 1/48 of images: u is uniform.
   EXPECT_NEAR(own / kDraws, 1 - (1.0 / 2 - 1.0 / 5 + 1.0 / 48), 0.02);
@@ -93,10 +96,17 @@ TEST(Mix, IsAFunctionOfSeedEpochAndSample) {
   EXPECT_FALSE(choose_mix({.flip = true}, kImage, 1, 2, 3).mixes());
 }
 
+/// By the first word of the image's stream: boxes for its upper half.
 TEST(Mix, BothAreMadeHalfTheTime) {
   int boxes = 0;
   for (std::uint32_t sample = 0; sample < 1000; ++sample) {
-    boxes += choose_mix({.mixup = 0.8, .cutmix = 1}, kImage, 1, 2, sample).blend == Mix::kOne;
+    const bool cuts = RandomStream(1, Purpose::mixing, 2, sample).at(0)[0] >= 0x80000000;
+    const Mix mix = choose_mix({.mixup = 0.8, .cutmix = 1}, kImage, 1, 2, sample);
+    const Mix alone =
+        choose_mix({.mixup = cuts ? 0 : 0.8, .cutmix = cuts ? 1.0 : 0}, kImage, 1, 2, sample);
+    EXPECT_EQ(mix.blend, alone.blend);
+    EXPECT_EQ(mix.box, alone.box);
+    boxes += cuts;
   }
   EXPECT_NEAR(boxes, 500, 60);
 }
