@@ -21,6 +21,7 @@ std::map<std::string, MadeOptions> resumable() {
   statistics.batch_norm = true;
   statistics.synchronised = false;
   statistics.micro_batch = 22;
+  statistics.optimizer.ema = 0.7;
   list["each rank's statistics"] = summed_by(statistics);
   MadeOptions unsent;
   unsent.compression = exchange::parse_compression("topk:0.3");
@@ -69,6 +70,8 @@ void expect_rest(const MadeResult& whole, const MadeResult& rest, const Progress
     EXPECT_EQ(actual.train.images, expected.train.images);
     EXPECT_EQ(actual.learning_rate, expected.learning_rate);
     EXPECT_EQ(actual.validation->loss, expected.validation->loss);
+    ASSERT_EQ(actual.averaged.has_value(), expected.averaged.has_value());
+    if (expected.averaged) EXPECT_EQ(actual.averaged->loss, expected.averaged->loss);
     EXPECT_NEAR(actual.budget.known() + actual.budget.other, actual.seconds, 1e-9);
   }
   EXPECT_EQ(rest.weights, whole.weights);
@@ -270,6 +273,20 @@ TEST(Checkpoints, OfStepsThatEndWithinAnEpochAreOfTheEpochThatIsBegun) {
   const MadeResult whole = train_ranks(1, options).at(0);
   options.start = &made.control.taken[0];
   expect_rest(whole, train_ranks(1, options).at(0), options.start->progress);
+}
+
+TEST(Checkpoints, SayNothingOfATargetThatWasRaisedSince) {
+  MadeOptions options;
+  options.due = always;
+  MadeState start = train_ranks(1, options).at(0).control.taken.at(1);
+  start.progress.reached = {.target = 0.5, .accuracy = 0.625};
+  options.start = &start;
+  options.stop = [] { return true; };  // within the epoch
+  for (const double target : {0.625, 0.75}) {
+    options.train.target_accuracy = target;
+    const MadeResult made = train_ranks(1, options).at(0);
+    EXPECT_EQ(made.control.stopped.at(0).progress.reached.has_value(), target == 0.625);
+  }
 }
 
 TEST(Checkpoints, OfAFinishedTrainingLeaveNothingToDo) {
