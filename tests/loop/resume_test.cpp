@@ -115,8 +115,10 @@ TEST_P(Resume, FromEveryCheckpointIsTheTrainingThatWasNotStopped) {
 TEST_P(Resume, AfterAStopAnywhereIsTheTrainingThatWasNotStopped) {
   MadeOptions options = resumable().at("each rank's statistics");
   const Ranks whole = train_ranks(GetParam(), options);
-  // In an epoch: after each of five steps, before each batch of the validation, after it.
-  const int batches = (5 + 2 * GetParam() - 1) / (2 * GetParam()), asked_an_epoch = 5 + batches + 1;
+  // In an epoch: after each of five steps, before each batch of the validation, of weights and of
+  // averages, after it.
+  const int batches = (5 + 2 * GetParam() - 1) / (2 * GetParam());
+  const int asked_an_epoch = 5 + 2 * batches + 1;
   for (int when = 1; when <= 2 * asked_an_epoch; ++when) {
     SCOPED_TRACE("asked " + std::to_string(when) + " times");
     const Ranks stopped = train_ranks(GetParam(), [&](int rank) {
