@@ -1,6 +1,7 @@
 // Layers that slide a window over the image.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "backends/reference/layers.h"
@@ -145,7 +146,7 @@ void backward(const model::ZeroPad& l, const LayerArgs<T>& a) {
 
 namespace {
 
-/// Position in the source of the largest value of a channel's window.
+/// Position in the source of the largest value of a channel's window; NaN counts as the largest.
 template <class T>
 std::size_t winner(const Window& window, const LayerArgs<T>& a, int n, int row, int column,
                    int channel) {
@@ -153,8 +154,9 @@ std::size_t winner(const Window& window, const LayerArgs<T>& a, int n, int row, 
   T largest = -std::numeric_limits<T>::infinity();
   for_taps(window, a.src_shape, row, column, [&](int, int, int y, int x) {
     const std::size_t position = at(a.src_shape, n, y, x) + channel;
-    if (a.src[position] > largest || largest == -std::numeric_limits<T>::infinity()) {
-      largest = a.src[position];
+    const T value = a.src[position];
+    if (value > largest || std::isnan(value) || largest == -std::numeric_limits<T>::infinity()) {
+      largest = value;
       best = position;
     }
   });

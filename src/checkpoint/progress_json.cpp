@@ -86,6 +86,7 @@ void check(const JsonFields& file, const loop::Progress& p) {
 
 void describe_progress(JsonMembers& f, loop::Progress& p) {
   f.need("steps", p.steps, 0, kMostSteps);
+  f.rare("skipped", p.skipped, 0, p.steps);
   f.need("settled_steps", p.settled_steps, 0, p.steps);
   f.need("images", p.images, 0, kMostSteps);
   f.need("epochs", p.epochs, 0, kMostEpochs);

@@ -98,6 +98,7 @@ bool Loop::count(const StepResult& step) {
   const bool cold = std::exchange(cold_, false);
   if (step.skipped) {
     ++begun().skipped;
+    ++progress_.skipped;
     if (!left_out_) ++skipped_in_a_row_;
     return false;
   }

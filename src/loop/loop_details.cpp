@@ -120,8 +120,14 @@ StepToDo Loop::next_step() {
   left_out_ =
       std::ranges::find(progress_.left_out, progress_.steps + 1) != progress_.left_out.end();
   meter_->begin_step();
-  return {*plan_,          begun().steps, progress_.steps, options_.seed, begun().learning_rate,
-          options_.on_nan, left_out_};
+  return {.plan = *plan_,
+          .in_epoch = begun().steps,
+          .step = progress_.steps,
+          .updates = progress_.steps - progress_.skipped,
+          .seed = options_.seed,
+          .learning_rate = begun().learning_rate,
+          .on_nan = options_.on_nan,
+          .left_out = left_out_};
 }
 
 StepWishes Loop::wishes() {

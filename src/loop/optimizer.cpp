@@ -141,13 +141,13 @@ std::vector<Optimizer::Segment> Optimizer::segments_of(Range range,
   return segments;
 }
 
-void Optimizer::begin_step(std::uint64_t step, double learning_rate) {
+void Optimizer::begin_step(std::uint64_t updates, double learning_rate) {
   const double before = last_rate();
   const bool corrects = options_.momentum_correction && before > 0 && learning_rate > 0;
   step_ = {.rule = corrects ? optim::with_momentum_times(options_.rule, learning_rate / before)
                             : options_.rule,
            .learning_rate = learning_rate,
-           .step = step};
+           .step = updates};
   gradient_norm_.reset();
 }
 

@@ -44,9 +44,10 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// `step` counts from 0. Momentum correction multiplies the momentum of a step at which the rate
-  /// changes by new rate / old rate, as Horovod does, since the velocity holds the old rate.
-  void begin_step(std::uint64_t step, double learning_rate);
+  /// `updates` were made before it. Momentum correction multiplies the momentum of a step at which
+  /// the rate changes by new rate / old rate, as Horovod does, since the velocity holds the old
+  /// rate.
+  void begin_step(std::uint64_t updates, double learning_rate);
   /// What must be summed over owners before update() may be called; none for most rules.
   std::span<const exchange::Measure> measures() const { return measures_; }
   /// Updates the weights of one owned range from its reduced gradients.

@@ -56,6 +56,7 @@ struct StepToDo {
   const data::BatchPlan& plan;  ///< of this epoch
   std::size_t in_epoch;         ///< from 0
   std::uint64_t step;           ///< from 0, over the training
+  std::uint64_t updates;        ///< made before it: rules that count steps count these
   std::uint64_t seed;
   double learning_rate;
   NanPolicy on_nan = NanPolicy::abort;

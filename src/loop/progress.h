@@ -35,7 +35,8 @@ struct Patience {
 /// happened. Random numbers, order and augmentation are functions of it. The same on all ranks but
 /// for `own_images` and the times.
 struct Progress {
-  std::uint64_t steps = 0;  ///< made
+  std::uint64_t steps = 0;    ///< made
+  std::uint64_t skipped = 0;  ///< of these, that changed nothing
   std::uint64_t settled_steps = 0;
   std::uint64_t images = 0;  ///< seen in whole epochs
   int epochs = 0;            ///< that have ended, validation included

@@ -134,6 +134,27 @@ TEST_P(FactorsOfChunks, AddUpToTheGradient) {
     const std::size_t cut = layout.gradient_size / 3 / 16 * 16;
     EXPECT_EQ(chunk.gradients(batch, {{0, cut}, {cut, cut + 16}, {cut + 16, layout.gradient_size}}),
               sum);
+    // Exact in any order of summation.
+    const double loss = chunk.program().tally().wait().loss;  // of two passes
+    EXPECT_EQ(std::nearbyint(std::ldexp(loss, 22)), std::ldexp(loss, 22));
+    EXPECT_NEAR(loss, 2 * expected.tally.loss, 10 * GetParam().tolerance * loss);
+  }
+}
+
+/// The rows of x that its elements lie in, and all of diff_y.
+TEST(Factors, OfWhichAPartNeedsItsRows) {
+  constexpr std::size_t kImages = 3, kRows = 4, kColumns = 5, kX = 100, kY = kX + kRows * kImages;
+  compute::Parameter parameter{};
+  parameter.range = {kX, kX + kRows * kColumns};
+  parameter.factors = {kImages, kRows, kColumns};
+  for (std::size_t begin = 0; begin < kRows * kColumns; ++begin) {
+    for (std::size_t last = begin; last < kRows * kColumns; ++last) {
+      const compute::GradientPart part{{kX + begin, kX + last + 1}, &parameter};
+      EXPECT_EQ(compute::needed_for(part),
+                (std::vector<Range>{
+                    {kX + begin / kColumns * kImages, kX + (last / kColumns + 1) * kImages},
+                    {kY, kY + kImages * kColumns}}));
+    }
   }
 }
 

@@ -55,6 +55,40 @@ TEST_P(Layers, EvaluateWithoutGradients) {
   EXPECT_EQ(a.correct, e.correct);
 }
 
+/// Images whose one black pixel a convolution by minus infinity makes NaN; ReLU leaves zeros of the
+/// others. As in PyTorch, the pool must not hide it, wherever in its window it lies.
+class MaxPools : public ::testing::TestWithParam<BackendUnderTest> {};
+
+TEST_P(MaxPools, SpreadNaN) {
+  const model::MaxPool pools[] = {{2, 2}, {3, 2}, {3, 1, model::Padding::same}};
+  for (const model::MaxPool& pool : pools) {
+    for (const bool alone : {false, true}) {  // or in one pass with the convolution
+      LayerCase c{"", {5, 5, 3}, {model::Convolution{.filters = 16, .kernel = 1}}, 3, 1};
+      if (alone) c.layers.push_back(model::MaxPool{1, 1});
+      c.layers.insert(c.layers.end(), {pool, model::Relu{}});
+      const auto backend = GetParam().make();
+      Trial trial(*backend, build(c), {1}, compute::Phase::evaluate, nullptr, nullptr,
+                  [](const model::Graph::Node& node, std::size_t index) {
+                    std::vector<double> values = trial_weights(node, index);
+                    const bool convolves = std::holds_alternative<model::Convolution>(node.layer);
+                    if (convolves && index == 0) std::ranges::fill(values, -HUGE_VAL);
+                    return values;
+                  });
+      for (int black = -1; black < 16; ++black) {
+        Samples images = make_images(1, c.image, 3, 2);
+        for (std::uint8_t& value : images.images[0]) value = std::max<std::uint8_t>(value, 1);
+        if (black >= 0)
+          images.images[0][static_cast<std::size_t>(black / 4 * 5 + black % 4) * 3] = 0;
+        const double loss = trial.evaluate(images, {1}).tally.loss;
+        EXPECT_EQ(std::isnan(loss), black >= 0) << pool.size << " " << alone << " " << black;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllBackends, MaxPools, ::testing::ValuesIn(backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(AllBackends, Layers,
                          ::testing::Combine(::testing::ValuesIn(backends_under_test()),
                                             ::testing::ValuesIn(layer_cases())),

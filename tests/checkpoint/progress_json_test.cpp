@@ -105,6 +105,17 @@ TEST(ProgressJson, AccuraciesAreThereWhereTheyWereFollowed) {
   expect_refusal(wrong, "accuracy");
 }
 
+/// Files of before they were counted do not have them, nor those of trainings without any.
+TEST(ProgressJson, SkippedStepsAreThereWhereThereWereAny) {
+  loop::Progress there = made_progress();
+  EXPECT_FALSE(to_json(there).contains("skipped"));
+  EXPECT_EQ(through_text(there).skipped, 0u);
+  there.skipped = 17;
+  EXPECT_EQ(through_text(there).skipped, 17u);
+  there.skipped = there.steps + 1;
+  expect_refusal(to_json(there), "skipped");
+}
+
 TEST(ProgressJson, SoDoThoseOfAnEpoch) {
   const loop::EpochSums there = *made_progress().begun;
   loop::EpochSums here = through_text(made_progress()).begun.value();

@@ -192,10 +192,12 @@ std::vector<RankResult> RankJobs::resume(const RankJob& made, const std::filesys
 }
 
 std::vector<RankResult> RankJobs::copy(const RankJob& made, const std::filesystem::path& from,
-                                       const std::filesystem::path& to) {
+                                       const std::filesystem::path& to,
+                                       const std::function<void(Training&)>& change) {
   return on_ranks(made, [&](Training& training, RankResult& result) {
     result.progress = training.resume(training.session().leads() ? from : std::filesystem::path());
     result.at_checkpoint = raw_state(training, result.progress.own_images);
+    if (change) change(training);
     training.snapshot().take(result.progress);
     if (training.session().leads()) training.snapshot().write(to, training.description(), {});
   });

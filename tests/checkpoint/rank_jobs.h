@@ -68,9 +68,10 @@ class RankJobs : public ::testing::Test {
   /// Goes on from one; from the end so many times back to it. Results are of the last time.
   std::vector<RankResult> resume(const RankJob&, const std::filesystem::path& folder,
                                  int times = 1);
-  /// Restores it and takes another one at once.
+  /// Restores it, changes what it likes, and takes another one at once.
   std::vector<RankResult> copy(const RankJob&, const std::filesystem::path& from,
-                               const std::filesystem::path& to);
+                               const std::filesystem::path& to,
+                               const std::function<void(Training&)>& change = {});
   /// A new folder.
   std::filesystem::path folder(const std::string& name);
   const std::filesystem::path& path() const { return temporary_.path(); }

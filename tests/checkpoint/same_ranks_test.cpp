@@ -1,6 +1,8 @@
 // As many ranks as before go on from a checkpoint as if nothing had happened: the same bits.
 #include <algorithm>
+#include <cmath>
 
+#include "core/error.h"
 #include "tests/backends/backends_under_test.h"
 #include "tests/checkpoint/rank_jobs.h"
 
@@ -158,6 +160,31 @@ TEST_F(SameRanks, WhatCompressionHasNotSent) {
     RankJob nodes = with(job("sgd", "hierarchical+tree", 4, own_kernels));
     nodes.ranks_a_node = 2;
     expect_same(nodes, 4);
+  }
+}
+
+/// As they may be behind a step whose loss was still a number.
+TEST_F(SameRanks, WeightsThatAreNoNumbersGetIntoNoCheckpoint) {
+  for (const BackendMaker& backend : {floats, doubles, locked}) {
+    const RankJob made = job("sgd", "auto", 1, backend);
+    const std::filesystem::path at = folder("good"), copied = folder("bad");
+    train(made, 4, at);
+    for (const double bad : {std::nan(""), -HUGE_VAL, 0.0}) {
+      const auto change = [&](Training& training) {
+        compute::Memory& memory = training.session().backend->memory();
+        std::vector<double> weights = compute::read_numbers(memory, training.weights());
+        weights[weights.size() / 2] = bad;
+        compute::write_numbers(memory, weights, training.weights());
+      };
+      if (bad == 0) {
+        EXPECT_NO_THROW(copy(made, at, copied, change));
+      } else {
+        EXPECT_THROW(copy(made, at, copied, change), Error);
+      }
+      EXPECT_EQ(std::filesystem::is_empty(copied), bad != 0);
+    }
+    std::filesystem::remove_all(at);
+    std::filesystem::remove_all(copied);
   }
 }
 

@@ -42,7 +42,10 @@ class Noted : public Base {
     return formats;
   }
   void bind(const Bindings&) override { note("bind "); }
-  void forward(const Execution& e) override { note("forward " + std::to_string(e.images) + " "); }
+  void forward(const Execution& e) override {
+    const bool fewer = e.pass.phase == Phase::train && !e.most_images;
+    note((fewer ? "forward of fewer " : "forward ") + std::to_string(e.images) + " ");
+  }
   void backward(const Execution&) override { note("backward "); }
   void forward_of_nothing(const Execution&) override { note("no forward "); }
   void backward_of_nothing(Accumulate) override { note("no backward "); }
@@ -221,6 +224,14 @@ TEST_P(ExecutorTest, RunsOperatorsForwardAndBack) {
   expected.push_back(all_is_final());
   expected.emplace_back("tally of loss");
   EXPECT_EQ(log_, expected);
+}
+
+TEST_P(ExecutorTest, TellsPassesOfFewerImagesThanThereWere) {
+  for (const std::size_t images : {1, 4, 4, 1}) {
+    train(images);
+    EXPECT_EQ(std::ranges::count(log_, "forward 4 a"), images == 4);
+  }
+  EXPECT_EQ(std::ranges::count(log_, "forward of fewer 1 a"), 1);
 }
 
 class NotedSums final : public PassSums {

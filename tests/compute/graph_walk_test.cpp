@@ -105,5 +105,39 @@ TEST(GraphWalk, EarlierReadersAddToTheGradientOfLaterOnes) {
   EXPECT_EQ(walk.output_of(map).last_touch, 5);
 }
 
+/// The sum of a map and of what dense layers make of it. The first of them adds to the map's
+/// gradient, so its own must lie elsewhere; that of the second one is read before.
+TEST(GraphWalk, ASumSharesNoGradientThatAReaderOfTheKeeperReads) {
+  for (const int layers : {1, 2}) {
+    model::Graph graph({1, 1, 3});
+    const int map = graph.add(model::Dense{4}, "map");
+    int made = map;
+    for (int i = 0; i < layers; ++i) made = graph.add(model::Dense{4}, "", {made});
+    graph.add(model::Add{}, "sum", {map, made});
+    graph.add(model::SoftmaxCrossEntropy{});
+    GraphWalk walk(graph);
+    MemoryPlan memory;
+    int op = 0;
+    const auto place = [&] {
+      Activation activation = known(4);
+      activation.wants_diff = true;
+      activation.diff = memory.add(16);
+      walk.place(activation, op++);
+    };
+    place();
+    skip_to(walk, "map");
+    for (; walk.node().name != "sum"; walk.advance()) {
+      walk.read(walk.input(), op);
+      place();
+    }
+    const std::vector<std::size_t> inputs{walk.input_index(0), walk.input_index(1)};
+    std::vector<SumPart> parts{{walk.read(walk.input(0), op)}, {walk.read(walk.input(1), op)}};
+    place();
+    walk.share_gradient(memory, inputs, parts);
+    EXPECT_TRUE(parts[0].shares_diff);
+    EXPECT_EQ(parts[1].shares_diff, layers == 2);
+  }
+}
+
 }  // namespace
 }  // namespace cputrain::compute

@@ -66,6 +66,18 @@ void rounding_is_bounded(const std::string& text, comm::Communicator& comm) {
   EXPECT_TRUE(rounded);  // else nothing was in 16 bits
 }
 
+/// From the largest number of a message down to the smallest that fp16 has, which is 2^-38 of it.
+void range_is_whole(comm::Communicator& comm) {
+  const auto size = 200 * static_cast<std::size_t>(comm.size());
+  const float large = 2 - 0x1p-10f, small = 0x1p-38f;
+  std::vector<float> values(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    values[i] = comm.rank() > 0 ? 0 : i % 2 == 0 ? large : small;
+  }
+  make_sum("fp16", comm, vector_of(size, DType::f32))->sum({0, size}, Array::of(std::span(values)));
+  for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(values[i], i % 2 == 0 ? large : small) << i;
+}
+
 /// A diverged run must end: what is no number stays none, on all ranks, and its neighbours stay.
 void nan_survives(const std::string& text, comm::Communicator& comm) {
   constexpr std::size_t kSize = 20000;
@@ -137,6 +149,7 @@ std::vector<comm::CommCase> compression_cases() {
   for (const char* text : {"fp16", "bf16"}) {
     cases.push_back(case_of(text, "rounding_is_bounded", rounding_is_bounded));
   }
+  cases.push_back({"fp16_range_is_whole", range_is_whole});
   for (const char* text : {"fp16", "bf16", "topk", "powersgd"}) {
     cases.push_back(case_of(text, "nan_survives", nan_survives));
     cases.push_back(case_of(text, "exchanges_give_the_same_bits", exchanges_give_the_same_bits));

@@ -297,6 +297,21 @@ void measures_before_updates(const Way& way, comm::Communicator& comm) {
   EXPECT_EQ(calls, expected);
 }
 
+/// One rank is late to read them, and the others may share them with it.
+void weights_change_when_all_have_read_them(const Way& way, comm::Communicator& comm) {
+  const auto exchange = way.make(comm, layout_of_counts({5000}, DType::f32), 1000);
+  const auto weights = exchange->arenas().weights.as<float>();
+  for (int round = 0; round < 3; ++round) {
+    if (comm.rank() == round % comm.size()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ASSERT_EQ(std::ranges::count(weights, static_cast<float>(round)), std::ssize(weights));
+    exchange->change_weights([&](Range range) {
+      for (std::size_t i = range.begin; i < range.end; ++i) weights[i] += 1;
+    });
+  }
+}
+
 struct ExchangeCase {
   const char* name;
   void (*body)(const Way&, comm::Communicator&);
@@ -313,6 +328,7 @@ constexpr ExchangeCase kCases[] = {
     {"several_micro_batches", several_micro_batches},
     {"weights_are_spread", weights_are_spread},
     {"ranks_keep_their_own", ranks_keep_their_own},
+    {"weights_change_when_all_have_read_them", weights_change_when_all_have_read_them},
     {"weights_have_the_same_bits", weights_have_the_same_bits},
     {"measures_before_updates", measures_before_updates},
 };

@@ -204,6 +204,24 @@ TEST(EarlyStopping, GoesOnWaitingAfterAResume) {
   }
 }
 
+/// Where nothing is learnt, every epoch is as good as the first, which stays the best.
+TEST(EarlyStopping, OfEqualEpochsTheFirstIsTheBest) {
+  for (const auto monitor : {optim::Monitor::loss, optim::Monitor::accuracy}) {
+    MadeOptions options = restless(3);
+    options.rate.base = 0;
+    options.train.monitor = monitor;
+    EXPECT_EQ(train_ranks(1, options).at(0).result.progress.best.epoch, 1);
+  }
+}
+
+TEST(TrainingEnd, IsAtTenTimesTheStepsWhereNoneSettles) {
+  const TrainingEnd end{.epochs = 1, .steps = 3, .settled_steps = 2};
+  EXPECT_FALSE(steps_are_made(end, {.steps = 29, .settled_steps = 1}));
+  EXPECT_TRUE(steps_are_made(end, {.steps = 30, .settled_steps = 1}));
+  EXPECT_TRUE(steps_are_made(end, {.steps = 3, .settled_steps = 2}));
+  EXPECT_FALSE(steps_are_made(end, {.steps = 2, .settled_steps = 2}));
+}
+
 TEST(EarlyStopping, NobodyIsToldOfBestWeightsUnlessAsked) {
   EXPECT_TRUE(train_ranks(1, restless(2)).at(0).control.best.empty());
   MadeOptions options = restless(2);

@@ -8,6 +8,7 @@
 #include "backends/threads/threads_communicator.h"
 #include "comm/solo.h"
 #include "core/error.h"
+#include "loop/epoch_meter.h"
 #include "tests/loop/made_training.h"
 #include "tests/support/locked_backend.h"
 
@@ -57,6 +58,27 @@ TEST(Loop, TheBudgetAddsUp) {
     EXPECT_GT(epoch.budget.forward, 0);
     EXPECT_GT(epoch.budget.backward, 0);
   }
+}
+
+/// A rank that was stopped while it computed has not waited less than nothing for the others.
+TEST(EpochMeter, TakesStoppedSecondsOffWhatWasWaitedForAndNoMore) {
+  threads::run_ranks(2, [](comm::Communicator& communicator) {
+    double stopped = 0;
+    LoopOptions options;
+    options.stopped_seconds = [&] { return stopped; };
+    EpochMeter meter(options);
+    const bool first = communicator.rank() == 0;
+    for (const double waited : {first ? 1.0 : 2.0, first ? 3.0 : 0.25}) {
+      meter.begin_step();
+      if (first && waited == 1) stopped = 5;
+      meter.end_step(waited);
+    }
+    EpochRecord record;
+    meter.finish(record, communicator);
+    ASSERT_TRUE(record.straggler);
+    EXPECT_EQ(record.straggler->rank, 1);
+    EXPECT_EQ(record.straggler->seconds, 0.75);
+  });
 }
 
 TEST(Loop, StepsEndItWhateverTheEpochsSay) {

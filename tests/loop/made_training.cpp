@@ -103,6 +103,9 @@ class Arrays {
   MadeState copy(const Progress& progress) const {
     MadeState state{.progress = progress,
                     .weights = compute::read_numbers(memory_, parts_.exchange.arenas().weights)};
+    for (const auto& part : parts_.optimizer.averaged_statistics()) {
+      state.averaged.push_back(part.range);
+    }
     for (const Array& array : state_arrays()) {
       state.state.push_back(compute::read_numbers(memory_, array));
     }
@@ -133,6 +136,7 @@ class Arrays {
       for (const compute::ArenaPart& part : parts_.optimizer.state(slot))
         arrays.push_back(part.values);
     }
+    for (const auto& part : parts_.optimizer.averaged_statistics()) arrays.push_back(part.values);
     return arrays;
   }
 

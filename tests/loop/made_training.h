@@ -39,6 +39,7 @@ struct MadeState {
   std::vector<double> weights{};             ///< the arena, with what is not learnt
   std::vector<std::vector<double>> state{};  ///< of the optimizer, by array and owned range
   std::vector<double> unsent{};              ///< by top-k compression
+  std::vector<Range> averaged{};             ///< of weights, whose averages end `state`
 };
 
 /// Keeps what it is told.

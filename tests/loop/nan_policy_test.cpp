@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/reference/reference_backend.h"
 #include "backends/threads/threads_communicator.h"
 #include "core/error.h"
 #include "tests/loop/made_training.h"
@@ -12,13 +13,16 @@
 namespace cputrain::loop {
 namespace {
 
-/// The gradients of one rank are no numbers in this step, which counts from 1, or in all from there
-/// on.
-std::function<void(const FaultPlace&)> nan_in(int rank, std::uint64_t step, bool for_ever = false) {
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+/// The gradients of one rank are `factor` times as large in this step, which counts from 1, or in
+/// all from there on.
+std::function<void(const FaultPlace&)> fault_in(int rank, std::uint64_t step, double factor = kNaN,
+                                                bool for_ever = false) {
   return [=](const FaultPlace& place) {
     const bool now = for_ever ? place.step >= step : place.step == step;
     if (place.phase != comm::Phase::backward || place.rank != rank || !now) return;
-    *place.loss_scale = std::numeric_limits<double>::quiet_NaN();
+    *place.loss_scale *= factor;
   };
 }
 
@@ -34,13 +38,14 @@ class NanPolicies : public ::testing::TestWithParam<int> {
   int broken() const { return GetParam() - 1; }
 };
 
+// Of numbers whose squares are infinite: NaN is in the tests below.
 TEST_P(NanPolicies, ASkippedStepChangesNothing) {
   auto list = made_recipes();
   list["statistics of each rank"] = {.micro_batch = 22, .batch_norm = true, .synchronised = false};
   for (auto& [name, options] : list) {
     SCOPED_TRACE(name);
     options.due = [](const Progress&) { return true; };
-    options.fault = nan_in(broken(), 2);
+    options.fault = fault_in(broken(), 2, 1e200);
     options.train.on_nan = NanPolicy::skip;
     for (const auto& [rank, made] : train_ranks(GetParam(), options)) {
       expect_unchanged(made.control.taken.at(0), made.control.taken.at(1));
@@ -69,7 +74,7 @@ TEST_P(NanPolicies, ASkippedStepIsOneThatIsLeftOut) {
     options.left_out = {3, 8};
     const auto without = train_ranks(GetParam(), options);
     options.left_out = {8};
-    options.fault = nan_in(broken(), 3);
+    options.fault = fault_in(broken(), 3);
     options.train.on_nan = NanPolicy::skip;
     for (const auto& [rank, made] : train_ranks(GetParam(), options)) {
       EXPECT_EQ(made.weights, without.at(rank).weights);
@@ -96,7 +101,7 @@ TEST_P(NanPolicies, ARollbackEndsBeforeTheStep) {
   options.synchronised = false;
   options.micro_batch = 22;
   options.due = [](const Progress&) { return true; };
-  options.fault = nan_in(broken(), 8);
+  options.fault = fault_in(broken(), 8);
   options.train.on_nan = NanPolicy::rollback;
   const auto made = train_ranks(GetParam(), options);
   options.fault = nullptr;
@@ -126,7 +131,7 @@ TEST_P(NanPolicies, SkippingHasALimit) {
   MadeOptions options;
   options.train.epochs = 5;
   options.train.on_nan = NanPolicy::skip;
-  options.fault = nan_in(broken(), 4, true);
+  options.fault = fault_in(broken(), 4, kNaN, true);
   Recorder recorder;
   threads::run_ranks(GetParam(), [&](comm::Communicator& communicator) {
     MadeOptions own = options;
@@ -157,7 +162,7 @@ TEST(NanPolicies, SkippingGoesOnAfterCompressedGradients) {
     MadeOptions options = summed_by({}, "ring");
     options.compression = exchange::parse_compression(how);
     options.bucket_bytes = 20000;
-    options.fault = nan_in(1, 3);
+    options.fault = fault_in(1, 3);
     options.train.on_nan = NanPolicy::skip;
     for (const auto& [rank, made] : train_ranks(2, options)) {
       EXPECT_EQ(made.recorder.epochs.at(0).skipped, 1u);
@@ -167,9 +172,62 @@ TEST(NanPolicies, SkippingGoesOnAfterCompressedGradients) {
   }
 }
 
+TEST(NanPolicies, InfinityIsSkippedAndALargeFloatIsNot) {
+  MadeOptions options;
+  options.backend = [] { return reference::make_reference_backend(DType::f32); };
+  options.optimizer = {.rule = optim::Sgd{}, .clip_norm = 1e-3};
+  options.train.on_nan = NanPolicy::skip;
+  for (const double factor : {1e25, HUGE_VAL, -HUGE_VAL}) {  // the square of the first is no float
+    options.fault = fault_in(0, 2, factor);
+    const MadeResult made = train_ranks(1, options).at(0);
+    EXPECT_EQ(made.recorder.epochs.at(0).skipped, std::isfinite(factor) ? 0u : 1u) << factor;
+    EXPECT_TRUE(made.recorder.epochs.at(1).train.is_number());
+  }
+}
+
+// Steps that a rollback goes on without say nothing of the weights, however many they are.
+TEST(NanPolicies, StepsThatAreLeftOutAreNotCounted) {
+  MadeOptions options;
+  options.train.epochs = 3;
+  options.train.on_nan = NanPolicy::skip;
+  for (std::uint64_t step = 1; step <= kMostSkipped + 1; ++step) options.left_out.push_back(step);
+  EXPECT_EQ(train_ranks(1, options).at(0).recorder.steps.size(), 15u);
+}
+
+/// Adam's update of t = 1, as in torch, whose step counts updates: the moments are g and g^2 in
+/// full, so that every weight moves by the rate, but for epsilon.
+void expect_first_of_adam(const MadeState& before, const MadeState& after, double rate) {
+  const optim::Adam rule;
+  for (std::size_t i = 0; i < after.state.at(0).size(); ++i) {
+    const double g = after.state[0][i] / (1 - rule.beta1);
+    const double root = std::sqrt(1 - rule.beta2);
+    const double step = rate * g * root / (std::abs(g) * root + rule.epsilon);
+    EXPECT_NEAR(after.weights[i], before.weights[i] - step, 1e-9) << i;
+  }
+}
+
+TEST(NanPolicies, AdamsCorrectionCountsUpdates) {
+  for (const bool left_out : {false, true}) {
+    MadeOptions options;
+    options.optimizer.rule = optim::Adam{};
+    options.batch_norm = true;  // whose statistics do not move, either
+    options.micro_batch = 22;
+    options.due = [](const Progress&) { return true; };
+    options.train.on_nan = NanPolicy::skip;
+    if (left_out) options.left_out = {1};
+    if (!left_out) options.fault = fault_in(0, 1);
+    const MadeResult whole = train_ranks(1, options).at(0);
+    const std::vector<MadeState>& taken = whole.control.taken;
+    EXPECT_EQ(taken.at(0).progress.skipped, 1u);
+    expect_first_of_adam(taken.at(0), taken.at(1), options.rate.base);
+    options.start = &taken[0];
+    EXPECT_EQ(train_ranks(1, options).at(0).weights, whole.weights);
+  }
+}
+
 TEST(NanPolicies, ByDefaultTheTrainingEnds) {
   MadeOptions options;
-  options.fault = nan_in(0, 3);
+  options.fault = fault_in(0, 3);
   try {
     train_ranks(1, options);
     ADD_FAILURE() << "went on";

@@ -21,6 +21,7 @@ std::map<std::string, MadeOptions> resumable() {
   statistics.batch_norm = true;
   statistics.synchronised = false;
   statistics.micro_batch = 22;
+  statistics.optimizer.ema = 0.7;
   list["each rank's statistics"] = summed_by(statistics);
   MadeOptions unsent;
   unsent.compression = exchange::parse_compression("topk:0.3");
@@ -69,6 +70,8 @@ void expect_rest(const MadeResult& whole, const MadeResult& rest, const Progress
     EXPECT_EQ(actual.train.images, expected.train.images);
     EXPECT_EQ(actual.learning_rate, expected.learning_rate);
     EXPECT_EQ(actual.validation->loss, expected.validation->loss);
+    ASSERT_EQ(actual.averaged.has_value(), expected.averaged.has_value());
+    if (expected.averaged) EXPECT_EQ(actual.averaged->loss, expected.averaged->loss);
     EXPECT_NEAR(actual.budget.known() + actual.budget.other, actual.seconds, 1e-9);
   }
   EXPECT_EQ(rest.weights, whole.weights);
@@ -112,8 +115,10 @@ TEST_P(Resume, FromEveryCheckpointIsTheTrainingThatWasNotStopped) {
 TEST_P(Resume, AfterAStopAnywhereIsTheTrainingThatWasNotStopped) {
   MadeOptions options = resumable().at("each rank's statistics");
   const Ranks whole = train_ranks(GetParam(), options);
-  // In an epoch: after each of five steps, before each batch of the validation, after it.
-  const int batches = (5 + 2 * GetParam() - 1) / (2 * GetParam()), asked_an_epoch = 5 + batches + 1;
+  // In an epoch: after each of five steps, before each batch of the validation, of weights and of
+  // averages, after it.
+  const int batches = (5 + 2 * GetParam() - 1) / (2 * GetParam());
+  const int asked_an_epoch = 5 + 2 * batches + 1;
   for (int when = 1; when <= 2 * asked_an_epoch; ++when) {
     SCOPED_TRACE("asked " + std::to_string(when) + " times");
     const Ranks stopped = train_ranks(GetParam(), [&](int rank) {
@@ -270,6 +275,20 @@ TEST(Checkpoints, OfStepsThatEndWithinAnEpochAreOfTheEpochThatIsBegun) {
   const MadeResult whole = train_ranks(1, options).at(0);
   options.start = &made.control.taken[0];
   expect_rest(whole, train_ranks(1, options).at(0), options.start->progress);
+}
+
+TEST(Checkpoints, SayNothingOfATargetThatWasRaisedSince) {
+  MadeOptions options;
+  options.due = always;
+  MadeState start = train_ranks(1, options).at(0).control.taken.at(1);
+  start.progress.reached = {.target = 0.5, .accuracy = 0.625};
+  options.start = &start;
+  options.stop = [] { return true; };  // within the epoch
+  for (const double target : {0.625, 0.75}) {
+    options.train.target_accuracy = target;
+    const MadeResult made = train_ranks(1, options).at(0);
+    EXPECT_EQ(made.control.stopped.at(0).progress.reached.has_value(), target == 0.625);
+  }
 }
 
 TEST(Checkpoints, OfAFinishedTrainingLeaveNothingToDo) {

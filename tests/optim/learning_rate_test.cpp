@@ -124,12 +124,12 @@ TEST(Schedule, PlateauFollowsTheLoss) {
   };
   EXPECT_EQ(after(1.0), 0.5);
   EXPECT_EQ(after(0.9), 0.5);
-  EXPECT_EQ(after(0.89995), 0.5);  // not enough: 1
-  EXPECT_EQ(after(0.95), 0.25);    // 2
-  EXPECT_EQ(after(0.95), 0.25);    // 1
-  EXPECT_EQ(after(0.8), 0.25);     // better
-  EXPECT_EQ(after(NAN), 0.25);     // 1
-  EXPECT_EQ(after(0.8), 0.125);    // 2
+  EXPECT_EQ(after(0.89991), 0.5);   // not enough: 1
+  EXPECT_EQ(after(0.95), 0.25);     // 2
+  EXPECT_EQ(after(0.95), 0.25);     // 1
+  EXPECT_EQ(after(0.89989), 0.25);  // better
+  EXPECT_EQ(after(NAN), 0.25);      // 1
+  EXPECT_EQ(after(0.8999), 0.125);  // 2
 }
 
 // The same with monitor="val_accuracy", mode "max"; what the loss does is of no account.

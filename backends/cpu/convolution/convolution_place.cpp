@@ -1,23 +1,6 @@
 #include "backends/cpu/convolution/convolution_place.h"
 
 namespace cputrain::cpu {
-namespace {
-
-std::optional<MaxPoolShape> pool_shape(const ConvolutionBlock& block,
-                                       const compute::SampleLayout& src,
-                                       const compute::SampleLayout& dst) {
-  if (!block.pool) return std::nullopt;
-  const auto& layer = std::get<model::MaxPool>(block.pool->layer);
-  return MaxPoolShape{src,
-                      dst,
-                      layer.size,
-                      layer.stride,
-                      model::pad_amount(layer.padding, src.shape.height, layer.size, layer.stride),
-                      model::pad_amount(layer.padding, src.shape.width, layer.size, layer.stride),
-                      block.pooled_relu};
-}
-
-}  // namespace
 
 ConvolutionPlace place_convolution(const Planning& planning, int op, const ConvolutionBlock& block,
                                    const Source& src, const std::vector<compute::SumPart>& added,
@@ -29,11 +12,15 @@ ConvolutionPlace place_convolution(const Planning& planning, int op, const Convo
                          .added = added,
                          .dst = dst,
                          .wide = wide,
-                         .pool = pool_shape(block, wide, dst.layout),
+                         .pool = {},
                          .winners = {},
                          .first_parameter = first_parameter,
                          .bias = std::get<model::Convolution>(block.convolution->layer).bias,
                          .learns = planning.training() && !block.convolution->frozen};
+  if (block.pool) {
+    place.pool = MaxPoolShape::of(std::get<model::MaxPool>(block.pool->layer), wide, dst.layout,
+                                  block.pooled_relu);
+  }
   if (place.pool && dst.wants_diff) {
     const std::size_t bytes = dst.layout.size() * static_cast<std::size_t>(planning.largest());
     place.winners = planning.memory.add(bytes, planning.forward_time(op));

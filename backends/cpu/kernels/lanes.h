@@ -25,8 +25,16 @@ template <int kBlock>
   to = __builtin_convertvector(__builtin_convertvector(bytes, Short), typename Lanes<kBlock>::Int);
 }
 
-/// The maximum of a window and its place, lane by lane. The first of equal numbers wins, a number
-/// never loses to NaN. Always inlined, as above.
+/// Where a value takes the place of the largest so far: the first of equal numbers stays, and NaN
+/// wins over all, as in PyTorch. Always inlined, as above.
+template <int kBlock>
+[[gnu::always_inline]] inline void find_better(const typename Lanes<kBlock>::Float& value,
+                                               const typename Lanes<kBlock>::Float& best,
+                                               typename Lanes<kBlock>::Int& better) {
+  better = (value > best) | (value != value);
+}
+
+/// The maximum of a window and its place, lane by lane. Always inlined, as above.
 template <int kBlock>
 [[gnu::always_inline]] inline void find_maximum(const typename Lanes<kBlock>::Float (&window)[4],
                                                 typename Lanes<kBlock>::Float& best,
@@ -35,7 +43,8 @@ template <int kBlock>
   best = window[0];
   winner = Int{};
   for (int i = 1; i < 4; ++i) {
-    const Int better = window[i] > best;
+    Int better;
+    find_better<kBlock>(window[i], best, better);
     best = better ? window[i] : best;
     winner = better ? Int{} + i : winner;
   }

@@ -50,7 +50,8 @@ template <int kBlock, int kSize>
     for (int row = rows.begin; row < rows.end; ++row) {
       for (int column = columns.begin; column < columns.end; ++column) {
         const typename L::Float value = at(row, column);
-        const typename L::Int better = value > best;
+        typename L::Int better;
+        find_better<kBlock>(value, best, better);
         best = better ? value : best;
         winner = better ? typename L::Int{} + (row * size + column) : winner;
       }
@@ -163,6 +164,14 @@ void clear_rest(const MaxPoolShape& p, const Strides& strides, float* plane) {
 }
 
 }  // namespace
+
+MaxPoolShape MaxPoolShape::of(const model::MaxPool& layer, const compute::SampleLayout& src,
+                              const compute::SampleLayout& dst, bool relu) {
+  const auto pad = [&](int extent) {
+    return model::pad_amount(layer.padding, extent, layer.size, layer.stride);
+  };
+  return {src, dst, layer.size, layer.stride, pad(src.shape.height), pad(src.shape.width), relu};
+}
 
 void max_pool(const MaxPoolShape& p, int images, const float* src, MapForm form, float* dst,
               std::uint8_t* winners) {

@@ -15,6 +15,8 @@ struct MaxPoolShape {
   model::PadAmount rows, columns;
   bool relu;
 
+  static MaxPoolShape of(const model::MaxPool&, const compute::SampleLayout& src,
+                         const compute::SampleLayout& dst, bool relu);
   /// A window of 2 x 2 for every 2 x 2 pixels; the last row or column of odd extents is left over.
   bool halves() const {
     return size == 2 && stride == 2 && rows.before == 0 && rows.after == 0 && columns.before == 0 &&

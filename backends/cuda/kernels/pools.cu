@@ -26,12 +26,12 @@ CPUTRAIN_DEVICE int covered(const WindowShape& shape, int row, int column) {
 }
 
 /// The largest number so far and its place. After -infinity the next number is taken whatever it
-/// is; NaN stays once it was taken.
+/// is; NaN is taken wherever it is, and stays.
 struct Largest {
   float value;
   int place;
   CPUTRAIN_DEVICE void meet(float other, int other_place) {
-    const bool wins = other > value || value == -INFINITY;
+    const bool wins = other > value || other != other || value == -INFINITY;
     value = wins ? other : value;
     place = wins ? other_place : place;
   }

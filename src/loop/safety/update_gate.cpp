@@ -30,7 +30,7 @@ void drop_statistics(const RankProgram& parts) {
 
 UpdateGate::UpdateGate(Parts& parts, const StepToDo& todo)
     : parts_(parts), todo_(todo), rate_before_(parts.optimizer.last_rate()) {
-  parts.optimizer.begin_step(todo.step, todo.learning_rate);
+  parts.optimizer.begin_step(todo.updates, todo.learning_rate);
   if (todo.on_nan == NanPolicy::abort || todo.left_out) return;
   measures_.push_back([this] { return look(); });
   for (const exchange::Measure& measure : parts.optimizer.measures()) {

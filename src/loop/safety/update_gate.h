@@ -11,8 +11,8 @@ namespace cputrain::loop {
 /// Decides, on all ranks alike and before any weight changes, whether a step updates them: not
 /// where it is left out, and not where the policy forbids it because some gradient, summed over
 /// ranks, is NaN or infinite, or too large to be squared in double precision. With NanPolicy::abort
-/// no rank looks. Optimizers that count steps go on counting: of a step that changes nothing they
-/// have its number.
+/// no rank looks. Optimizers count updates: the step behind one that changes nothing has its
+/// number.
 class UpdateGate {
  public:
   /// Has the optimizer begin the step. Borrows both.

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
+#include "backends/cpu/kernels/lanes.h"
 #include "core/random/random.h"
 
 namespace cputrain::cpu {
@@ -60,6 +62,27 @@ TEST(MaxPool, ReadsChannelsLastAsItReadsBlocks) {
 
     EXPECT_EQ(from_blocks, from_pixels);
     EXPECT_EQ(winners, same_winners);
+  }
+}
+
+/// The last NaN of a window wins, as in PyTorch, in every lane and beside infinity; else the first
+/// of the largest.
+TEST(MaxPool, NaNWins) {
+  const float numbers[] = {std::nanf(""), HUGE_VALF, -HUGE_VALF, 0, -1};
+  for (int i = 0; i < 625; ++i) {
+    const float window[] = {numbers[i % 5], numbers[i / 5 % 5], numbers[i / 25 % 5],
+                            numbers[i / 125]};
+    int place = 0;
+    for (int k = 1; k < 4; ++k) {
+      if (window[k] > window[place] || std::isnan(window[k])) place = k;
+    }
+    Lanes<16>::Float lanes[4], best;
+    for (int k = 0; k < 4; ++k) lanes[k] = Lanes<16>::Float{} + window[k];
+    Lanes<16>::Int winner;
+    find_maximum<16>(lanes, best, winner);
+    EXPECT_EQ(winner[i % 16], place) << i;
+    EXPECT_TRUE(best[i % 16] == window[place] || std::isnan(window[place])) << i;
+    EXPECT_EQ(std::isnan(best[i % 16]), std::isnan(window[place])) << i;
   }
 }
 

@@ -144,6 +144,7 @@ TEST(MaxPoolKernels, AreTheReferenceWithTies) {
   }
 }
 
+/// And the reference, as PyTorch, has NaN wherever one is in the window (layers_test).
 TEST(MaxPoolKernels, AreTheReferenceOfNaN) {
   for (const Numbers numbers : kAllNumbers) {
     for (const PoolCase& c : pool_cases(numbers)) {

@@ -1,7 +1,9 @@
-// Losses of weighted and of mixed labels, against PyTorch 2's numbers in double.
+// Losses of weighted and of mixed labels, against PyTorch 2's numbers in double, and formulas.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "backends/reference/layers.h"
 
@@ -68,6 +70,53 @@ TEST(Losses, MixLabelsOfASigmoidAsPyTorch) {
       mean_loss(model::SigmoidCrossEntropy{}, 1, {kTwo, mixed}, {0.5, -1.25, 2.0});
   EXPECT_NEAR(loss, 0.9093113588561508, 1e-12);
   expect_near(slopes, {-0.04251355626604847, 0.07423337960843628, 0.25193235932596075});
+}
+
+/// -sum t log p and its slopes, where t is the sum of both labels' smoothed targets; one logit is
+/// the second of two, of which the first is 0.
+LossAndSlopes formula(int logits, const Targets& targets, const std::vector<double>& z) {
+  const int classes = std::max(logits, 2);
+  const std::size_t images = targets.labels.size();
+  LossAndSlopes made{0, {}};
+  for (std::size_t n = 0; n < images; ++n) {
+    const auto logit = [&](int c) {
+      return logits == 1 ? c * z[n] : z[n * 4 + static_cast<std::size_t>(c)];
+    };
+    double largest = logit(0), sum = 0;
+    for (int c = 1; c < classes; ++c) largest = std::max(largest, logit(c));
+    for (int c = 0; c < classes; ++c) sum += std::exp(logit(c) - largest);
+    const compute::MixedLabel& mixed = targets.mixed[n];
+    const double own = mixed.own, others = mixed.others, s = targets.smoothing;
+    for (int c = 0; c < classes; ++c) {
+      const double t = (1 - s) * (own * (c == targets.labels[n]) + others * (c == mixed.other)) +
+                       s / classes * (own + others);
+      made.loss -= t * (logit(c) - largest - std::log(sum)) / static_cast<double>(images);
+      const double slope = (own + others) * std::exp(logit(c) - largest) / sum - t;
+      if (logits > 1 || c == 1) made.slopes.push_back(slope / static_cast<double>(images));
+    }
+  }
+  return made;
+}
+
+TEST(Losses, AreTheirFormulasWhereAllComesTogether) {
+  const std::vector<compute::MixedLabel> four{{0, 1.125f, 0.375f}, {1, 2, 0}, {3, 0.25f, 0.25f}},
+      two{{1, 1.125f, 0.375f}, {0, 0, 0}, {0, 0.25f, 0.5f}};
+  constexpr std::array<std::int32_t, 3> kTwo{0, 0, 1};
+  for (const double scale : {1.0, 300.0, -300.0}) {  // the last two saturate probabilities
+    for (const double smoothing : {0.0, 0.1}) {
+      SCOPED_TRACE(testing::Message() << scale << " " << smoothing);
+      std::vector<double> z = kLogits;
+      for (double& logit : z) logit *= scale;
+      const Targets of_four{kLabels, four, smoothing}, of_two{kTwo, two, smoothing};
+      const auto softmax = mean_loss(model::SoftmaxCrossEntropy{}, 4, of_four, z);
+      EXPECT_NEAR(softmax.loss, formula(4, of_four, z).loss, 1e-12 * std::abs(scale));
+      expect_near(softmax.slopes, formula(4, of_four, z).slopes);
+      z.resize(3);
+      const auto sigmoid = mean_loss(model::SigmoidCrossEntropy{}, 1, of_two, z);
+      EXPECT_NEAR(sigmoid.loss, formula(1, of_two, z).loss, 1e-12 * std::abs(scale));
+      expect_near(sigmoid.slopes, formula(1, of_two, z).slopes);
+    }
+  }
 }
 
 }  // namespace
