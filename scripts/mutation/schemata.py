@@ -172,12 +172,17 @@ def deletions(code):
             yield "deletion", start, end + 1, ";"
 
 
+def line_around(text, start, end):
+    return text[text.rfind("\n", 0, start) + 1:(text + "\n").index("\n", end)]
+
+
 def mutation(room, file, text, operator, outer, inner, new, nth, id=None):
     """`outer` is what the schema replaces; `inner`, a part of it, becomes `new`."""
     old = on_one_line(text[outer[0]:outer[1]])
     mutated = on_one_line(text[outer[0]:inner[0]] + new + text[inner[1]:outer[1]])
-    count = nth.setdefault((operator, old, mutated), itertools.count())
-    said = hashlib.sha256("\n".join((operator, old, mutated, str(next(count)))).encode()).hexdigest()
+    key = (operator, old, mutated, line_around(text, inner[0], inner[0]).strip())
+    number = next(nth.setdefault(key, itertools.count()))
+    said = hashlib.sha256("\n".join((*key, str(number))).encode()).hexdigest()
     lines = (text.count("\n", 0, outer[0]) + 1, text.count("\n", 0, outer[1]) + 1)
     return Mutation(id or f"{file}:{operator}:{said[:8]}", room, file, *lines, *outer, old, mutated, operator)
 
@@ -186,7 +191,8 @@ def candidates(room, file, text):
     """Every mutation of a file that the operators know."""
     code, nth, found = masked(text), {}, []
     for operator, start, end, new in itertools.chain(swaps(code), negations(code, text), deletions(code)):
-        if NOT_MUTATED.match(code[code.rfind("\n", 0, start) + 1:(code + "\n").index("\n", start)]):
+        line, before = line_around(code, start, start), code[code.rfind("\n", 0, start) + 1:start]
+        if NOT_MUTATED.match(line) or re.search(r"\w<[^<>;(){}]*$", before):  # a template's arguments
             continue
         outer = (start, end) if operator == "deletion" else enclosing(code, start, end, new)
         strings = operator == "arithmetic" and outer and "__" in code[slice(*outer)]
