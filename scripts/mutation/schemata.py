@@ -92,7 +92,7 @@ def left_end(code, i):
     while i > 0 and not ends_left(code, i - 1):
         if code[i - 1] in PAIRS:
             start = opening(code, i - 1)
-            word = re.search(r"(\w*)\s*$", code[:start])[1]
+            word = re.search(r"(\w*)\s*$", code[max(0, start - 12):start])[1]
             if word in ("if", "for", "while", "switch", "constexpr") or (
                     code[i - 1] == "}" and is_block(code, start, i)):
                 break
