@@ -21,6 +21,7 @@ SWAPS = {
     "constant": (r"(?<![\w.'])[01](?=(?:\.0?)?[fFuUlL]*(?![\w.']))", {"0": "1", "1": "0"}),
     "boolean": (r"\b(?:true|false)\b", {"true": "false", "false": "true"}),
 }
+SWITCH = b'#include "mutation/switch.h"\n#line 1\n'  # not in a file that is included inside a namespace, as *.inl
 LONGEST = 600  # characters of an expression that is written twice
 PAIRS = {")": "(", "]": "[", "}": "{"}
 
@@ -250,4 +251,4 @@ def with_schemata(text, numbered):
         if re.search(r"\bconstexpr [^(){]*=[^=]*$", before):
             before = before.replace("constexpr ", "const     ", 1)
         text = text[:head] + before + m.schema(number, text) + text[m.end:]
-    return f'#include "mutation/switch.h"\n#line 1\n{text}'
+    return text
