@@ -32,12 +32,14 @@ PROJECT = {
     "src/optim/loops.inl": "int half(int x) { return x / 2; }\n",
     "src/optim/step.cpp": '#include "optim/step.h"\nint limited(int x) { return x > 5 ? 5 : x; }\n'
                           "int unused(int x) { return x * 2; }\nint last(int x) { return -x; }\n",
-    "tests/optim.cpp": '#include <csignal>\n#include "optim/step.h"\nnamespace tiny {\n#include "src/optim/loops.inl"\n}\nint main(int count, char** words) {\n'
+    "tests/optim.cpp": '#include <csignal>\n#include "optim/step.h"\nnamespace tiny {\n#include "src/optim/loops.inl"\n}\n'
+                       "int main(int count, char** words) {\n"
                        "  if (count > 1) return words[1][0] == 'b' ? 3 : std::raise(last(-SIGKILL) + next(0) - 1);\n"
                        "  return next(count) == 2 && limited(count + 6) == 5 && tiny::half(8) == 4 ? 0 : 1;\n}\n",
 }
 LIST = [("next", "step.h", "x + 1", "x - 1"), ("limit", "step.cpp", "x > 5", "x >= 5"),
-        ("unused", "step.cpp", "x * 2", "x / 2"), ("last", "step.cpp", "-x", "x"), ("half", "loops.inl", "x / 2", "x / 3"),
+        ("unused", "step.cpp", "x * 2", "x / 2"), ("last", "step.cpp", "-x", "x"),
+        ("half", "loops.inl", "x / 2", "x / 3"),
         ("wrong", "step.cpp", "5 : x", "five : x"), ("gone", "step.cpp", "x > 6", "x > 7")]
 
 
@@ -144,7 +146,8 @@ class Verdicts(unittest.TestCase):
         self.assertRegex(said, r"broken is left out")
         found = self.verdicts()
         self.assertEqual({i: v["verdict"] for i, v in found.items()}, {
-            "next": "killed", "half": "killed", "last": "killed", "limit": "survived", "unused": "survived", "wrong": "not compiled"})
+            "next": "killed", "half": "killed", "last": "killed", "limit": "survived", "unused": "survived",
+            "wrong": "not compiled"})
         self.assertEqual((found["next"]["suite"], found["last"]["suite"]), ("optim", "above"))
         self.assertEqual((found["limit"]["ran"], found["unused"]["reaching"]), (1, 0))
         self.assertRegex(said, r"optim +5 +3 +2 +0 +0 +1 +60\n")
