@@ -8,10 +8,11 @@ import re
 
 NOISE = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/'
                    r"|^[ \t]*#(?:\\\n|[^\n])*", re.S | re.M)
-# Declarations, and what a compiler wants to know; assertions are not in the program.
+# Declarations, and what a compiler wants to know. Assertions are not in the program. A function without a return at its
+# end has no loop that ends, says C++.
 NOT_MUTATED = re.compile(r"\s*(template|using|typedef|namespace|class|struct|enum|friend|extern|case|static_assert"
                          r"|assert|requires|concept|static constexpr|static inline constexpr)\b"
-                         r"|.*\b(operator|if constexpr)\b|.*\) .*= 0;")
+                         r"|.*\b(operator\b|if constexpr\b|while \(true\))|.*\) .*= 0;")
 SWAPS = {
     "relational": (r"(?<=\s)(?:[<>]=?|[=!]=)(?=\s)",
                    {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}),

@@ -68,10 +68,10 @@ def end(process):
             pass
 
 
-def failed_test(said):
-    """The first that failed, as GoogleTest or unittest names it."""
+def failed_test(said, code):
+    """The first that failed, as GoogleTest or unittest names it; -11 is a signal."""
     found = re.search(r"^\[  FAILED  \] ([\w./]+)|^(?:FAIL|ERROR): (\w+)", said, re.M)
-    return found and (found[1] or found[2])
+    return found[1] or found[2] if found else f"exit code {code}"
 
 
 def run(suite, environment, limit, log):
@@ -83,7 +83,7 @@ def run(suite, environment, limit, log):
             process = subprocess.Popen(suite.command, cwd=suite.folder, env=everything, stdin=subprocess.DEVNULL,
                                        stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
         except (OSError, IndexError):
-            return "failed", 0, "it cannot be started"
+            return "failed", 0, "it is not there"
         try:
             process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -97,4 +97,4 @@ def run(suite, environment, limit, log):
         return "timed out", seconds, None
     good = (any(re.search(p, said) for p in suite.passes) if suite.passes
             else process.returncode in (0, suite.skipped))
-    return ("passed", seconds, None) if good else ("failed", seconds, failed_test(said))
+    return ("passed", seconds, None) if good else ("failed", seconds, failed_test(said, process.returncode))

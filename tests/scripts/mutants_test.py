@@ -69,7 +69,8 @@ class Schemata(unittest.TestCase):
         for text, expected in (
                 ("x = i | 1.0F;", ["(M ? (i | 0.0F) : (i | 1.0F))"]), ("x = 10 | 0x1 | a1 | 1e-9 | 0.5;", []),
                 ("f(T{0} & x);", ["(M ? (T{1} & x) : (T{0} & x))"]), ("int x{0};", []),
-                ('s = "a" + b;', []), ("f(true);", ["(M ? (false) : (true))"]),
+                ('s = "a" + b;', []), ("while (true) f();", []),
+                ("f(true);", ["(M ? (false) : (true))"]),
                 ("std::array<int, 1> x; // 1\n#if 1\n", []), ('f("1 < 2", \'1\', R"(0)");', [])):
             with self.subTest(text):
                 self.assertEqual(schemas(text, "constant", "boolean", "relational", "arithmetic"), expected)
@@ -109,6 +110,7 @@ class Suites(unittest.TestCase):
             self.assertEqual(run("echo ok; exit 1", passes=["^ok"])[0], "passed")
             self.assertEqual(run("echo no", passes=["^ok"])[0], "failed")
             self.assertEqual(run("echo '[  FAILED  ] A.B (1 ms)'; exit 1")[::2], ("failed", "A.B"))
+            self.assertEqual(run("kill -11 $$")[::2], ("failed", "exit code -11"))
             self.assertEqual(run("sleep 60 & wait", limit=0.2)[0], "timed out")
 
 
