@@ -66,6 +66,7 @@ class Help(unittest.TestCase):
                       ["run", "-np", "0"], ["supervise", "--fast"], ["cloud/preemption", "ibm"],
                       ["cloud/gcp", "--fast"], ["cloud/aws", "--fast"], ["check_package", "--fast"],
                       ["package/deb", "a", "b"], ["gpu_day", "x"], ["gpu_day", "pack"], ["gpu/day/run", "--fast", "x"],
+                      ["mutants", "--fast"], ["mutants", "--rooms", "attic"],
                       ["kernel_instructions", "--fast"], ["kernel_resources", "--fast"], ["predict_gpu", "--fast"]):
             with self.subTest(words=words):
                 done = self.run_quietly("scripts/" + words[0], *words[1:])
