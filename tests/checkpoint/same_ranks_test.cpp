@@ -165,7 +165,7 @@ TEST_F(SameRanks, WhatCompressionHasNotSent) {
 
 /// As they may be behind a step whose loss was still a number.
 TEST_F(SameRanks, WeightsThatAreNoNumbersGetIntoNoCheckpoint) {
-  for (const BackendMaker& backend : {floats, doubles, locked}) {
+  for (const auto backend : {floats, doubles, locked}) {
     const RankJob made = job("sgd", "auto", 1, backend);
     const std::filesystem::path at = folder("good"), copied = folder("bad");
     train(made, 4, at);

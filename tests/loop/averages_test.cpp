@@ -57,7 +57,9 @@ TEST(Averages, OfMovingStatisticsAreAPower) {
       for (std::size_t i = 0; i < after.averaged[k].size(); ++i) {
         const double now = after.weights[after.averaged[k].begin + i];
         EXPECT_NEAR(after.state[array][i], kept * before.state[array][i] + (1 - kept) * now, 1e-12);
-        if (end == 4) EXPECT_EQ(before.state[array][i], k == 0 ? 0 : 1) << "as at the start";
+        if (end == 4) {
+          EXPECT_EQ(before.state[array][i], k == 0 ? 0 : 1) << "as at the start";
+        }
         EXPECT_NE(now, before.weights[after.averaged[k].begin + i]);
       }
     }

@@ -71,7 +71,9 @@ void expect_rest(const MadeResult& whole, const MadeResult& rest, const Progress
     EXPECT_EQ(actual.learning_rate, expected.learning_rate);
     EXPECT_EQ(actual.validation->loss, expected.validation->loss);
     ASSERT_EQ(actual.averaged.has_value(), expected.averaged.has_value());
-    if (expected.averaged) EXPECT_EQ(actual.averaged->loss, expected.averaged->loss);
+    if (expected.averaged) {
+      EXPECT_EQ(actual.averaged->loss, expected.averaged->loss);
+    }
     EXPECT_NEAR(actual.budget.known() + actual.budget.other, actual.seconds, 1e-9);
   }
   EXPECT_EQ(rest.weights, whole.weights);
