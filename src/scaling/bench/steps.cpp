@@ -126,7 +126,13 @@ double StepTrial::step() {
   const auto number = static_cast<std::uint64_t>(done_++);
   const std::uint64_t seed = training_.plan().spec.seed;
   loop::Observer observer(parts);
-  loop::StepResult step = loop::run_step(parts, observer, {plan(), 0, number, seed, kRate});
+  loop::StepResult step = loop::run_step(parts, observer,
+                                         {.plan = plan(),
+                                          .in_epoch = 0,
+                                          .step = number,
+                                          .updates = number,
+                                          .seed = seed,
+                                          .learning_rate = kRate});
   if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
   loop::agree(parts, observer, {}, last_.tally, step);
   last_ = std::move(step);

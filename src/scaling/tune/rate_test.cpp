@@ -34,8 +34,14 @@ class Steps {
       parts().batches->seek(epoch_, 0);
     }
     const std::uint64_t seed = training_.plan().spec.seed;
-    loop::StepResult step =
-        loop::run_step(parts(), observer_, {plan_, in_epoch_++, done_++, seed, rate});
+    const std::uint64_t number = done_++;
+    loop::StepResult step = loop::run_step(parts(), observer_,
+                                           {.plan = plan_,
+                                            .in_epoch = in_epoch_++,
+                                            .step = number,
+                                            .updates = number,
+                                            .seed = seed,
+                                            .learning_rate = rate});
     if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
     loop::agree(parts(), observer_, {}, {}, step);
     return loop::finish_step(parts().communicator, step).mean_loss();
