@@ -36,14 +36,12 @@ class Decoding(TinyTest):
         """An image whose damage a training finds after it has begun: it is none of those that are decoded before."""
         for i in range(60):
             name = f"dog/{i}.bmp"
-            with open(self.path("data", name), "rb") as f:
-                whole = f.read()
+            whole = self.bytes_of("data", name)
             self.break_images(name)
             text = self.train("tried", "--epochs", "1", "--overwrite")
             if MEANWHILE in text:
                 return name
-            with open(self.path("data", name), "wb") as f:
-                f.write(whole)
+            self.write(self.path("data", name), whole)
         return self.fail("all images are decoded before the first step")
 
     def test_same_curve(self):
@@ -88,8 +86,7 @@ class Decoding(TinyTest):
     def test_a_class_without_an_image_that_can_be_read(self):
         os.makedirs(self.path("data", "owl"))
         for i in range(3):  # most probably none of them is decoded before the first step
-            with open(self.path("data", "owl", f"{i}.bmp"), "wb") as f:
-                f.write(b"no image")
+            self.write(self.path("data", "owl", f"{i}.bmp"), b"no image")
         text = self.train("run", code=65, says=["'owl'"])
         self.assertEqual(text.count("cputrain: "), 1, text)
 

@@ -23,16 +23,14 @@ class FileKinds(TinyTest):
     def setUp(self):
         super().setUp()
         self.make("data", cat=6, dog=6)
-        with open(self.path("target"), "w") as f:
-            f.write("mine")
+        self.write("target", "mine")
 
     def expect_own_files(self, run):
         for name in RUN_FILES:
             self.assertEqual(kind(self.path(run, name)), stat.S_IFREG, name)
         for folder in ("train", "validation"):
             self.assertEqual(kind(self.path(run, folder)), stat.S_IFDIR, folder)
-        with open(self.path("target")) as f:
-            self.assertEqual(f.read(), "mine")
+        self.assertEqual(self.text_of("target"), "mine")
 
     def test_what_stands_in_a_prepared_folder_is_replaced(self):
         os.mkdir(self.path("elsewhere"))
@@ -110,12 +108,10 @@ class FileKinds(TinyTest):
 
     def test_standard_output_by_its_name_goes_where_the_shell_sent_it(self):
         self.tiny(0, "run", "data")
-        with open(self.path("all"), "w") as f:
-            f.write("before\n")
+        self.write("all", "before\n")
         subprocess.run(f"{PROGRAM} export --weights run/weights.safetensors --model-file /dev/stdout >>all", shell=True,
                        cwd=self.folder, check=True, timeout=60)
-        with open(self.path("all")) as f:
-            text = f.read()
+        text = self.text_of("all")
         self.assertTrue(text.startswith("before\n{"), text)
         self.assertIn("to be changed and used as --model", text, "what is printed afterwards is there, too")
 

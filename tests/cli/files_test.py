@@ -15,10 +15,8 @@ class RunFolder(ProgramTest):
                           "train", "training.csv", "validation", "weights.safetensors"])
         self.assertEqual(sorted(os.listdir(self.path("run/ckpt-000000006"))),
                          ["MANIFEST", "model.safetensors", "optimizer.safetensors", "ranks.safetensors", "state.json"])
-        with open(self.path("run/config.json")) as f:
-            self.assertEqual(json.load(f)["batch"], 20)
-        with open(self.path("run/environment.json")) as f:
-            environment = json.load(f)
+        self.assertEqual(self.json_of("run/config.json")["batch"], 20)
+        environment = self.json_of("run/environment.json")
         self.assertIn("host", environment["machine"])
         info = json.loads(self.expect(0, "info", "--json", "-").stdout)
         self.assertEqual(environment["machine"]["cpu_id"], info["machine"]["cpu_id"])
@@ -92,12 +90,10 @@ class Weights(ProgramTest):
 
     def test_predict_names_classes_and_unreadable_files(self):
         self.train("run", "--steps", "2")
-        with open(self.path("p.ppm"), "w") as f:
-            f.write("no image")
-        with open(self.path("dot.bmp"), "wb") as f:  # one blue pixel, by the format's description
-            f.write(b"BM" + bytes.fromhex("3a000000 00000000 36000000 28000000 01000000 01000000"
-                                          "01001800 00000000 04000000 00000000 00000000 00000000"
-                                          "00000000 ff000000"))
+        self.write("p.ppm", "no image")
+        self.write("dot.bmp", b"BM" + bytes.fromhex("3a000000 00000000 36000000 28000000 01000000 01000000"
+                                                    "01001800 00000000 04000000 00000000 00000000 00000000"
+                                                    "00000000 ff000000"))
         done = self.expect(65, "predict", "--weights", "run/weights.safetensors", "--json", "-",
                            "dot.bmp", "p.ppm", says=["p.ppm"])
         good, bad = json.loads(done.stdout)["predictions"]

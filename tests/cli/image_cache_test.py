@@ -28,10 +28,6 @@ class ImageCache(TinyTest):
                 with self.subTest(place=place, decode=decode):
                     self.assertEqual(self.curve("run", *words, "--cache", place, "--decode", decode, ranks=ranks), expected)
 
-    def write(self, name, data):
-        with open(self.path("data", name), "wb") as f:
-            f.write(data)
-
     def flat_pixels(self, seed, side):
         return bytes(value for row in made_pixels(seed, side) for pixel in row for value in pixel)
 
@@ -40,16 +36,16 @@ class ImageCache(TinyTest):
         for part, count in (("train", 130), ("t10k", 20)):
             pixels = b"".join(self.flat_pixels(i, 28)[:28 * 28] for i in range(count))
             head = struct.pack(">IIII", 0x803, count, 28, 28)
-            self.write(f"{part}-images-idx3-ubyte.gz", gzip.compress(head + pixels))
+            self.write(f"data/{part}-images-idx3-ubyte.gz", gzip.compress(head + pixels))
             labels = bytes(i % 10 for i in range(count))
-            self.write(f"{part}-labels-idx1-ubyte", struct.pack(">II", 0x801, count) + labels)
+            self.write(f"data/{part}-labels-idx1-ubyte", struct.pack(">II", 0x801, count) + labels)
         self.expect_same_curves("--data", "idx:data")
 
     def test_cifar(self):
         os.mkdir(self.path("data"))
-        self.write("batches.meta.txt", b"".join(b"class%d\n" % i for i in range(10)))
+        self.write("data/batches.meta.txt", b"".join(b"class%d\n" % i for i in range(10)))
         for name, count in (("data_batch_1.bin", 100), ("data_batch_2.bin", 40), ("test_batch.bin", 20)):
-            self.write(name, b"".join(bytes([i % 10]) + self.flat_pixels(i, 32) for i in range(count)))
+            self.write(f"data/{name}", b"".join(bytes([i % 10]) + self.flat_pixels(i, 32) for i in range(count)))
         self.expect_same_curves("--data", "cifar10:data")
 
     def test_a_class_whose_images_are_all_broken(self):

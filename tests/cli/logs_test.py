@@ -40,8 +40,7 @@ class Logs(ProgramTest):
             by_step = [(3 * n + 3, v) for n, v in self.expected("epoch", "val_" + key, 1)]
             self.assertEqual(validation[f"evaluation_{key}_vs_iterations"], by_step)
 
-        with open(self.path("run/history.json")) as f:
-            history = json.load(f)
+        history = self.json_of("run/history.json")
         with open(self.path("run/training.csv"), newline="") as f:
             text = f.read()
         self.assertTrue(text.startswith("epoch,accuracy,loss,val_accuracy,val_loss,learning_rate\r\n0,"))
@@ -57,8 +56,7 @@ class Logs(ProgramTest):
         self.train("run", *words)
         with open(self.path("run/training.csv"), newline="") as f:
             rows = list(csv.DictReader(f))
-        with open(self.path("run/history.json")) as f:
-            history = json.load(f)
+        history = self.json_of("run/history.json")
         validation, lines = self.scalars("validation"), self.metrics("run", "epoch")
         for key in ("val_loss", "val_accuracy", "ema_val_loss", "ema_val_accuracy"):
             self.assertEqual([key in line for line in lines], [False, True, True])

@@ -31,6 +31,28 @@ class ProgramTest(unittest.TestCase):
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 
+    def bytes_of(self, *parts):
+        with open(self.path(*parts), "rb") as f:
+            return f.read()
+
+    def text_of(self, *parts):
+        return self.bytes_of(*parts).decode()
+
+    def json_of(self, *parts):
+        return json.loads(self.bytes_of(*parts))
+
+    def write(self, name, content):
+        """A file of these bytes or this text, or of this value as JSON; returns its name."""
+        if not isinstance(content, (bytes, str)):
+            content = json.dumps(content)
+        with open(self.path(name), "wb") as f:
+            f.write(content if isinstance(content, bytes) else content.encode())
+        return name
+
+    def tool(self, name, text):
+        """A script of this text."""
+        os.chmod(self.path(self.write(name, text)), 0o755)
+
     def run_program(self, *words, ranks=0, timeout=120, **environment):
         launch = mpirun(ranks) if ranks else []
         return subprocess.run([*launch, PROGRAM, *words], cwd=self.folder, text=True, timeout=timeout,
@@ -50,17 +72,24 @@ class ProgramTest(unittest.TestCase):
         with open(self.path(run, "metrics.jsonl")) as lines:
             return [m for m in map(json.loads, lines) if m["type"] == kind]
 
+    def lines(self, run="run"):
+        """Those of its metrics; none where it has not begun to write them."""
+        begun = os.path.exists(self.path(run, "metrics.jsonl"))
+        return self.text_of(run, "metrics.jsonl").splitlines() if begun else []
+
     def train(self, run, *words, **options):
         self.expect(0, *SMALL, "--out", run, "--log-every", "1", *words, **options)
         return self.metrics(run, "step")
 
 
-def wait_until(true, seconds=60):
-    end = time.time() + seconds
+def wait_until(true, process=None, pause=0.05):
+    end = time.time() + 60
     while not true():
+        if process and process.poll() is not None:
+            raise AssertionError("it ended by itself")
         if time.time() > end:
             raise AssertionError("nothing happened")
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 def as_root(test):

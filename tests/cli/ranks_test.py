@@ -200,9 +200,7 @@ class Ranks(ProgramTest):
 
     def test_ranks_that_disagree_end_with_64(self):
         script = self.path("start")
-        with open(script, "w") as f:
-            f.write('#!/bin/sh\nexec "$CPUTRAIN" "$@" --seed "${OMPI_COMM_WORLD_RANK-$PMI_RANK}"\n')
-        os.chmod(script, 0o755)
+        self.tool(script, '#!/bin/sh\nexec "$CPUTRAIN" "$@" --seed "${OMPI_COMM_WORLD_RANK-$PMI_RANK}"\n')
         done = subprocess.run([*mpirun(3), script, *SMALL, "--out", "run"], cwd=self.folder,
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
         # MPICH's launcher may tell the signal instead that it then ends ranks with.

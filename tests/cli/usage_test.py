@@ -89,14 +89,12 @@ class Usage(ProgramTest):
         self.expect(0, "data", "synth", "d", "--images", "12", "--image-size", "32")
         layers = [{"type": "convolution", "filters": 2, "kernel": 3}, {"type": "relu"}, {"type": "global_average_pool"},
                   {"type": "dense", "units": "classes"}, {"type": "softmax"}]
-        with open(self.path("net.json"), "w") as f:
-            json.dump({"format": "cputrain model 1", "layers": layers}, f)
+        self.write("net.json", {"format": "cputrain model 1", "layers": layers})
         words = ["--image-size", "64", "--batch", "6", "--threads", "1", "--steps", "1"]
         self.expect(0, *words, "--data", "d", "--model", "net.json", "--out", "a")
         self.expect(0, *words, "--data", "d/../d", "--model", "./net.json", "--weights", "a/weights.safetensors",
                     "--timeline", "t.json", "--out", "b", CPUTRAIN_RESIZE="nearest")
-        with open(self.path("b/config.json")) as f:
-            config = json.load(f)
+        config = self.json_of("b/config.json")
         here = os.path.realpath(self.folder)
         self.assertEqual([config[k] for k in ("data", "model", "weights", "timeline")],
                          [f"{here}/{name}" for name in ("d", "net.json", "a/weights.safetensors", "t.json")])
@@ -105,11 +103,9 @@ class Usage(ProgramTest):
         done = subprocess.run([PROGRAM, "--config", "../b/config.json", "--out", "c"], cwd=self.path("elsewhere"),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stdout)
-        with open(self.path("elsewhere/c/config.json")) as f:
-            self.assertEqual(json.load(f), config)
+        self.assertEqual(self.json_of("elsewhere/c/config.json"), config)
         self.train("s", "--steps", "1")
-        with open(self.path("s/config.json")) as f:
-            config = json.load(f)
+        config = self.json_of("s/config.json")
         self.assertEqual((config["data"], config["model"]), ("synthetic:60", "dogcat"))
 
     def test_a_variable_that_means_nothing_ends_with_2(self):
@@ -152,8 +148,7 @@ class Silence(ProgramTest):
 
     def test_damaged_images_are_said_at_any_level(self):
         self.expect(0, "data", "synth", "d", "--images", "12", "--image-size", "64")
-        with open(self.path("d", os.listdir(self.path("d"))[0], "bad.jpg"), "w") as f:
-            f.write("no image")
+        self.write(self.path("d", os.listdir(self.path("d"))[0], "bad.jpg"), "no image")
         done = self.expect(0, *SMALL, "--data", "d", "--steps", "1", "--out", "r", "--verbose", "0",
                            "--expand", "six-leaky")
         self.assertEqual(done.stdout, "")
@@ -176,8 +171,7 @@ class Watchers(ProgramTest):
         self.expect(0, "data", "synth", "d", "--images", "12", "--image-size", "64")
         self.expect(0, "data", "pack", "d", "p.ctpack", "--image-size", "64", "--validation-split", "0")
         self.expect(0, "data", "synth", "one", "--images", "2", "--image-size", "64")
-        with open(self.path("config.json"), "w") as f:
-            json.dump({"validation-split": 0}, f)
+        self.write("config.json", {"validation-split": 0})
         absences = (["--data", "d", "--validation-split", "0"], ["--data", "d", "--validation-split", "0.01"],
                     ["--data", "d", "--limit-val", "0"], ["--data", "p.ctpack", "--validation-split", "0"],
                     ["--data", "one", "--validation-split", "0.5"],
@@ -196,8 +190,7 @@ class Watchers(ProgramTest):
         self.expect(0, "data", "synth", "d/train", "--images", "12", "--image-size", "64")
         for name in os.listdir(self.path("d/train")):
             os.makedirs(self.path("d/validation", name))
-            with open(self.path("d/validation", name, "1.jpg"), "w") as f:
-                f.write("no image")
+            self.write(self.path("d/validation", name, "1.jpg"), "no image")
         self.expect(65, "--image-size", "64", "--data", "d", "--threads", "1", "--target-accuracy", "0.5", "--out",
                     "run", says=["of 2 validation images none can be read"])
 

@@ -41,8 +41,7 @@ class CudaTest(ProgramTest):
 
     def setUp(self):
         super().setUp()
-        with open(self.path("odd.json"), "w") as file:
-            json.dump(NET, file)
+        self.write("odd.json", NET)
         self.words = ["train", "--model", "odd.json", "--data", "synthetic:60", "--image-size", "21", "--threads", "1",
                       "--log-every", "1"]
 

@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from program import OPEN_MPI, PROGRAM, mpirun, needs_mpi
+from program import OPEN_MPI, mpirun, needs_mpi
 from trainings import LONG, RANK, FaultTest, why_no_trace
 
 ENDED = 76
@@ -156,8 +156,7 @@ class Stalls(FaultTest):
         self.wait(self.start("--steps", "19", "--reproducible", ranks=2, out="short"), 0)
         weights = []
         for run in ("run", "short"):
-            with open(self.path(run, "weights.safetensors"), "rb") as f:
-                weights.append(f.read())
+            weights.append(self.bytes_of(run, "weights.safetensors"))
         self.assertEqual(*weights)
         self.wait(self.start("--resume", "auto", "--reproducible", ranks=2), 0)
         self.wait(self.start("--reproducible", ranks=2, out="whole"), 0)

@@ -119,8 +119,7 @@ class Storage(FaultTest):
         self.assert_steps_go_on("--save-best", "--lr", "0.0001")
         best = []
         for run in ("disk/run", "whole"):
-            with open(self.path(run, "best.safetensors"), "rb") as f:
-                best.append(f.read())
+            best.append(self.bytes_of(run, "best.safetensors"))
         self.assertEqual(*best)
 
     @needs_mpi

@@ -34,8 +34,7 @@ class FaultTest(TinyTest):
 
     def setUp(self):
         super().setUp()
-        with open(self.path("tiny.json"), "w") as f:
-            json.dump({**TINY, "layers": self.layers}, f)
+        self.write("tiny.json", {**TINY, "layers": self.layers})
         self.make("data", cat=35, dog=35)
         self.jobs = []
         self.addCleanup(self.end_all)
