@@ -14,6 +14,7 @@
 #include "composition/command_list.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::cli {
@@ -25,14 +26,7 @@ const CommandLineChoices kChoices =
                                        {"cuda", {Precision::exact}}});
 
 std::string message_of(const std::vector<std::string>& words) {
-  try {
-    parse_command_line(words, {}, kChoices);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  ADD_FAILURE() << join(words, " ") << " was accepted";
-  return "";
+  return testing::refused(ExitCode::usage, [&] { parse_command_line(words, {}, kChoices); });
 }
 
 std::string help_of(const std::vector<std::string>& words, std::size_t columns = 80) {
