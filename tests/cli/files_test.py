@@ -62,31 +62,6 @@ class RunFolder(ProgramTest):
 
 
 class Weights(ProgramTest):
-    def test_eval_repeats_the_figures_of_training(self):
-        self.train("run", "--epochs", "2")
-        last = self.metrics("run", "epoch")[-1]
-        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data",
-                           "synthetic:60", "--json", "-")
-        result = json.loads(done.stdout)
-        self.assertEqual(result["accuracy"], last["val_accuracy"])
-        self.assertAlmostEqual(result["loss"], last["val_loss"], delta=1e-5 * last["val_loss"])
-        self.assertEqual(result["images"], 6)
-
-    def test_training_goes_on_from_weights(self):
-        self.train("a", "--epochs", "3")
-        last = self.metrics("a", "epoch")[-1]
-        self.train("b", "--steps", "1", "--lr", "0", "--weights", "a/weights.safetensors")
-        self.assertAlmostEqual(self.metrics("b", "epoch")[-1]["val_loss"], last["val_loss"],
-                               delta=1e-5 * last["val_loss"])
-
-    def test_a_damaged_file_ends_with_65(self):
-        self.train("run", "--steps", "1")
-        path = self.path("run/weights.safetensors")
-        with open(path, "r+b") as f:
-            f.truncate(os.path.getsize(path) - 1)
-        self.expect(65, "eval", "--weights", path, "--data", "synthetic:60",
-                    says=["weights.safetensors"])
-        self.expect(65, "eval", "--weights", "missing", "--data", "synthetic:60", says=["missing"])
 
     def test_predict_names_classes_and_unreadable_files(self):
         self.train("run", "--steps", "2")

@@ -303,8 +303,10 @@ TEST(Hints, WordsThatAreFolders) {
   EXPECT_NE(message_of({path}).find("use --data " + path), std::string::npos);
   EXPECT_NE(message_of({"train", path}).find("--data " + path), std::string::npos);
   std::ofstream(folder.path() / "file") << "text";
-  for (const char* command : {"train", "sweep", "simulate"}) {
-    const std::string message = message_of({command, "--out", path + "/file"});
+  for (std::vector<std::string> words :
+       {std::vector<std::string>{"train"}, {"sweep"}, {"simulate"}, {"report", path}}) {
+    words.insert(words.end(), {"--out", path + "/file"});
+    const std::string message = message_of(words);
     EXPECT_NE(message.find("--out " + path + "/file: is a file"), std::string::npos) << message;
   }
 }

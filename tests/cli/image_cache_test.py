@@ -118,14 +118,6 @@ class ImageCache(TinyTest):
             self.curve("run", "--data", "d.ctpack", *words,
                        says=[f"{' '.join(words)} changes nothing for a packed file"])
 
-    def test_what_is_said_of_images_that_are_not_kept(self):
-        self.make("data", cat=60, dog=60)
-        none = ["none is kept, each is decoded whenever it is needed", "Decoding makes some",
-                "(none is kept: each is decoded whenever it is needed)"]
-        self.curve("run", "--data", "data", "--cache", "none", says=["120 images at 16x16 read after", *none])
-        self.curve("run", "--data", "data", "--cache", "none", "--decode", "first",
-                   says=["120 images at 16x16 read in", *none])
-
     def test_threads_for_images(self):
         self.make("data", cat=60, dog=60)
         expected = self.curve("one", "--data", "data", "--io-threads", "1")
