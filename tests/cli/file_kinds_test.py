@@ -55,8 +55,7 @@ class FileKinds(TinyTest):
         self.expect(0, *resume, *ALL_LOGS, "--epochs", "3",
                     says=[f"{name} is a link, or no regular file" for name in logs])
         self.expect_own_files("run")
-        with open(self.path("run/training.csv")) as f:
-            self.assertTrue(f.readline().startswith("epoch,"), "a file that begins has its heading")
+        self.assertTrue(self.text_of("run/training.csv").startswith("epoch,"), "a file that begins has its heading")
 
     def read_through_pipe(self, *words):
         """What PROGRAM WORDS pipe gives its reader."""
@@ -164,12 +163,9 @@ class FileKinds(TinyTest):
         for error, code, says in (("EIO", 2, "Input/output error"), ("EPERM", 2, "Operation not permitted"),
                                   ("ENOLCK", 0, "has no locks (No locks available)"),
                                   ("EOPNOTSUPP", 0, "has no locks (Operation not supported)")):
-            done = subprocess.run(["strace", "-o", "trace", "-P", self.path("run/.lock"), "-e", "trace=fcntl", "-e",
-                                   f"inject=fcntl:error={error}", PROGRAM, "--model", "tiny.json", "--data", "data",
-                                   "--threads", "1", "--out", "run", "--overwrite"], cwd=self.folder, timeout=120,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
-            self.assertEqual(done.returncode, code, done.stderr)
-            self.assertIn(says, done.stderr)
+            self.tiny(code, "run", "data", says=[says], launch=[
+                "strace", "-o", "trace", "-P", self.path("run/.lock"), "-e", "trace=fcntl", "-e",
+                f"inject=fcntl:error={error}"])
             self.assertEqual(os.path.exists(self.path("run/config.json")), code == 0)
 
     def test_trainings_that_start_at_once_have_a_folder_each(self):

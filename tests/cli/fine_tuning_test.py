@@ -287,8 +287,7 @@ class FineTuning(TinyTest):
             self.expect(65, "eval", "--data", "data", "--weights", "files",
                         says=["holds old.pth, as PyTorch writes its pickles: name the file, --weights files/old.pth"])
             for name in ("b.safetensors", "a.keras"):
-                with open(self.path("files", name), "wb"):
-                    pass
+                self.write(self.path("files", name), "")
             self.expect(65, "eval", "--data", "data", "--weights", "files",
                         says=["holds a.keras, b.safetensors: name one of them, --weights files/a.keras"])
 

@@ -251,8 +251,7 @@ class Tables(HabitsTest):
         weights, files = ["--weights", "run"], [odd, "none.bmp", "d"]
         self.expect(65, "predict", *weights, "--csv", "p.csv", "--json", "p.json", "--top", "1", *files,
                     says=["none.bmp: "])
-        with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
-            text = f.read()
+        text = self.text_of("p.csv")
         rows = list(csv.reader(io.StringIO(text)))
         self.assertEqual(rows[0], ["file", "class", "a", 'b, "ö"'])
         self.assertEqual({len(row) for row in rows}, {4})
@@ -268,8 +267,7 @@ class Tables(HabitsTest):
             self.assertAlmostEqual(float(row[2]) + float(row[3]), 1, places=5)
         self.assertEqual(sum("error" in p for p in told), 1)
         done = self.expect(65, "predict", *weights, "--csv", "-", *files)
-        with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
-            self.assertEqual(done.stdout, f.read().replace("\r\n", "\n"))
+        self.assertEqual(done.stdout, text.replace("\r\n", "\n"))
         for more, idle in (([], 1), (["--json", "q.json"], 0)):  # JSON has as many classes as --top says
             done = self.expect(0, "predict", *weights, "--csv", "-", "--top", "1", *more, "d")
             self.assertEqual(done.stderr.count("--top 1 changes nothing"), idle, done.stderr)

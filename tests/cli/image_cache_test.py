@@ -82,8 +82,7 @@ class ImageCache(TinyTest):
 
     def test_why_tmpdir_is_passed_over(self):
         self.make("data", cat=40, dog=40)
-        with open(self.path("file"), "w"):
-            pass
+        self.write("file", "")
         for folder, says in ((self.path("missing"), "cannot be written to (No such file or directory)"),
                              (self.path("file"), "cannot be written to"), ("/dev/shm", "lies in memory")):
             if folder == "/dev/shm" and not os.path.ismount(folder):
@@ -95,9 +94,8 @@ class ImageCache(TinyTest):
                    says=[f"they lie in a file in {self.path()} (TMPDIR names another folder)"])
 
     def limited(self, limit, *words):
-        done = subprocess.run(["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", PROGRAM, *WORDS, "--data", "data",
-                               "--out", "run", "--overwrite", *words],
-                              cwd=self.folder, text=True, timeout=100, stdin=subprocess.DEVNULL, capture_output=True)
+        done = self.run_program(*WORDS, "--data", "data", "--out", "run", "--overwrite", *words,
+                                launch=["bash", "-c", f'ulimit {limit}; exec "$@"', "bash"])
         return done.returncode, done.stderr
 
     def test_limits_are_named(self):

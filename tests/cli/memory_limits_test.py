@@ -35,9 +35,7 @@ class ControlGroup(ProgramTest):
             [ -z "{used_by}" ] || mount --bind "{used_by}" {job}/{used} || exit 99
             mount --bind group /proc/$$/cgroup && exec "$@" || exit 99"""
         launch = [*mpirun(ranks), "sh", "-c", 'mount --bind group /proc/$$/cgroup; exec "$@"', "sh"] if ranks else []
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *launch, *prefix, PROGRAM, *words],
-                              cwd=self.folder,
-                              text=True, timeout=120, stdin=subprocess.DEVNULL, capture_output=True)
+        done = self.run_program(*words, launch=["unshare", "-m", "sh", "-c", script, "sh", *launch, *prefix])
         if done.returncode == 99 or "unshare:" in done.stderr:
             self.skipTest("no mount namespaces: " + done.stderr.strip())
         return done
@@ -75,8 +73,7 @@ class ControlGroup(ProgramTest):
                     pipe.write("290000000\n" if first else "40000000\n")
                 time.sleep(0.05)  # the reader takes the end of the pipe for that of the file
 
-        with open(self.path("said"), "w"):
-            pass
+        self.write("said", "")
         thread = threading.Thread(target=answer)
         thread.start()
         try:
@@ -167,9 +164,8 @@ class SmallSharedMemory(ProgramTest):
 
     def inside(self, size, *words, mounts="", **environment):
         line = f"mount -t tmpfs -o size={size} tmpfs /dev/shm && {mounts} exec \"$@\""
-        done = subprocess.run(["unshare", "-m", "bash", "-c", line, "bash", *mpirun(2), PROGRAM, *words],
-                              cwd=self.folder, text=True, timeout=200, stdin=subprocess.DEVNULL,
-                              capture_output=True, env={**os.environ, **environment})
+        done = self.run_program(*words, launch=["unshare", "-m", "bash", "-c", line, "bash", *mpirun(2)], timeout=200,
+                                **environment)
         if "unshare" in done.stderr or "mount:" in done.stderr:
             self.skipTest("no mount namespaces: " + done.stderr.strip())
         return done

@@ -67,8 +67,7 @@ class Classes(NamesTest):
                                      "--json", "e.json"))
         self.assertIn("\u732b", done.stdout)
         Page(self.text_of("p.html"))  # elements close, no attribute runs a script
-        with open(self.path("e.json")) as f:
-            self.assertEqual([c["name"] for c in json.load(f)["classes"]], names)
+        self.assertEqual([c["name"] for c in self.json_of("e.json")["classes"]], names)
         with open(self.path("c.csv"), newline="") as f:
             header, *rows = csv.reader(f)
         cells = [CELLS[name] for name in names]
@@ -84,8 +83,7 @@ class Classes(NamesTest):
             self.assertEqual(sorted(p["probabilities"]), sorted(ODD))
             self.assertIn(p["class"], ODD)
         self.safe(self.expect(0, "predict", *weights, "d", "--csv", "p.csv"))
-        with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
-            text = f.read()
+        text = self.text_of("p.csv")
         self.assertFalse(set(text) & {c for c in "".join(UNSAFE) if not c.isprintable()} - {"\n"})
         head, *rows = csv.reader(text.splitlines())  # a row is a line
         self.assertEqual(head, ["file", "class", *cells])

@@ -97,13 +97,11 @@ class Ranks(ProgramTest):
             with self.subTest(size=size):
                 words = [*SMALL, "--optimizer", "sgd", "--steps", "2", "--limit-val", "0",
                          "--out", size]
-                done = subprocess.run(["sh", small, size, *mpirun(2), PROGRAM, *words], timeout=120,
-                                      cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                done = self.run_program(*words, launch=["sh", small, size, *mpirun(2)])
                 if done.returncode == 77:
                     self.skipTest("no mount namespaces here")
-                self.assertEqual(done.returncode, 0, done.stdout)
-                self.assertIn("warning: no shared memory for gradients", done.stdout)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("warning: no shared memory for gradients", done.stderr)
 
     def hashes(self, runs, *words):
         """Weights' hashes by (ranks, threads)."""
@@ -281,8 +279,7 @@ class Launchers(ProgramTest):
         mpiexec = shutil.which("mpiexec.mpich")
         if not mpiexec:
             self.skipTest("MPICH is not installed")
-        done = subprocess.run([mpiexec, "-n", "3", PROGRAM, *SMALL, "--out", "run"], cwd=self.folder, text=True,
-                              timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = self.run_program(*SMALL, "--out", "run", launch=[mpiexec, "-n", "3"])
         self.assertNotEqual(done.returncode, 0)  # its launcher may put 9 in the place of 64
         text = done.stdout + done.stderr
         self.assertEqual(text.count("started 3 processes (PMI_SIZE)"), 1, text)

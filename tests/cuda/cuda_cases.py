@@ -84,8 +84,7 @@ class CudaCases:
         self.assertNotEqual(here, plain)  # another order of sums
 
     def test_a_residual_network_goes_on_with_the_other_backend(self):
-        with open(self.path("residual.json"), "w") as file:
-            json.dump(RESIDUAL, file)
+        self.write("residual.json", RESIDUAL)
         words = ["--model", "residual.json", "--image-size", "33", "--limit-val", "10"]
         plain, _ = self.losses("cpu", *words, "--steps", "4", "--backend", "reference")
         for run, first, then in (("to gpu", ["--backend", "reference"], CUDA), ("to cpu", CUDA, ["--backend", "reference"])):
@@ -136,8 +135,7 @@ class CudaCases:
     def test_a_layer_that_it_lacks_is_refused_before_images_are_decoded(self):
         lacking = {**NET, "layers": [NET["layers"][0], {"type": "max_pool", "name": "wide", "size": 17, "stride": 1,
                                                        "padding": "same"}, *NET["layers"][1:]]}
-        with open(self.path("lacking.json"), "w") as file:
-            json.dump(lacking, file)
+        self.write("lacking.json", lacking)
         done = self.expect(2, *self.words, "--model", "lacking.json", "--out", "x", *CUDA,
                            says=["layer wide: a max pool of 17 x 17"])
         self.assertNotIn(" ready in ", done.stderr)

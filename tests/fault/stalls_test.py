@@ -154,10 +154,7 @@ class Stalls(FaultTest):
         self.assertIn("the newest whole checkpoint is ckpt-000000014, and --resume auto goes on from it", text)
         self.assertIn("weights of the last completed step are in run/weights.safetensors; the job ends", text)
         self.wait(self.start("--steps", "19", "--reproducible", ranks=2, out="short"), 0)
-        weights = []
-        for run in ("run", "short"):
-            weights.append(self.bytes_of(run, "weights.safetensors"))
-        self.assertEqual(*weights)
+        self.assertEqual(*(self.bytes_of(run, "weights.safetensors") for run in ("run", "short")))
         self.wait(self.start("--resume", "auto", "--reproducible", ranks=2), 0)
         self.wait(self.start("--reproducible", ranks=2, out="whole"), 0)
         self.assert_same_end("run", "whole")

@@ -57,10 +57,7 @@ class LostHost(two_hosts.HostsTest):
                       r"without host2-\d+, which did not answer: 1 of 2 hosts, 1 of 2 ranks"):
             self.assertRegex(said, words)
         self.assertEqual(self.losses("run"), self.losses("whole"))
-        weights = []
-        for out in ("run", "whole"):
-            weights.append(self.bytes_of(out, "weights.safetensors"))
-        self.assertEqual(*weights)
+        self.assertEqual(*(self.bytes_of(out, "weights.safetensors") for out in ("run", "whole")))
 
 
 def main():

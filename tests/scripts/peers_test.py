@@ -92,8 +92,7 @@ class Peers(ProgramTest):
         for folder in ("bin", "lib"):
             os.makedirs(self.path("environment", folder))
         for library in ("libtcmalloc_minimal.so.4", "libjemalloc.so.2"):
-            with open(self.path("environment", "lib", library), "w"):
-                pass
+            self.write(self.path("environment", "lib", library), "")
         path = self.path("environment", "bin", "python")
         self.tool(path, STAND_IN % {"python": sys.executable, "losses": losses, "parameters": parameters})
         return path

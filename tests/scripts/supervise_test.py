@@ -112,8 +112,7 @@ class Supervised(SupervisedTest):
         self.assertEqual(self.text_of("signals"), "SIGUSR1\n")
 
     def test_folders_for_temporary_files(self):
-        with open(self.path("file"), "w"):
-            pass
+        self.write("file", "")
         for folder in (self.path("nowhere"), self.path("file"), "/proc"):
             self.again()
             code, said = self.supervise(["os._exit(0)"], TMPDIR=folder)
