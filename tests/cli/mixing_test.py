@@ -22,11 +22,6 @@ class Mixing(TinyTest):
         self.tiny(0, run, "data", *LONG, *words, **options)
         return [s["loss"] for s in self.metrics(run, "step")] + [e["val_loss"] for e in self.metrics(run, "epoch")]
 
-    def assert_near(self, a, b, tolerance=1e-5):
-        self.assertEqual(len(a), len(b))
-        for x, y in zip(a, b):
-            self.assertLessEqual(abs(x - y), tolerance * abs(y), f"{a} {b}")
-
     @needs_mpi
     def test_curves_are_the_same_at_any_number_of_ranks(self):
         plain = self.losses("plain")

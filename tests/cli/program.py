@@ -9,6 +9,7 @@ import unittest
 PROGRAM = os.environ["CPUTRAIN"]
 MPIRUN = os.environ.get("CPUTRAIN_MPIRUN", "").split()
 OPEN_MPI = "--allow-run-as-root" in MPIRUN
+RANK = "OMPI_COMM_WORLD_RANK" if OPEN_MPI else "PMI_RANK"
 SMALL = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--threads", "1"]
 
 
@@ -77,6 +78,29 @@ class ProgramTest(unittest.TestCase):
         """Those of its metrics; none where it has not begun to write them."""
         begun = os.path.exists(self.path(run, "metrics.jsonl"))
         return self.text_of(run, "metrics.jsonl").splitlines() if begun else []
+
+    def assert_near(self, a, b, tolerance=1e-5):
+        """Two curves, number by number."""
+        self.assertEqual(len(a), len(b))
+        for x, y in zip(a, b):
+            self.assertLessEqual(abs(x - y), tolerance * min(abs(x), abs(y)), f"{a} {b}")
+
+    def programs(self):
+        """Processes of the program in this test's folder."""
+        here = os.path.realpath(self.folder), os.path.realpath(PROGRAM)
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+                if (os.path.realpath(f"/proc/{pid}/cwd"), os.path.realpath(f"/proc/{pid}/exe")) == here]
+
+    def rank_of(self, rank):
+        """The process of a rank among them: its environment says it."""
+        for pid in self.programs():
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    if f"{RANK}={rank}".encode() in f.read().split(b"\0"):
+                        return pid
+            except OSError:
+                continue
+        return None
 
     def train(self, run, *words, **options):
         self.expect(0, *SMALL, "--out", run, "--log-every", "1", *words, **options)

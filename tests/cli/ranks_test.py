@@ -20,11 +20,6 @@ class Ranks(ProgramTest):
         last = self.metrics(run, "epoch")[-1]
         return [s["loss"] for s in steps] + [last["val_loss"]]
 
-    def assert_near(self, a, b, tolerance):
-        self.assertEqual(len(a), len(b))
-        for x, y in zip(a, b):
-            self.assertLessEqual(abs(x - y), tolerance * abs(x), f"{a} {b}")
-
     def test_float_curves_agree(self):
         alone = self.losses("1", *SGD)
         for ranks in (2, 7):

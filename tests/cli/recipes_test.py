@@ -7,11 +7,6 @@ SGD = ["--optimizer", "sgd", "--lr", "0.01"]
 
 
 class Recipes(ProgramTest):
-    def assert_near(self, a, b, tolerance):
-        self.assertEqual(len(a), len(b))
-        for x, y in zip(a, b):
-            self.assertLessEqual(abs(x - y), tolerance * abs(y), f"{a} {b}")
-
     def test_wrong_recipes_end_with_2_before_anything_is_read(self):
         for words, says in [
                 (["--sharding", "shard-then-batch", "--shuffle"], ["--sharding strided"]),

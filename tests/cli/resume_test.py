@@ -223,13 +223,14 @@ class Resume(ResumeTest):
         self.assertEqual(self.metrics("on", "step")[0]["step"], 2 * STEPS + 1)
         self.go(2, "whole", "--resume", "run/ckpt-000000010", "--epochs", "9", "--overwrite", says=["--overwrite"])
 
+    def leave_steps_alone(self):
+        """As if the run had been killed."""
+        self.write("run/metrics.jsonl", "".join(line + "\n" for line in self.lines() if '"step"' in line))
+
     def test_a_named_one_never_falls_back(self):
         self.go(0, "run", "--steps", "3")
         shutil.copytree(self.path("run/ckpt-000000003"), self.path("run/ckpt-000000002"))
-        with open(self.path("run/metrics.jsonl")) as f:
-            steps = [line for line in f if '"step"' in line]
-        with open(self.path("run/metrics.jsonl"), "w") as f:  # as if it had been killed
-            f.writelines(steps)
+        self.leave_steps_alone()
         with open(self.path("run/ckpt-000000003/optimizer.safetensors"), "r+b") as f:
             f.truncate(100)
         self.go(65, "run", "--steps", "5", "--resume", "run/ckpt-000000003", says=["optimizer.safetensors"])
@@ -254,10 +255,7 @@ class Resume(ResumeTest):
         with open(self.path("run/ckpt-000000006/state.json"), "a") as f:
             f.write(" ")
         os.remove(self.path("run/weights.safetensors"))
-        with open(self.path("run/metrics.jsonl")) as f:
-            steps = [line for line in f if '"step"' in line]
-        with open(self.path("run/metrics.jsonl"), "w") as f:  # as if it had been killed
-            f.writelines(steps)
+        self.leave_steps_alone()
         self.go(0, "run", "--epochs", "2", "--resume", "auto",
                 says=["state.json is ", "is kept as damaged-ckpt-000000006"])
         self.same("run", "whole")

@@ -185,17 +185,14 @@ class Signals(ProgramTest):
         """Processes of the program in this test's folder that have taken their signals into their own hands:
         before that, while the system loads it, a signal kills a process as it kills any other."""
         found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
+        for pid in self.programs():
             try:
-                if os.path.realpath(f"/proc/{pid}/cwd") != os.path.realpath(self.folder) or \
-                        os.path.realpath(f"/proc/{pid}/exe") != os.path.realpath(PROGRAM):
-                    continue
                 with open(f"/proc/{pid}/status") as f:
                     blocked = int(next(line for line in f if line.startswith("SigBlk:")).split()[1], 16)
             except (OSError, StopIteration):
                 continue
             if blocked >> (signal.SIGUSR1 - 1) & 1:
-                found.append(int(pid))
+                found.append(pid)
         return found
 
     @unittest.skipUnless(OPEN_MPI, "other launchers end with codes of their own")

@@ -55,11 +55,6 @@ class CudaTest(ProgramTest):
     def device_name(self):
         return json.loads(self.expect(0, "info", "--json", "-").stdout)["cuda"]["devices"][0]["name"]
 
-    def assert_near(self, a, b, tolerance):
-        self.assertEqual(len(a), len(b))
-        for x, y in zip(a, b):
-            self.assertLessEqual(abs(x - y), tolerance * abs(y), f"{a} {b}")
-
     def expect_ranks_share(self, ranks, line, **environment):
         """Several ranks have the curve of one, and the line says which devices they are on."""
         steps = ["--steps", "4", "--limit-val", "10"]

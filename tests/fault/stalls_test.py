@@ -8,8 +8,8 @@ import sys
 import time
 import unittest
 
-from program import OPEN_MPI, mpirun, needs_mpi
-from trainings import LONG, RANK, FaultTest, why_no_trace
+from program import OPEN_MPI, RANK, mpirun, needs_mpi
+from trainings import LONG, FaultTest, why_no_trace
 
 ENDED = 76
 # MPICH's launcher may tell the signal instead with which it ends the others.
