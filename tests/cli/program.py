@@ -87,9 +87,15 @@ class ProgramTest(unittest.TestCase):
 
     def programs(self):
         """Processes of the program in this test's folder."""
-        here = os.path.realpath(self.folder), os.path.realpath(PROGRAM)
-        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
-                if (os.path.realpath(f"/proc/{pid}/cwd"), os.path.realpath(f"/proc/{pid}/exe")) == here]
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.path.realpath(f"/proc/{pid}/cwd") == os.path.realpath(self.folder) and \
+                        os.path.realpath(f"/proc/{pid}/exe") == os.path.realpath(PROGRAM):
+                    found.append(int(pid))
+            except OSError:
+                continue
+        return found
 
     def rank_of(self, rank):
         """The process of a rank among them: its environment says it."""
