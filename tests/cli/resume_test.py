@@ -264,7 +264,7 @@ class Resume(ResumeTest):
     def test_in_another_folder_there_is_a_checkpoint_at_once(self):
         self.go(0, "run", "--steps", "3")
         with self.training("on", "--resume", "run/ckpt-000000003", "--checkpoint-every", "1000000") as process:
-            wait_until(lambda: self.lines("on"), process, pause=0.01)
+            wait_until(lambda: self.lines("on") and self.metrics("on", "step"), process, pause=0.01)
             process.kill()
             process.wait()
         self.assertEqual(self.points("on"), [3])
