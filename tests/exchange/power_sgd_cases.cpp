@@ -81,6 +81,21 @@ void low_rank_keeps_what_it_lacks(comm::Communicator& comm) {
   for (std::size_t i = 0; i < total.size(); ++i) ASSERT_NEAR(total[i], gradients[i], 1e-6 * norm);
 }
 
+/// Matrices that are alike are approximated from other beginnings.
+void each_matrix_begins_elsewhere(comm::Communicator& comm) {
+  compute::ParameterLayout layout = layout_of({20, 12}, DType::f64);
+  layout.parameters.push_back(layout.parameters[0]);
+  layout.parameters[1].range = {240, 480};
+  layout.gradient_size = layout.arena_size = 480;
+  const auto sum = make_sum("powersgd:1", comm, layout);
+  std::vector<double> values(480);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<double>((i % 240 * (i % 240) + 5 * (i % 240)) % 101) - 50;
+  }
+  sum->sum({0, 480}, Array::of(std::span(values)));
+  EXPECT_FALSE(std::equal(values.begin(), values.begin() + 240, values.begin() + 240));
+}
+
 /// A range that begins and ends within parameters: whole rows or panels of each are matrices, the
 /// rest travels, and elements stay where they are.
 void ranges_cut_matrices(comm::Communicator& comm) {
@@ -113,6 +128,7 @@ void ranges_cut_matrices(comm::Communicator& comm) {
 std::vector<comm::CommCase> power_sgd_cases() {
   return {{"powersgd_low_ranks_are_exact", low_ranks_are_exact},
           {"powersgd_keeps_what_it_lacks", low_rank_keeps_what_it_lacks},
+          {"powersgd_each_matrix_begins_elsewhere", each_matrix_begins_elsewhere},
           {"powersgd_ranges_cut_matrices", ranges_cut_matrices}};
 }
 

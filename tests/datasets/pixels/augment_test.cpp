@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/random/random.h"
 #include "datasets/pixels/resize.h"
 #include "tests/datasets/pixels/golden_images.h"
 
@@ -287,6 +288,21 @@ TEST(RandomCrop, AreasAndRatiosAreThoseOfTheirRanges) {
   EXPECT_NEAR(areas / kSamples, 0.375, 0.01);
   EXPECT_NEAR(wide / kSamples, 0.5, 0.05);
   EXPECT_NEAR(apart / kSamples, 0, 0.05);  // rows and columns: products of independent numbers
+}
+
+TEST(RandomCrop, TheFirstTryIsTakenWhereItFits) {
+  const KeptImages images({64, 64, 3}, 2);
+  for (std::uint32_t sample = 0; sample < 20; ++sample) {
+    const auto words = RandomStream(3, Purpose::augment, 1, sample).at(1000);
+    const double area = 128 * 128 * 0.25 * (1 + unit_float(words[0]));
+    const int side = static_cast<int>(std::lround(std::sqrt(area)));
+    const auto places = static_cast<std::uint32_t>(128 - side + 1);
+    const int top = static_cast<int>(below(words[2], places));
+    const int left = static_cast<int>(below(words[3], places));
+    const auto augment = data::parse_augment("crop-area:0.25-0.5,crop-ratio:1-1");
+    EXPECT_EQ(choose_change(augment, images, 3, 1, sample).part,
+              (Window{top, top + side, left, left + side}));
+  }
 }
 
 /// A tall image has no wide part of nearly all its area. Of 0.9 of it, ratios from 0.45 to 0.56
