@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "tests/backends/trial.h"
 #include "tests/support/locked_backend.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::testing {
 
@@ -39,12 +40,7 @@ std::vector<BackendUnderTest> backends_under_test() {
 
 void expect_refusal(const BackendUnderTest& under_test, const model::Graph& graph) {
   const auto backend = under_test.make();
-  try {
-    const Trial trial(*backend, graph, {1});
-    ADD_FAILURE() << under_test.name << " compiles a graph that it should refuse";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
-  }
+  testing::refused(ExitCode::usage, [&] { const Trial trial(*backend, graph, {1}); });
 }
 
 std::vector<BackendUnderTest> narrow_backends_under_test() {

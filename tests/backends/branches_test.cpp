@@ -144,41 +144,27 @@ model::Graph random_graph(std::uint64_t seed) {
     return static_cast<int>(below(stream.at(next++)[0], static_cast<std::uint32_t>(bound)));
   };
   model::Graph graph(kImage);
+  const model::Layer of_one[]{same(16),
+                              model::Relu{},
+                              model::Dropout{0.3f},
+                              model::BatchNorm{},
+                              model::AveragePool{3, 1, model::Padding::same},
+                              model::Add{},
+                              model::Relu6{},
+                              model::Silu{}};
   std::vector<int> maps{graph.add(same(16))};
   for (int i = 0; i < 10; ++i) {
     const int src = maps[static_cast<std::size_t>(draw(static_cast<int>(maps.size())))];
     const int other = maps[static_cast<std::size_t>(draw(static_cast<int>(maps.size())))];
-    switch (draw(11)) {
-      case 0:
-        maps.push_back(graph.add(same(16), "", {src}));
-        break;
-      case 1:
-        maps.push_back(graph.add(model::Relu{}, "", {src}));
-        break;
-      case 2:
-        maps.push_back(graph.add(model::Dropout{0.3f}, "", {src}));
-        break;
-      case 3:
-        maps.push_back(graph.add(model::BatchNorm{}, "", {src}));
-        break;
-      case 4:
-        maps.push_back(graph.add(model::AveragePool{3, 1, model::Padding::same}, "", {src}));
-        break;
-      case 5:
-        maps.push_back(graph.add(model::Add{}, "", {src, other, src}));
-        break;
-      case 6:
-        maps.push_back(graph.add(model::Relu6{}, "", {src}));
-        break;
-      case 7:
-        maps.push_back(graph.add(model::Silu{}, "", {src}));
-        break;
-      case 8:
-        graph.add(model::Concat{}, "", {src, other});
-        maps.push_back(graph.add(same(16, 1)));
-        break;
-      default:
-        maps.push_back(graph.add(model::Add{}, "", {src, other}));
+    const int kind = draw(11);
+    if (kind == 8) {
+      graph.add(model::Concat{}, "", {src, other});
+      maps.push_back(graph.add(same(16, 1)));
+    } else if (kind == 5 || kind > 8) {
+      const std::vector<int> parts{src, other, src};
+      maps.push_back(graph.add(model::Add{}, "", {parts.begin(), parts.end() - (kind > 8)}));
+    } else {
+      maps.push_back(graph.add(of_one[kind], "", {src}));
     }
   }
   std::vector<int> unread;

@@ -15,6 +15,7 @@
 #include "tests/backends/trial.h"
 #include "tests/support/in_a_child.h"
 #include "tests/support/locked_backend.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::testing {
 namespace {
@@ -116,12 +117,7 @@ TEST(LockedMemory, GivesNoMoreThanItsRoom) {
   EXPECT_EQ(memory.available(), 1000u);
   auto block = memory.allocate(900);
   EXPECT_EQ(memory.available(), 100u);
-  try {
-    memory.allocate(101);
-    FAIL() << "gave more than it has";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::internal);
-  }
+  testing::refused(ExitCode::internal, [&] { memory.allocate(101); });
   block.reset();
   EXPECT_EQ(memory.available(), 1000u);
 }

@@ -31,8 +31,7 @@ class AlikeNames(TinyTest):
                 coco = {"images": [{"id": i, "file_name": f} for i, f in enumerate(files)],
                         "categories": [{"id": 1, "name": names[0]}, {"id": 2, "name": names[1]}],
                         "annotations": [{"image_id": i, "category_id": 1 + i // 3} for i in range(6)]}
-                with open(self.path("c.json"), "w") as f:
-                    json.dump(coco, f)
+                self.write("c.json", coco)
                 forms = [folder, "coco:c.json"] + ([] if names[1].strip() == names[0] else [row])
                 for data in forms:
                     done = self.expect(0, "data", "info", data, "--json", "-", says=["look alike", shown])
@@ -45,18 +44,15 @@ class AlikeNames(TinyTest):
         self.expect(0, "data", "info", "d", says=says)
         done = self.expect(0, "data", "check", "d", "--json", "check.json", says=says)
         self.assertEqual(done.stderr.count("look alike"), 1)
-        with open(self.path("check.json")) as f:
-            self.assertEqual(json.load(f)["names_alike"], [["cat", "cat "]])
+        self.assertEqual(self.json_of("check.json")["names_alike"], [["cat", "cat "]])
         self.expect(0, "data", "pack", "d", "d.ctpack", "--image-size", "16", says=says)
         self.expect(0, "data", "info", "d.ctpack", says=says)
         self.tiny(0, "run", "d", "--steps", "1", says=says)
         self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "d", "--threads", "1", says=says)
 
     def test_names_in_files_of_records(self):
-        with open(self.path("data_batch_1.bin"), "wb") as f:
-            f.write(b"".join(bytes([label]) + bytes(3072) for label in range(10)))
-        with open(self.path("batches.meta.txt"), "w") as f:
-            f.write("\n".join(["plane", "Plane"] + [f"class{i}" for i in range(8)]) + "\n")
+        self.write("data_batch_1.bin", b"".join(bytes([label]) + bytes(3072) for label in range(10)))
+        self.write("batches.meta.txt", "\n".join(["plane", "Plane"] + [f"class{i}" for i in range(8)]) + "\n")
         self.expect(0, "data", "info", "cifar10:.", says=["'plane' and 'Plane'"])
 
     def test_names_in_names_of_files(self):

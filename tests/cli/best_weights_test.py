@@ -19,15 +19,12 @@ class BestWeights(ResumeTest):
         self.assertEqual((summary["best_epoch"], summary["best_loss"]), (losses.index(min(losses)) + 1, min(losses)))
         # Those of the checkpoint, where a later epoch's were written before the training died.
         self.go(0, "half", "--steps", str(2 * STEPS), *words[2:])
-        with open(self.path("half/best.safetensors"), "rb") as f:
-            then = f.read()
+        then = self.bytes_of("half/best.safetensors")
         shutil.copy(self.path("run/weights.safetensors"), self.path("half/best.safetensors"))  # into the same file
         self.go(0, "half", "--steps", str(2 * STEPS + 1), *words[2:], "--resume", "auto")
-        with open(self.path("half/best.safetensors"), "rb") as f:
-            self.assertEqual(f.read(), then)
+        self.assertEqual(self.bytes_of("half/best.safetensors"), then)
         self.go(0, "half", *words, "--resume", "auto")
-        with open(self.path("half/best.safetensors"), "rb") as a, open(self.path("run/best.safetensors"), "rb") as b:
-            self.assertEqual(a.read(), b.read())
+        self.assertEqual(self.bytes_of("half/best.safetensors"), self.bytes_of("run/best.safetensors"))
 
     def best_is_of(self, run, first=0):
         """best.safetensors is of the epoch with the lowest loss, of those from `first` on."""
@@ -64,8 +61,7 @@ class BestWeights(ResumeTest):
         self.go(0, "half", "--steps", str(STEPS * best + 1), *words)
         self.go(0, "half", "--epochs", "6", *words, "--resume", "auto")
         self.same("half", "run")
-        with open(self.path("half/best.safetensors"), "rb") as a, open(self.path("run/best.safetensors"), "rb") as b:
-            self.assertEqual(a.read(), b.read())
+        self.assertEqual(self.bytes_of("half/best.safetensors"), self.bytes_of("run/best.safetensors"))
 
     def test_patience_waits_for_the_accuracy(self):
         words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.001", "--epochs", "9"]
@@ -145,16 +141,13 @@ class BestWeights(ResumeTest):
     def test_best_weights_that_nobody_asks_for_any_more_stay(self):
         words = ["--optimizer", "sgd", "--lr", "0.01", "--resume", "auto"]
         self.go(0, "run", "--epochs", "2", "--save-best", *words)
-        with open(self.path("run/best.safetensors"), "rb") as f:
-            kept = f.read()
+        kept = self.bytes_of("run/best.safetensors")
         for epochs in ("4", "5"):
             self.go(0, "run", "--epochs", epochs, *words)
-            with open(self.path("run/best.safetensors"), "rb") as f:
-                self.assertEqual(f.read(), kept)
+            self.assertEqual(self.bytes_of("run/best.safetensors"), kept)
         # Later epochs were not compared with it: nobody knows whether it is the best of all.
         self.go(2, "run", "--epochs", "5", *words, "--save-best", says=["save-best: off in the run, on here"])
-        with open(self.path("run/best.safetensors"), "rb") as f:
-            self.assertEqual(f.read(), kept)
+        self.assertEqual(self.bytes_of("run/best.safetensors"), kept)
 
     def test_best_weights_of_a_training_without_an_evaluated_epoch(self):
         self.go(0, "run", "--epochs", "1", "--resume", "auto")
@@ -167,8 +160,7 @@ class BestWeights(ResumeTest):
         self.go(0, "run", *words, says=[", the best)"])
         self.assertEqual(len(self.metrics("run", "epoch")), 3)
         self.best_is_of("run")
-        with open(self.path("run/weights.safetensors"), "rb") as a, open(self.path("run/best.safetensors"), "rb") as b:
-            self.assertEqual(a.read(), b.read())
+        self.assertEqual(self.bytes_of("run/weights.safetensors"), self.bytes_of("run/best.safetensors"))
 
     def test_early_stopping_ends_with_the_best_weights(self):
         words = ["--epochs", "50", "--lr", "0.2", "--early-stopping", "3"]

@@ -1,13 +1,11 @@
 """A packed file that changes under a training: it ends with 65, what was learnt until then is saved, and goes on."""
-import json
 import os
 import shutil
 import struct
 import subprocess
-import time
 import unittest
 
-from program import PROGRAM, mpirun, needs_mpi
+from program import PROGRAM, mpirun, needs_mpi, wait_until
 from tiny import TinyTest
 
 WORDS = ["--model", "tiny.json", "--data", "try.ctpack", "--threads", "1", "--log-every", "1", "--resume", "auto",
@@ -42,25 +40,16 @@ class ChangedData(TinyTest):
             process = subprocess.Popen([*launch, PROGRAM, *WORDS, "--out", run, "--epochs", "1000000"], cwd=self.folder,
                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
-            end = time.time() + 60
-            while not os.path.exists(self.path(run, "metrics.jsonl")) or len(self.lines(run)) < 8:
-                self.assertIsNone(process.poll(), "it ended by itself")
-                self.assertLess(time.time(), end, "no step was made")
-                time.sleep(0.02)
+            wait_until(lambda: len(self.lines(run)) >= 8, process)
             self.change(**how)
             code = process.wait(60)
         finally:
             process.kill()
             process.wait()
-        with open(self.path("log")) as log:
-            text = log.read()
+        text = self.text_of("log")
         self.assertEqual(code, 65, text[-2000:])
         self.assertIn("try.ctpack", text)
         return text
-
-    def lines(self, run):
-        with open(self.path(run, "metrics.jsonl")) as f:
-            return f.readlines()
 
     def expect_going_on(self, run, text, ranks=0):
         """From the last step that was told, which a training that was never disturbed has, too."""
@@ -102,8 +91,7 @@ class ChangedData(TinyTest):
         with open(self.path("try.ctpack"), "rb") as before:
             self.expect(0, "data", "pack", "data", "try.ctpack", "--image-size", "8")
             before.seek(0)
-            with open(self.path("whole.ctpack"), "rb") as whole:
-                self.assertEqual(before.read(), whole.read())
+            self.assertEqual(before.read(), self.bytes_of("whole.ctpack"))
 
 
 if __name__ == "__main__":

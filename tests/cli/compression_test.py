@@ -1,5 +1,4 @@
 """Gradients that travel compressed: every method still learns, and the benchmark says when one pays."""
-import json
 import unittest
 
 from program import ProgramTest, needs_mpi
@@ -42,8 +41,7 @@ class Compression(ProgramTest):
         count = 1 << 20
         self.expect(0, "bench", "allreduce", "--bytes", str(count), "--json", "result.json", "--threads", "1", ranks=2,
                     says=["pays below, Gbit/s"])
-        with open(self.path("result.json")) as file:
-            figures = {c["name"]: c for c in json.load(file)["compression"]}
+        figures = {c["name"]: c for c in self.json_of("result.json")["compression"]}
         elements = count // 4
         ratios = {"fp16": 2, "bf16": 2, "topk:0.01": elements / (-(-elements // 100) * 2),
                   "powersgd:4": elements / (4 * (elements // 512 + 512))}

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from program import MPIRUN, OPEN_MPI, PROGRAM, SMALL, ProgramTest, as_root, mpirun, needs_mpi, wait_until
+from program import MPIRUN, OPEN_MPI, SMALL, ProgramTest, as_root, mpirun, needs_mpi, wait_until
 
 CPUS = len(os.sched_getaffinity(0))
 NAMED = ["unshare", "-u", "sh", "-c", 'hostname "c$OMPI_COMM_WORLD_RANK$PMI_RANK"; exec "$@"', "sh"]
@@ -23,9 +23,8 @@ class Containers(ProgramTest):
         """The program in a container of each rank."""
         if subprocess.run([*container, "true"], stderr=subprocess.DEVNULL).returncode:
             self.skipTest("no such namespaces can be made here")
-        done = subprocess.run([*(mpirun(ranks) if ranks else []), *container, PROGRAM, *words], cwd=self.folder,
-                              text=True, timeout=120, stdin=subprocess.DEVNULL, capture_output=True,
-                              env={**os.environ, "OMP_NUM_THREADS": "", **environment})
+        done = self.run_program(*words, launch=[*(mpirun(ranks) if ranks else []), *container],
+                                **{"OMP_NUM_THREADS": "", **environment})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 

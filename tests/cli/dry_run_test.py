@@ -55,15 +55,13 @@ class DryRun(ProgramTest):
         # One array has nearly all weights, 75 MB: while rank 0 writes it, it is there once more.
         layers = [{"type": "flatten"}, {"type": "dense", "units": 1536}, {"type": "dense", "units": "classes"},
                   {"type": "softmax"}]
-        with open(self.path("dense.json"), "w") as f:
-            json.dump({"format": "cputrain model 1", "name": "dense", "layers": layers,
-                       "recipe": {"image_size": 64, "batch": 8, "epochs": 1, "optimizer": "rmsprop",
-                                  "learning_rate": 0.01}}, f)
+        self.write("dense.json", {"format": "cputrain model 1", "name": "dense", "layers": layers,
+                                  "recipe": {"image_size": 64, "batch": 8, "epochs": 1, "optimizer": "rmsprop",
+                                             "learning_rate": 0.01}})
         words = ["--model", "dense.json", "--data", "synthetic:100", "--threads", "1"]
         (planned,) = self.plan(*words, ranks=2)["memory"]["nodes"]
         done = self.expect(0, *words, "--steps", "2", "--out", "r", ranks=2, says=["Memory at its peak: "])
-        with open(self.path("r", "metrics.jsonl")) as f:
-            summary = json.loads(f.readlines()[-1])
+        summary = json.loads(self.text_of("r", "metrics.jsonl").splitlines(True)[-1])
         measured = summary["peak_node_bytes"]
         self.assertGreaterEqual(planned["total"], measured, done.stdout)
         self.assertLess(planned["total"], measured + 2 * 24e6)
@@ -113,10 +111,9 @@ class DryRun(ProgramTest):
         layers = [{"type": "convolution", "filters": 32, "kernel": 3}, *norm, {"type": "relu"},
                   {"type": "global_average_pool"}, {"type": "dense", "units": "classes"},
                   {"type": "softmax"}]
-        with open(self.path("wide.json"), "w") as f:
-            json.dump({"format": "cputrain model 1", "name": "wide", "layers": layers,
-                       "recipe": {"image_size": 1024, "batch": 16, "epochs": 1,
-                                  "optimizer": "sgd", "learning_rate": 0.01}}, f)
+        self.write("wide.json", {"format": "cputrain model 1", "name": "wide", "layers": layers,
+                                 "recipe": {"image_size": 1024, "batch": 16, "epochs": 1,
+                                            "optimizer": "sgd", "learning_rate": 0.01}})
         # 2,700 samples of few images
         return ["train", "--dry-run", "--model", "wide.json", "--data", "synthetic:500",
                 "--limit-val", "0", "--expand", "six"]

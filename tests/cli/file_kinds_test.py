@@ -23,16 +23,14 @@ class FileKinds(TinyTest):
     def setUp(self):
         super().setUp()
         self.make("data", cat=6, dog=6)
-        with open(self.path("target"), "w") as f:
-            f.write("mine")
+        self.write("target", "mine")
 
     def expect_own_files(self, run):
         for name in RUN_FILES:
             self.assertEqual(kind(self.path(run, name)), stat.S_IFREG, name)
         for folder in ("train", "validation"):
             self.assertEqual(kind(self.path(run, folder)), stat.S_IFDIR, folder)
-        with open(self.path("target")) as f:
-            self.assertEqual(f.read(), "mine")
+        self.assertEqual(self.text_of("target"), "mine")
 
     def test_what_stands_in_a_prepared_folder_is_replaced(self):
         os.mkdir(self.path("elsewhere"))
@@ -57,8 +55,7 @@ class FileKinds(TinyTest):
         self.expect(0, *resume, *ALL_LOGS, "--epochs", "3",
                     says=[f"{name} is a link, or no regular file" for name in logs])
         self.expect_own_files("run")
-        with open(self.path("run/training.csv")) as f:
-            self.assertTrue(f.readline().startswith("epoch,"), "a file that begins has its heading")
+        self.assertTrue(self.text_of("run/training.csv").startswith("epoch,"), "a file that begins has its heading")
 
     def read_through_pipe(self, *words):
         """What PROGRAM WORDS pipe gives its reader."""
@@ -110,12 +107,10 @@ class FileKinds(TinyTest):
 
     def test_standard_output_by_its_name_goes_where_the_shell_sent_it(self):
         self.tiny(0, "run", "data")
-        with open(self.path("all"), "w") as f:
-            f.write("before\n")
+        self.write("all", "before\n")
         subprocess.run(f"{PROGRAM} export --weights run/weights.safetensors --model-file /dev/stdout >>all", shell=True,
                        cwd=self.folder, check=True, timeout=60)
-        with open(self.path("all")) as f:
-            text = f.read()
+        text = self.text_of("all")
         self.assertTrue(text.startswith("before\n{"), text)
         self.assertIn("to be changed and used as --model", text, "what is printed afterwards is there, too")
 
@@ -168,12 +163,9 @@ class FileKinds(TinyTest):
         for error, code, says in (("EIO", 2, "Input/output error"), ("EPERM", 2, "Operation not permitted"),
                                   ("ENOLCK", 0, "has no locks (No locks available)"),
                                   ("EOPNOTSUPP", 0, "has no locks (Operation not supported)")):
-            done = subprocess.run(["strace", "-o", "trace", "-P", self.path("run/.lock"), "-e", "trace=fcntl", "-e",
-                                   f"inject=fcntl:error={error}", PROGRAM, "--model", "tiny.json", "--data", "data",
-                                   "--threads", "1", "--out", "run", "--overwrite"], cwd=self.folder, timeout=120,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
-            self.assertEqual(done.returncode, code, done.stderr)
-            self.assertIn(says, done.stderr)
+            self.tiny(code, "run", "data", says=[says], launch=[
+                "strace", "-o", "trace", "-P", self.path("run/.lock"), "-e", "trace=fcntl", "-e",
+                f"inject=fcntl:error={error}"])
             self.assertEqual(os.path.exists(self.path("run/config.json")), code == 0)
 
     def test_trainings_that_start_at_once_have_a_folder_each(self):

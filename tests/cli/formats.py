@@ -28,6 +28,28 @@ def read_safetensors(path):
     return metadata, tensors
 
 
+def read_arrays(path):
+    """(metadata, name -> (dtype, shape, bytes)) of a safetensors file, as other programs may have written it, too."""
+    with open(path, "rb") as f:
+        data = f.read()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    return header.pop("__metadata__", {}), {
+        name: (t["dtype"], t["shape"], data[start + t["data_offsets"][0]:start + t["data_offsets"][1]])
+        for name, t in header.items()}
+
+
+def write_arrays(path, arrays, metadata=None):
+    header, body = {"__metadata__": metadata} if metadata is not None else {}, b""
+    for name, (dtype, shape, data) in arrays.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + body)
+
+
 def crc32c(data):
     crc = 0xffffffff
     for byte in data:

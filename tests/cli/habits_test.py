@@ -29,8 +29,7 @@ class HabitsTest(TinyTest):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         text = ""
         if not both:
-            with open(self.path("errors.txt")) as f:
-                text = f.read()
+            text = self.text_of("errors.txt")
         return done.returncode, text + done.stdout.decode()
 
 
@@ -125,8 +124,7 @@ class Answers(HabitsTest):
         done = self.expect(0, "predict", *weights, "--top", "2", "d/a/0.bmp")
         self.assertNotIn("--top", done.stderr)
         done = self.expect(0, "eval", *weights, "--data", "d", "--json", "r.json", says=["Accuracy @ 1 = "])
-        with open(self.path("r.json")) as file:
-            self.assertNotIn("top_5", file.read())  # of two classes the right one is always among the best five
+        self.assertNotIn("top_5", self.text_of("r.json"))  # of two classes the right one is always among the best five
         self.assertNotIn("@ 5", done.stdout)
 
     def test_weights_that_do_not_describe_themselves(self):
@@ -176,8 +174,7 @@ class RunFolders(HabitsTest):
             self.assertEqual(json.loads(variable.stdout)["images"], 4)
         with self.subTest("a report of the run has them"):
             self.expect(0, "report", "runs/a", says=["## Evaluations", "eval --weights runs/a --threads 1 --json -"])
-            with open(self.path("runs/a/report.json")) as f:
-                evaluations = json.load(f)["runs"][0]["evaluations"]
+            evaluations = self.json_of("runs/a/report.json")["runs"][0]["evaluations"]
             named = os.path.realpath(self.path("d"))
             self.assertEqual([(e["weights"], e["data"], e["part"], e["images"]) for e in evaluations],
                              [("weights.safetensors", os.path.join(os.path.dirname(named), "other"), "all", 4),
@@ -192,8 +189,7 @@ class RunFolders(HabitsTest):
             self.same(self.result("eval", "--weights", "runs/a", "--data", "moved", says=["training kept it"]), last)
             os.rename(self.path("moved"), self.path("d"))
         with self.subTest("a run that is not finished"):
-            with open(self.path("runs/a/metrics.jsonl")) as f:
-                lines = f.readlines()
+            lines = self.text_of("runs/a/metrics.jsonl").splitlines(True)
             with open(self.path("runs/a/metrics.jsonl"), "w") as f:
                 f.writelines(lines[:-1])
             os.remove(self.path("runs/a/weights.safetensors"))
@@ -226,8 +222,7 @@ class RunFolders(HabitsTest):
         self.assertEqual(one, self.result("predict", "--weights", "run/weights.safetensors", "d"))
         self.expect(0, "export", "--weights", "run", "--model-file", "again.json",
                     says=["takes run/weights.safetensors"])
-        with open(self.path("again.json")) as f:
-            self.assertEqual(json.load(f)["recipe"]["resize"], "nearest")
+        self.assertEqual(self.json_of("again.json")["recipe"]["resize"], "nearest")
         self.expect(0, *self.words, "--weights", "run", "--lr", "0", "--out", "next")
         hashes = {self.metrics(run, "summary")[0]["weights_hash"] for run in ("run", "next")}
         self.assertEqual(len(hashes), 1)
@@ -252,18 +247,15 @@ class Tables(HabitsTest):
         shutil.copy(self.path("d/a/0.bmp"), self.path(odd))
         os.rename(self.path("d/b"), self.path('d/b, "ö"'))
         self.expect(0, *self.words, "--out", "run")
-        with open(self.path("none.bmp"), "w") as f:
-            f.write("no image")
+        self.write("none.bmp", "no image")
         weights, files = ["--weights", "run"], [odd, "none.bmp", "d"]
         self.expect(65, "predict", *weights, "--csv", "p.csv", "--json", "p.json", "--top", "1", *files,
                     says=["none.bmp: "])
-        with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
-            text = f.read()
+        text = self.text_of("p.csv")
         rows = list(csv.reader(io.StringIO(text)))
         self.assertEqual(rows[0], ["file", "class", "a", 'b, "ö"'])
         self.assertEqual({len(row) for row in rows}, {4})
-        with open(self.path("p.json")) as f:
-            told = json.load(f)["predictions"]
+        told = self.json_of("p.json")["predictions"]
         self.assertEqual([row[0] for row in rows[1:]], [p["file"].replace("\n", "\\n") for p in told])
         for row, p in zip(rows[1:], told):
             if "error" in p:
@@ -275,8 +267,7 @@ class Tables(HabitsTest):
             self.assertAlmostEqual(float(row[2]) + float(row[3]), 1, places=5)
         self.assertEqual(sum("error" in p for p in told), 1)
         done = self.expect(65, "predict", *weights, "--csv", "-", *files)
-        with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
-            self.assertEqual(done.stdout, f.read().replace("\r\n", "\n"))
+        self.assertEqual(done.stdout, text.replace("\r\n", "\n"))
         for more, idle in (([], 1), (["--json", "q.json"], 0)):  # JSON has as many classes as --top says
             done = self.expect(0, "predict", *weights, "--csv", "-", "--top", "1", *more, "d")
             self.assertEqual(done.stderr.count("--top 1 changes nothing"), idle, done.stderr)
@@ -335,8 +326,7 @@ class FlagsWithoutEffect(HabitsTest):
 
     def test_variables_are_for_many_commands_and_files_for_this(self):
         self.assertEqual(self.warned(CPUTRAIN_BUCKET_MB="3", CPUTRAIN_KEEP="3", CPUTRAIN_CHECKPOINT_EVERY="0"), set())
-        with open(self.path("c.json"), "w") as f:
-            json.dump({"keep": 3, "checkpoint-every": "0"}, f)
+        self.write("c.json", {"keep": 3, "checkpoint-every": "0"})
         self.assertEqual(self.warned("--config", "c.json"), {"--keep"})
 
     def test_sweeps_have_several_backends(self):

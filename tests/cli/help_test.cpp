@@ -14,6 +14,7 @@
 #include "composition/command_list.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::cli {
@@ -25,14 +26,7 @@ const CommandLineChoices kChoices =
                                        {"cuda", {Precision::exact}}});
 
 std::string message_of(const std::vector<std::string>& words) {
-  try {
-    parse_command_line(words, {}, kChoices);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  ADD_FAILURE() << join(words, " ") << " was accepted";
-  return "";
+  return testing::refused(ExitCode::usage, [&] { parse_command_line(words, {}, kChoices); });
 }
 
 std::string help_of(const std::vector<std::string>& words, std::size_t columns = 80) {
@@ -309,8 +303,10 @@ TEST(Hints, WordsThatAreFolders) {
   EXPECT_NE(message_of({path}).find("use --data " + path), std::string::npos);
   EXPECT_NE(message_of({"train", path}).find("--data " + path), std::string::npos);
   std::ofstream(folder.path() / "file") << "text";
-  for (const char* command : {"train", "sweep", "simulate"}) {
-    const std::string message = message_of({command, "--out", path + "/file"});
+  for (std::vector<std::string> words :
+       {std::vector<std::string>{"train"}, {"sweep"}, {"simulate"}, {"report", path}}) {
+    words.insert(words.end(), {"--out", path + "/file"});
+    const std::string message = message_of(words);
     EXPECT_NE(message.find("--out " + path + "/file: is a file"), std::string::npos) << message;
   }
 }

@@ -22,12 +22,6 @@ class Help(ProgramTest):
         self.assertEqual(done.stderr, "")
         return done.stdout
 
-    def test_no_line_is_wider_than_the_terminal(self):
-        for columns, commands in ((60, COMMANDS), (80, ["train"]), (120, ["train"])):
-            for words in ([], *(c.split() for c in commands)):
-                widest = max(self.help(*words, "--help", COLUMNS=str(columns)).splitlines(), key=len)
-                self.assertLessEqual(len(widest), columns, widest)
-
     def test_the_width_is_that_of_columns_within_bounds(self):
         def width(columns):
             return max(map(len, self.help("train", "--help-all", COLUMNS=columns).splitlines()))
@@ -44,13 +38,6 @@ class Help(ProgramTest):
         for word in ("mpirun -np 4", "sweep --np", "--help-all", "CPUTRAIN_IMAGE_SIZE"):
             self.assertIn(word, text)
         self.assertEqual(text, self.help("help", COLUMNS="80"))
-
-    def test_help_of_a_command(self):
-        text = self.help("predict", "--help", COLUMNS="80")
-        self.assertIn("Usage: cputrain predict [FLAGS] IMAGE...", text)
-        self.assertIn("Examples:\n  cputrain predict ", text)
-        self.assertRegex(text, r"\n\d+ more flags: cputrain predict --help-all\n")
-        self.assertEqual(text, self.help("help", "predict", COLUMNS="80"))
 
     def test_a_hint_is_one_line_on_standard_error(self):
         for words, says in ((["--init-learning-rate", "1"], "--lr"),
@@ -77,12 +64,6 @@ class Help(ProgramTest):
                 done = self.expect(2, *words, says=[says])
                 self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
                 self.assertLessEqual(done.stderr.count("did you mean"), 1)
-
-    def test_out_that_is_a_file_ends_with_2(self):
-        with open(self.path("file"), "w"):
-            pass
-        for words in (SMALL, ["sweep"], ["simulate"], ["report", "."]):
-            self.expect(2, *words, "--out", "file", says=["--out file: is a file"])
 
 
 class Colours(ProgramTest):

@@ -28,10 +28,6 @@ class ImageCache(TinyTest):
                 with self.subTest(place=place, decode=decode):
                     self.assertEqual(self.curve("run", *words, "--cache", place, "--decode", decode, ranks=ranks), expected)
 
-    def write(self, name, data):
-        with open(self.path("data", name), "wb") as f:
-            f.write(data)
-
     def flat_pixels(self, seed, side):
         return bytes(value for row in made_pixels(seed, side) for pixel in row for value in pixel)
 
@@ -40,16 +36,16 @@ class ImageCache(TinyTest):
         for part, count in (("train", 130), ("t10k", 20)):
             pixels = b"".join(self.flat_pixels(i, 28)[:28 * 28] for i in range(count))
             head = struct.pack(">IIII", 0x803, count, 28, 28)
-            self.write(f"{part}-images-idx3-ubyte.gz", gzip.compress(head + pixels))
+            self.write(f"data/{part}-images-idx3-ubyte.gz", gzip.compress(head + pixels))
             labels = bytes(i % 10 for i in range(count))
-            self.write(f"{part}-labels-idx1-ubyte", struct.pack(">II", 0x801, count) + labels)
+            self.write(f"data/{part}-labels-idx1-ubyte", struct.pack(">II", 0x801, count) + labels)
         self.expect_same_curves("--data", "idx:data")
 
     def test_cifar(self):
         os.mkdir(self.path("data"))
-        self.write("batches.meta.txt", b"".join(b"class%d\n" % i for i in range(10)))
+        self.write("data/batches.meta.txt", b"".join(b"class%d\n" % i for i in range(10)))
         for name, count in (("data_batch_1.bin", 100), ("data_batch_2.bin", 40), ("test_batch.bin", 20)):
-            self.write(name, b"".join(bytes([i % 10]) + self.flat_pixels(i, 32) for i in range(count)))
+            self.write(f"data/{name}", b"".join(bytes([i % 10]) + self.flat_pixels(i, 32) for i in range(count)))
         self.expect_same_curves("--data", "cifar10:data")
 
     def test_a_class_whose_images_are_all_broken(self):
@@ -86,8 +82,7 @@ class ImageCache(TinyTest):
 
     def test_why_tmpdir_is_passed_over(self):
         self.make("data", cat=40, dog=40)
-        with open(self.path("file"), "w"):
-            pass
+        self.write("file", "")
         for folder, says in ((self.path("missing"), "cannot be written to (No such file or directory)"),
                              (self.path("file"), "cannot be written to"), ("/dev/shm", "lies in memory")):
             if folder == "/dev/shm" and not os.path.ismount(folder):
@@ -99,9 +94,8 @@ class ImageCache(TinyTest):
                    says=[f"they lie in a file in {self.path()} (TMPDIR names another folder)"])
 
     def limited(self, limit, *words):
-        done = subprocess.run(["bash", "-c", f'ulimit {limit}; exec "$@"', "bash", PROGRAM, *WORDS, "--data", "data",
-                               "--out", "run", "--overwrite", *words],
-                              cwd=self.folder, text=True, timeout=100, stdin=subprocess.DEVNULL, capture_output=True)
+        done = self.run_program(*WORDS, "--data", "data", "--out", "run", "--overwrite", *words,
+                                launch=["bash", "-c", f'ulimit {limit}; exec "$@"', "bash"])
         return done.returncode, done.stderr
 
     def test_limits_are_named(self):
@@ -121,14 +115,6 @@ class ImageCache(TinyTest):
         for words in (["--cache", "disk"], ["--decode", "meanwhile"], ["--decode", "first"]):
             self.curve("run", "--data", "d.ctpack", *words,
                        says=[f"{' '.join(words)} changes nothing for a packed file"])
-
-    def test_what_is_said_of_images_that_are_not_kept(self):
-        self.make("data", cat=60, dog=60)
-        none = ["none is kept, each is decoded whenever it is needed", "Decoding makes some",
-                "(none is kept: each is decoded whenever it is needed)"]
-        self.curve("run", "--data", "data", "--cache", "none", says=["120 images at 16x16 read after", *none])
-        self.curve("run", "--data", "data", "--cache", "none", "--decode", "first",
-                   says=["120 images at 16x16 read in", *none])
 
     def test_threads_for_images(self):
         self.make("data", cat=60, dog=60)

@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from program import OPEN_MPI, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
+from program import PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi, wait_until
 
 
 @needs_mpi
@@ -35,15 +35,13 @@ class LateRanks(ProgramTest):
         job = subprocess.Popen([*mpirun(2), PROGRAM, *words], cwd=self.folder, stdout=subprocess.PIPE, text=True,
                                stderr=subprocess.STDOUT, env={**os.environ, "CPUTRAIN_FAULT": "slow:0:5:forward"})
         self.addCleanup(job.kill)
-        late, end = self.rank_of(job.pid, 1), time.time() + 60
+        wait_until(lambda: self.rank_of(1), job)
         # The line of step 3 comes with step 4.
-        while not (os.path.exists(self.path("late/metrics.jsonl")) and len(self.metrics("late", "step")) >= 3):
-            self.assertLess(time.time(), end)
-            time.sleep(0.02)
+        wait_until(lambda: len(self.lines("late")) >= 3, job, pause=0.02)
         time.sleep(0.3)
-        os.kill(late, signal.SIGSTOP)
+        os.kill(self.rank_of(1), signal.SIGSTOP)
         time.sleep(3)
-        os.kill(late, signal.SIGCONT)
+        os.kill(self.rank_of(1), signal.SIGCONT)
         said = job.communicate(timeout=60)[0]
         self.assertEqual(job.returncode, 0, said)
         self.assertRegex(said, r"waited [1-9]\d*\.\d s .* for rank 1 on ")
@@ -52,24 +50,6 @@ class LateRanks(ProgramTest):
         self.assertGreater(epoch["straggler"]["seconds"], 1)
         self.assertTrue(0 <= epoch["stolen"] <= 1, epoch)
         self.assertTrue(epoch["cpu_wait"] is None or 0 <= epoch["cpu_wait"] < 1, epoch)
-
-    def rank_of(self, launcher, rank):
-        """The process of a rank: its environment says it."""
-        name = b"OMPI_COMM_WORLD_RANK=%d\0" % rank if OPEN_MPI else b"PMI_RANK=%d\0" % rank
-        end = time.time() + 30
-        while time.time() < end:
-            for pid in filter(str.isdigit, os.listdir("/proc")):
-                try:
-                    here = os.readlink(f"/proc/{pid}/cwd") == os.path.realpath(self.folder)
-                    with open(f"/proc/{pid}/environ", "rb") as f:
-                        variables = f.read()
-                except OSError:
-                    continue
-                if here and name in variables and os.path.realpath(f"/proc/{pid}/exe") == \
-                        os.path.realpath(PROGRAM):
-                    return int(pid)
-            time.sleep(0.05)
-        self.fail(f"no process of rank {rank}")
 
 
 if __name__ == "__main__":

@@ -37,9 +37,8 @@ class Ulimit(ProgramTest):
         launch = mpirun(ranks) if ranks else []
         line = f'ulimit -c 0; ulimit {limit}; exec "$@"'
         become = ["setpriv", "--reuid", user, "--clear-groups"] if user else []
-        done = subprocess.run([*become, "bash", "-c", line, "bash", *launch, PROGRAM, *map(str, words)],
-                              cwd=self.folder, text=True, timeout=200, stdin=subprocess.DEVNULL,
-                              capture_output=True, env={**os.environ, "HOME": self.folder})
+        done = self.run_program(*map(str, words), launch=[*become, "bash", "-c", line, "bash", *launch], timeout=200,
+                                HOME=self.folder)
         return done.returncode, done.stdout + done.stderr
 
     def check(self, code, text, what):

@@ -5,10 +5,9 @@ import os
 import re
 import signal
 import subprocess
-import time
 import unittest
 
-from program import MPIRUN, PROGRAM, needs_mpi
+from program import MPIRUN, PROGRAM, needs_mpi, wait_until
 from tiny import TINY, TinyTest
 
 # Batch normalization's statistics are averaged over ranks; a dropped layer and a penalty have their own ways.
@@ -22,8 +21,7 @@ PLAIN = ["--data", "data", "--threads", "1", "--image-size", "16"]
 class LockedMemory(TinyTest):
     def setUp(self):
         super().setUp()
-        with open(self.path("tiny.json"), "w") as f:
-            json.dump({**TINY, "layers": LAYERS}, f)
+        self.write("tiny.json", {**TINY, "layers": LAYERS})
         self.make("data", cat=20, dog=20)
 
     def curve(self, run, *words, **options):
@@ -68,8 +66,7 @@ class LockedMemory(TinyTest):
             self.assertEqual(text.count("cputrain: "), 1, text)
             self.assertFalse(os.path.exists(self.path("no")))
         # Without batch normalization, which excludes it anyway.
-        with open(self.path("tiny.json"), "w") as f:
-            json.dump(TINY, f)
+        self.write("tiny.json", TINY)
         self.tiny(2, "no", "data", "--reproducible", says=["--reproducible", "host's memory"])
         self.tiny(0, "yes", "data", "--reproducible", *HOST)
 
@@ -77,8 +74,7 @@ class LockedMemory(TinyTest):
     def test_large_layers_are_sharded_in_the_hosts_memory_alone(self):
         layers = [{"type": "flatten"}, {"type": "dense", "units": 1400}, {"type": "relu"},  # 768 x 1400 weights
                   {"type": "dense", "units": "classes", "name": "head"}, {"type": "softmax"}]
-        with open(self.path("tiny.json"), "w") as f:
-            json.dump({**TINY, "layers": layers}, f)
+        self.write("tiny.json", {**TINY, "layers": layers})
         words = ["--steps", "1", "--limit-val", "0", "--batch", "6"]
         self.assertIn("Sharded: dense", self.tiny(0, "host", "data", *words, *HOST, ranks=3).stderr)
         self.assertNotIn("Sharded", self.tiny(0, "locked", "data", *words, ranks=3).stderr)
@@ -106,11 +102,7 @@ class LockedMemory(TinyTest):
                                    text=True)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.kill)
-        end = time.time() + 60
-        while not os.path.exists(self.path("run/metrics.jsonl")) or not self.metrics("run", "step"):
-            self.assertIsNone(process.poll(), "it ended by itself")
-            self.assertLess(time.time(), end, "no step was made")
-            time.sleep(0.05)
+        wait_until(self.lines, process)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(30), 75)
         steps = len(self.metrics("run", "step"))

@@ -26,8 +26,7 @@ class LogFormats(ProgramTest):
 
     def test_mlperf(self):
         self.train_with("--log-format", "mlperf")
-        with open(self.path("run/mlperf.log")) as f:
-            lines = f.read().splitlines()
+        lines = self.text_of("run/mlperf.log").splitlines()
         for line in lines:
             self.assertRegex(line, MLLOG)
         events = [json.loads(MLLOG.fullmatch(line).group(1)) for line in lines]
@@ -80,8 +79,7 @@ class LogFormats(ProgramTest):
         self.assertIn(f"Accuracy @ 1 = {last['val_accuracy']:.4f} [6 examples]", text)
 
     def timeline(self, ranks):
-        with open(self.path("t.json")) as f:
-            trace = json.load(f)
+        trace = self.json_of("t.json")
         self.assertEqual(set(trace), {"traceEvents", "displayTimeUnit", "otherData"})
         names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"}
         self.assertEqual(sorted(names), list(range(ranks)))
@@ -116,12 +114,10 @@ class LogFormats(ProgramTest):
         for name in ("run/weights.safetensors", "run/metrics.jsonl"):
             self.expect(2, "train", "--image-size", "64", "--data", "synthetic:60", "--threads", "1", "--out", "run",
                         "--overwrite", "--timeline", name, says=["--timeline " + name, "of its own"])
-        with open(self.path("mine.txt"), "w") as f:
-            f.write("mine")
+        self.write("mine.txt", "mine")
         self.expect(2, "train", "--image-size", "64", "--data", "synthetic:60", "--threads", "1", "--out", "other",
                     "--timeline", "mine.txt", says=["mine.txt", "is there already"])
-        with open(self.path("mine.txt")) as f:
-            self.assertEqual(f.read(), "mine")
+        self.assertEqual(self.text_of("mine.txt"), "mine")
         self.expect(74, "train", "--image-size", "64", "--data", "synthetic:60", "--threads", "1", "--out", "third",
                     "--timeline", "nowhere/t.json", says=["nowhere/t.json"])
 

@@ -40,10 +40,8 @@ class Logs(ProgramTest):
             by_step = [(3 * n + 3, v) for n, v in self.expected("epoch", "val_" + key, 1)]
             self.assertEqual(validation[f"evaluation_{key}_vs_iterations"], by_step)
 
-        with open(self.path("run/history.json")) as f:
-            history = json.load(f)
-        with open(self.path("run/training.csv"), newline="") as f:
-            text = f.read()
+        history = self.json_of("run/history.json")
+        text = self.text_of("run/training.csv")
         self.assertTrue(text.startswith("epoch,accuracy,loss,val_accuracy,val_loss,learning_rate\r\n0,"))
         rows = list(csv.DictReader(text.splitlines()))
         self.assertEqual([row["epoch"] for row in rows], ["0", "1", "2"])
@@ -57,8 +55,7 @@ class Logs(ProgramTest):
         self.train("run", *words)
         with open(self.path("run/training.csv"), newline="") as f:
             rows = list(csv.DictReader(f))
-        with open(self.path("run/history.json")) as f:
-            history = json.load(f)
+        history = self.json_of("run/history.json")
         validation, lines = self.scalars("validation"), self.metrics("run", "epoch")
         for key in ("val_loss", "val_accuracy", "ema_val_loss", "ema_val_accuracy"):
             self.assertEqual([key in line for line in lines], [False, True, True])
@@ -83,8 +80,7 @@ class Logs(ProgramTest):
         self.assertEqual(sorted(self.scalars("train")),
                          ["epoch_accuracy", "epoch_learning_rate", "epoch_loss"])
         self.assertFalse(os.path.exists(self.path("run/validation")))
-        with open(self.path("run/training.csv"), newline="") as f:
-            self.assertTrue(f.readline() == "epoch,accuracy,loss,learning_rate\r\n")
+        self.assertTrue(self.text_of("run/training.csv").startswith("epoch,accuracy,loss,learning_rate\r\n"))
 
     def test_an_overwritten_run_leaves_no_curves_behind(self):
         self.train("run", "--steps", "1")

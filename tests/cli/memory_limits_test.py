@@ -28,17 +28,14 @@ class ControlGroup(ProgramTest):
     def inside(self, mount, *words, ranks=0, prefix=(), used_by=""):
         name, limit, used, none = self.VERSIONS[mount]
         job = os.path.join("/sys/fs/cgroup", mount, self.PATH)
-        with open(self.path("group"), "w") as f:
-            f.write(f"{name}/{self.PATH}/step_0/task_0\n")
+        self.write("group", f"{name}/{self.PATH}/step_0/task_0\n")
         script = f"""mount -t tmpfs none /sys/fs/cgroup && mkdir -p {job}/step_0/task_0 || exit 99
             echo 300000000 >{job}/{limit}; echo 40000000 >{job}/{used}; echo {none} >{job}/step_0/{limit}
             echo 1000000 >{job}/step_0/{used}
             [ -z "{used_by}" ] || mount --bind "{used_by}" {job}/{used} || exit 99
             mount --bind group /proc/$$/cgroup && exec "$@" || exit 99"""
         launch = [*mpirun(ranks), "sh", "-c", 'mount --bind group /proc/$$/cgroup; exec "$@"', "sh"] if ranks else []
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *launch, *prefix, PROGRAM, *words],
-                              cwd=self.folder,
-                              text=True, timeout=120, stdin=subprocess.DEVNULL, capture_output=True)
+        done = self.run_program(*words, launch=["unshare", "-m", "sh", "-c", script, "sh", *launch, *prefix])
         if done.returncode == 99 or "unshare:" in done.stderr:
             self.skipTest("no mount namespaces: " + done.stderr.strip())
         return done
@@ -61,10 +58,9 @@ class ControlGroup(ProgramTest):
 
     def test_a_step_is_measured_where_none_has_room_beside_it(self):
         """What the group has taken is told by a pipe: much, as soon as the first step's memory was planned."""
-        with open(self.path("wide.json"), "w") as f:
-            json.dump({"format": "cputrain model 1", "name": "wide", "recipe": {"image_size": 64, "batch": 4},
-                       "layers": [{"type": "flatten"}, {"type": "dense", "units": 1000}, {"type": "relu"},
-                                  {"type": "dense", "units": "classes"}, {"type": "softmax"}]}, f)
+        self.write("wide.json", {"format": "cputrain model 1", "name": "wide", "recipe": {"image_size": 64, "batch": 4},
+                                 "layers": [{"type": "flatten"}, {"type": "dense", "units": 1000}, {"type": "relu"},
+                                            {"type": "dense", "units": "classes"}, {"type": "softmax"}]})
         os.mkfifo(self.path("used"))
         over = threading.Event()
 
@@ -73,13 +69,11 @@ class ControlGroup(ProgramTest):
                 with open(self.path("used"), "w") as pipe:
                     if over.is_set():
                         return
-                    with open(self.path("said")) as said:
-                        first = "Exchange: " in said.read()
+                    first = "Exchange: " in self.text_of("said")
                     pipe.write("290000000\n" if first else "40000000\n")
                 time.sleep(0.05)  # the reader takes the end of the pipe for that of the file
 
-        with open(self.path("said"), "w"):
-            pass
+        self.write("said", "")
         thread = threading.Thread(target=answer)
         thread.start()
         try:
@@ -90,8 +84,7 @@ class ControlGroup(ProgramTest):
             over.set()
             with open(self.path("used")):
                 thread.join()
-        with open(self.path("said")) as f:
-            said = f.read()
+        said = self.text_of("said")
         self.assertEqual(done.returncode, 0, said)
         self.assertIn("Features: a step that keeps them has no room beside the first: ", said)
         self.assertNotIn("features_kept", json.loads(done.stdout))
@@ -102,8 +95,7 @@ class ControlGroup(ProgramTest):
 
     def large(self, *words, ranks=0, prefix=()):
         """What a plan or a training said; its exit code is 0."""
-        with open(self.path("small.json"), "w") as f:
-            json.dump(small_network(), f)
+        self.write("small.json", small_network())
         done = self.inside("", *self.LARGE, *words, ranks=ranks, prefix=prefix)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
@@ -172,9 +164,8 @@ class SmallSharedMemory(ProgramTest):
 
     def inside(self, size, *words, mounts="", **environment):
         line = f"mount -t tmpfs -o size={size} tmpfs /dev/shm && {mounts} exec \"$@\""
-        done = subprocess.run(["unshare", "-m", "bash", "-c", line, "bash", *mpirun(2), PROGRAM, *words],
-                              cwd=self.folder, text=True, timeout=200, stdin=subprocess.DEVNULL,
-                              capture_output=True, env={**os.environ, **environment})
+        done = self.run_program(*words, launch=["unshare", "-m", "bash", "-c", line, "bash", *mpirun(2)], timeout=200,
+                                **environment)
         if "unshare" in done.stderr or "mount:" in done.stderr:
             self.skipTest("no mount namespaces: " + done.stderr.strip())
         return done
@@ -184,8 +175,7 @@ class SmallSharedMemory(ProgramTest):
              "--limit-val", "40", "--log-every", "1"]
 
     def model(self):
-        with open(self.path("small.json"), "w") as f:
-            json.dump(small_network(), f)
+        self.write("small.json", small_network())
         return ["--model", "small.json"]
 
     def test_images_lie_in_a_file_that_leaves_nothing(self):

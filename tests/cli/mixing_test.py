@@ -15,18 +15,12 @@ NORM = {**TINY, "name": "norm", "layers": [
 class Mixing(TinyTest):
     def setUp(self):
         super().setUp()
-        with open(self.path("norm.json"), "w") as f:
-            json.dump(NORM, f)
+        self.write("norm.json", NORM)
         self.make("data", ant=20, bee=9, cow=5)
 
     def losses(self, run, *words, **options):
         self.tiny(0, run, "data", *LONG, *words, **options)
         return [s["loss"] for s in self.metrics(run, "step")] + [e["val_loss"] for e in self.metrics(run, "epoch")]
-
-    def assert_near(self, a, b, tolerance=1e-5):
-        self.assertEqual(len(a), len(b))
-        for x, y in zip(a, b):
-            self.assertLessEqual(abs(x - y), tolerance * abs(y), f"{a} {b}")
 
     @needs_mpi
     def test_curves_are_the_same_at_any_number_of_ranks(self):
@@ -49,17 +43,13 @@ class Mixing(TinyTest):
                 self.assertEqual(a.read()[-100:], b.read()[-100:])
 
     def test_weights_of_classes_from_a_file(self):
-        with open(self.path("weights.json"), "w") as f:
-            json.dump({"ant": 1, "bee": 2.5, "cow": 4}, f)
+        self.write("weights.json", {"ant": 1, "bee": 2.5, "cow": 4})
         weighed = self.losses("file", "--class-weights", "weights.json")
-        with open(self.path("weights.json"), "w") as f:
-            json.dump({"ant": 2, "bee": 5, "cow": 8}, f)  # only their ratios count
+        self.write("weights.json", {"ant": 2, "bee": 5, "cow": 8})
         self.assert_near(self.losses("twice", "--class-weights", "weights.json"), weighed, 1e-6)
-        with open(self.path("weights.json"), "w") as f:
-            json.dump({"0": 1, "1": 2.5, "2": 4}, f)  # labels, as in Keras' class_weight
+        self.write("weights.json", {"0": 1, "1": 2.5, "2": 4})
         self.assertEqual(self.losses("labels", "--class-weights", "weights.json"), weighed)
-        with open(self.path("weights.json"), "w") as f:
-            json.dump({"ant": 3, "bee": 3, "cow": 3}, f)
+        self.write("weights.json", {"ant": 3, "bee": 3, "cow": 3})
         self.assertEqual(self.losses("alike", "--class-weights", "weights.json"), self.losses("plain"))
 
     def test_what_is_wrong_with_weights_of_classes(self):
@@ -71,8 +61,7 @@ class Mixing(TinyTest):
                                  ('{"0": 1, "1": 2, "cow": 1}', 2, ["no weight for the class ant"]),
                                  ('[1, 2, 3]', 65, ["no object"]), ('{', 65, ["weights.json"])]:
             with self.subTest(text=text):
-                with open(self.path("weights.json"), "w") as f:
-                    f.write(text)
+                self.write("weights.json", text)
                 self.tiny(code, "run", "data", "--class-weights", "weights.json", says=says)
         self.tiny(2, "run", "data", "--class-weights", "balancd", says=["no such file", "did you mean balanced?"])
 

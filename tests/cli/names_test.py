@@ -5,6 +5,7 @@ import os
 import subprocess
 import unittest
 
+from formats import fields, read_arrays
 from images import made_pixels, write_bmp
 from page import Page
 from program import PROGRAM, ProgramTest
@@ -25,28 +26,6 @@ UNSAFE = [*(c for name in ODD for c in name if c in "\t\x1b\x07\u009b\u202e\u202
           "\nAll is well"]
 
 
-def varint(data, at):
-    value, shift = 0, 0
-    while True:
-        value, shift, at = value | (data[at] & 127) << shift, shift + 7, at + 1
-        if data[at - 1] < 128:
-            return value, at
-
-
-def fields(data):
-    """(number, value) of a protobuf message whose values are numbers and bytes."""
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        if key & 7 == 0:
-            value, at = varint(data, at)
-        else:
-            assert key & 7 == 2, key
-            size, at = varint(data, at)
-            value, at = data[at:at + size], at + size
-        yield key >> 3, value
-
-
 def onnx_properties(path):
     """metadata_props (field 14) of a ModelProto."""
     with open(path, "rb") as f:
@@ -54,17 +33,10 @@ def onnx_properties(path):
     return {p[1].decode(): p[2].decode() for p in (dict(fields(v)) for n, v in fields(model) if n == 14)}
 
 
-def metadata(path):
-    """What a safetensors file says of itself."""
-    with open(path, "rb") as f:
-        return json.loads(f.read(int.from_bytes(f.read(8), "little")))["__metadata__"]
-
-
 class NamesTest(ProgramTest):
     def setUp(self):
         super().setUp()
-        with open(self.path("net.json"), "w") as f:
-            json.dump(NET, f)
+        self.write("net.json", NET)
         self.tiny = ["--model", "net.json", "--threads", "1", "--micro-batch", "4"]
 
     def make(self, names, folder="d", each=2):
@@ -89,15 +61,13 @@ class Classes(NamesTest):
         self.safe(self.expect(0, "--data", "d", *self.tiny, "--epochs", "1", "--validation-split", "0.5", "--out",
                               "run"))
         weights = ["--weights", "run/weights.safetensors"]
-        self.assertEqual(json.loads(metadata(self.path("run/weights.safetensors"))["classes"]), names)
+        self.assertEqual(json.loads(read_arrays(self.path("run/weights.safetensors"))[0]["classes"]), names)
 
         done = self.safe(self.expect(0, "eval", *weights, "--data", "d", "--confusion", "c.csv", "--page", "p.html",
                                      "--json", "e.json"))
         self.assertIn("\u732b", done.stdout)
-        with open(self.path("p.html"), encoding="utf-8") as f:
-            Page(f.read())  # elements close, no attribute runs a script
-        with open(self.path("e.json")) as f:
-            self.assertEqual([c["name"] for c in json.load(f)["classes"]], names)
+        Page(self.text_of("p.html"))  # elements close, no attribute runs a script
+        self.assertEqual([c["name"] for c in self.json_of("e.json")["classes"]], names)
         with open(self.path("c.csv"), newline="") as f:
             header, *rows = csv.reader(f)
         cells = [CELLS[name] for name in names]
@@ -107,15 +77,13 @@ class Classes(NamesTest):
         self.assertEqual(len(done.stdout.splitlines()), 2 * len(ODD))
         done = self.safe(self.expect(0, "predict", *weights, "d", "--json", "p.json", "--top", "17"))
         self.assertEqual(len(done.stdout.splitlines()), 1 + len(ODD) + 1)  # a line a class, and the file's
-        with open(self.path("p.json")) as f:
-            predictions = json.load(f)["predictions"]
+        predictions = self.json_of("p.json")["predictions"]
         self.assertEqual(sorted(p["file"] for p in predictions), sorted(f"d/{n}/{i}.bmp" for n in ODD for i in (0, 1)))
         for p in predictions:
             self.assertEqual(sorted(p["probabilities"]), sorted(ODD))
             self.assertIn(p["class"], ODD)
         self.safe(self.expect(0, "predict", *weights, "d", "--csv", "p.csv"))
-        with open(self.path("p.csv"), newline="", encoding="utf-8") as f:
-            text = f.read()
+        text = self.text_of("p.csv")
         self.assertFalse(set(text) & {c for c in "".join(UNSAFE) if not c.isprintable()} - {"\n"})
         head, *rows = csv.reader(text.splitlines())  # a row is a line
         self.assertEqual(head, ["file", "class", *cells])
@@ -124,7 +92,7 @@ class Classes(NamesTest):
                           for p in predictions for n in [p["file"][2:-6]]])
 
         self.safe(self.expect(0, "export", *weights, "--safetensors", "t.safetensors", "--export-layout", "torch"))
-        self.assertEqual(json.loads(metadata(self.path("t.safetensors"))["classes"]), names)
+        self.assertEqual(json.loads(read_arrays(self.path("t.safetensors"))[0]["classes"]), names)
         done = self.safe(self.run_program("export", *weights, "--onnx", "m.onnx"))
         if done.returncode == 0:
             self.assertEqual(json.loads(onnx_properties(self.path("m.onnx"))["classes"]), names)
@@ -216,14 +184,10 @@ class Files(NamesTest):
 class Flags(NamesTest):
     def test_values_of_flags_and_words_of_files_reach_no_terminal(self):
         odd = "x\x1b[2J\u009b\u202e\nAll is well"
-        with open(self.path("odd.json"), "w") as f:
-            json.dump({odd: 1}, f)
-        with open(self.path("layers.json"), "w") as f:
-            json.dump({**NET, "layers": [{"type": "relu", odd: 3}]}, f)
-        with open(self.path("typed.json"), "w") as f:
-            json.dump({**NET, "layers": [{"type": odd}]}, f)
-        with open(self.path("raw.json"), "w") as f:
-            f.write('{"a\x1b[2J": }')
+        self.write("odd.json", {odd: 1})
+        self.write("layers.json", {**NET, "layers": [{"type": "relu", odd: 3}]})
+        self.write("typed.json", {**NET, "layers": [{"type": odd}]})
+        self.write("raw.json", '{"a\x1b[2J": }')
         for code, *words in [(2, odd), (2, "--" + odd), (2, "--batch", odd), (65, "--data", odd), (2, "--model", odd),
                              (2, "--backend", odd), (2, "--augment", odd), (2, "--schedule", odd), (2, "--config", odd),
                              (2, "--config", "odd.json"), (2, "--config", "raw.json"), (65, "--model", "layers.json"),
@@ -245,8 +209,7 @@ class Flags(NamesTest):
 
     def test_layers_of_odd_names_are_trained_and_told(self):
         layers = [dict(NET["layers"][0], name="s\x1b[2J\nAll is well"), *NET["layers"][1:]]
-        with open(self.path("net.json"), "w") as f:
-            json.dump({**NET, "layers": layers}, f)
+        self.write("net.json", {**NET, "layers": layers})
         self.make(["a", "b"], each=4)
         self.safe(self.expect(0, "info", "--model", "net.json"))
         self.safe(self.expect(0, "--data", "d", *self.tiny, "--steps", "1", "--out", "run", "--profile"))

@@ -1,7 +1,6 @@
 """Gradients that are no numbers, weights that drift apart, and early stopping: through the program itself, which
 breaks where CPUTRAIN_FAULT says."""
 import math
-import os
 import unittest
 
 from program import ProgramTest, SMALL, needs_mpi
@@ -80,19 +79,6 @@ class Replicas(ProgramTest):
         self.expect(64, *words, ranks=3, CPUTRAIN_FAULT="bitflip:1:3:update",
                     says=["after step 4", "rank 1", "differs from the other 2"])
         self.expect(0, *words, "--overwrite", ranks=3)
-
-
-class EarlyStopping(ProgramTest):
-    def test_the_best_weights_stay(self):
-        self.expect(0, *SMALL, "--epochs", "9", "--out", "run", "--early-stopping", "2:100", "--lr", "0.001",
-                    says=["Best epoch: ", "early stopping ended the training", ", the best)"])
-        summary = self.metrics("run", "summary")[0]
-        epochs = self.metrics("run", "epoch")
-        losses = [epoch["val_loss"] for epoch in epochs]
-        self.assertEqual((len(epochs), summary["epochs"]), (3, 3))  # none is lower than the first by 100
-        self.assertEqual((summary["best_loss"], summary["best_epoch"]), (min(losses), losses.index(min(losses)) + 1))
-        self.assertTrue(summary["early_stopped"])
-        self.assertTrue(os.path.exists(self.path("run/best.safetensors")))
 
 
 class Faults(ProgramTest):

@@ -63,13 +63,6 @@ class JobTest(ProgramTest):
             time.sleep(0.02)
         return True
 
-    def steps(self):
-        path = self.path("run/metrics.jsonl")
-        if not os.path.exists(path):
-            return 0
-        with open(path) as lines:
-            return len(lines.readlines())
-
     def kill(self, pids):
         for pid in pids:
             try:
@@ -99,7 +92,7 @@ class Launchers(JobTest):
     def test_no_rank_outlives_its_launcher(self):
         for ranks, wrapped in ((2, False), (3, True)):
             job = self.launch([], ranks, wrapped)
-            self.assertTrue(self.wait_for(lambda: self.steps() >= 2))
+            self.assertTrue(self.wait_for(lambda: len(self.lines()) >= 2))
             self.assertGreater(len(self.processes()), ranks)
             self.no_rank_outlives(job, f"{ranks} ranks at work")
 
@@ -115,13 +108,13 @@ class Launchers(JobTest):
         # mpirun lets survivors go on, as srun does by default.
         leaves = {"OMPI_MCA_orte_enable_recovery": "1", "OMPI_MCA_orte_abort_on_non_zero_status": "0"}
         job = self.launch(["--on-failure", "shrink"], 3, **leaves)
-        self.assertTrue(self.wait_for(lambda: self.steps() >= 2))
+        self.assertTrue(self.wait_for(lambda: len(self.lines()) >= 2))
         self.kill([max(set(self.processes()) - {job.pid})])  # the last rank: rank 0 sees it, and others see rank 0
         self.assertTrue(self.wait_for(lambda: not self.processes(), 2 * PATIENCE), self.processes())
 
     def test_a_dead_job_leaves_nothing_behind_the_next_start(self):
         job = self.launch([], 2)
-        self.assertTrue(self.wait_for(lambda: self.steps() >= 2))
+        self.assertTrue(self.wait_for(lambda: len(self.lines()) >= 2))
         segments = self.shared_memory()
         folders = {os.path.dirname(path) for path in segments}
         self.assertEqual(len(folders), 1, segments)
@@ -146,7 +139,7 @@ class Launchers(JobTest):
         os.mkdir(self.path("segments"))
         job = self.launch([], 2, OMPI_MCA_btl_vader_backing_directory=self.path("segments"),
                           OMPI_MCA_btl_sm_backing_directory=self.path("segments"))
-        self.assertTrue(self.wait_for(lambda: self.steps() >= 2))
+        self.assertTrue(self.wait_for(lambda: len(self.lines()) >= 2))
         self.assertTrue(os.listdir(self.path("segments")))
         self.end(job)
 
@@ -157,10 +150,10 @@ class Shells(JobTest):
                                  cwd=self.folder, env={**os.environ, "ORPHANS_TEST": self.folder})
         self.addCleanup(self.end, shell)
         self.assertEqual(shell.wait(30), 0)
-        self.assertTrue(self.wait_for(lambda: self.steps() >= 2))
-        before = self.steps()
+        self.assertTrue(self.wait_for(lambda: len(self.lines()) >= 2))
+        before = len(self.lines())
         time.sleep(1)  # ten times as long as it takes to see that a launcher is gone
-        self.assertTrue(self.wait_for(lambda: self.steps() > before))
+        self.assertTrue(self.wait_for(lambda: len(self.lines()) > before))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ import json
 import os
 import unittest
 
+from formats import read_arrays
 from program import SMALL, ProgramTest, needs_mpi
 from tiny import TINY, TinyTest
 
@@ -59,8 +60,7 @@ class HeadAlone(OtherClasses):
 
     def setUp(self):
         super().setUp()
-        with open(self.path("tiny.json"), "w") as f:
-            json.dump(TINY | {"layers": [{"type": "flatten"}, *TINY["layers"][-2:]]}, f)
+        self.write("tiny.json", TINY | {"layers": [{"type": "flatten"}, *TINY["layers"][-2:]]})
 
     def test_takes_the_outputs_of_classes_that_both_have(self):
         self.make("data", ant=6, bee=6, cow=6)
@@ -140,9 +140,8 @@ class OtherWeights(ProgramTest):
         self.assertEqual(self.tensors("two")["dense/kernel"], self.tensors("next")["dense/kernel"])
         recorded = {"model": "nature7", "image-size": 96, "normalize": "symmetric", "batch": 64, "optimizer": "adam",
                     "weights": self.path("two/weights.safetensors")}
-        self.assertEqual(recorded, {name: self.config("next")[name] for name in recorded})
-        with open(self.path("next/environment.json")) as f:
-            self.assertNotIn("model", json.load(f)["given"])
+        self.assertEqual(recorded, {name: self.json_of("next", "config.json")[name] for name in recorded})
+        self.assertNotIn("model", self.json_of("next/environment.json")["given"])
         with self.subTest("what is named goes before"):
             self.expect(65, *data, "--weights", "two", "--model", "dogcat", "--image-size", "96", "--out", "no",
                         says=["its weights are those of nature7 at 96x96"])
@@ -153,7 +152,7 @@ class OtherWeights(ProgramTest):
         with self.subTest("resumed without them"):
             words = [*data, "--lr", "0", "--augment", "none", "--epochs", "3", "--out", "next", "--resume", "auto"]
             self.expect(0, *words, says=["The training began with the weights of two/", "adam 0, seed 0"])
-            self.assertEqual(recorded, {name: self.config("next")[name] for name in recorded})
+            self.assertEqual(recorded, {name: self.json_of("next", "config.json")[name] for name in recorded})
 
     def test_a_run_that_began_with_weights_is_finished_without_their_name(self):
         data = ["--data", "synthetic:16", "--threads", "1", "--augment", "none"]
@@ -170,17 +169,12 @@ class OtherWeights(ProgramTest):
         self.expect(0, "--data", "synthetic:24", "--threads", "1", "--batch", "8", "--steps", "1", "--weights", "two",
                     "--out", "next", ranks=3, says=["training its model, dogcat at 64 pixels"])
 
-    def config(self, run):
-        with open(self.path(run, "config.json")) as f:
-            return json.load(f)
-
     def test_nothing_that_fits_ends_with_65(self):
         self.train("two", "--steps", "1")
         from_scratch = {"format": "cputrain model 1",
                         "layers": [{"type": "flatten"}, {"type": "dense", "units": "classes", "name": "x"},
                                    {"type": "softmax"}]}
-        with open(self.path("net.json"), "w") as f:
-            json.dump(from_scratch, f)
+        self.write("net.json", from_scratch)
         self.expect(65, *SMALL, "--model", "net.json", "--weights", "two/weights.safetensors", "--partial",
                     says=["nothing that fits", "x/kernel"])
 
@@ -192,14 +186,7 @@ class OtherWeights(ProgramTest):
         self.assertEqual(changed, ["dense_1/bias", "dense_1/kernel", "dense_2/bias", "dense_2/kernel"])
 
     def tensors(self, run):
-        """Bytes of every tensor."""
-        with open(self.path(run, "weights.safetensors"), "rb") as f:
-            data = f.read()
-        start = 8 + int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:start])
-        header.pop("__metadata__")
-        return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]]
-                for name, t in header.items()}
+        return read_arrays(self.path(run, "weights.safetensors"))[1]
 
 
 if __name__ == "__main__":

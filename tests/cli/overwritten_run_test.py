@@ -1,5 +1,4 @@
 """A run that is to replace another, and ends before it has: what lies in the folder then."""
-import json
 import os
 import subprocess
 import unittest
@@ -27,8 +26,7 @@ class OverwrittenRun(ProgramTest):
         return running
 
     def digest(self, name):
-        with open(self.path("run", name), "rb") as f:
-            return hash(f.read())
+        return hash(self.bytes_of("run", name))
 
     def test_killed_runs_leave_the_earlier_weights_and_no_temporary_file(self):
         self.train("run", "--steps", "2")
@@ -42,10 +40,8 @@ class OverwrittenRun(ProgramTest):
         self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "synthetic:60")
         self.expect(2, *SMALL, "--steps", "1", "--out", "run", says=["holds a run"])
         # As of a process that was killed while it saved.
-        with open(self.path("run/weights.safetensors.tmp123-456"), "w") as f:
-            f.write("half")
-        with open(self.path("run/history.json.tmp7-8"), "w") as f:
-            f.write("half")
+        self.write("run/weights.safetensors.tmp123-456", "half")
+        self.write("run/history.json.tmp7-8", "half")
         done = self.expect(0, *SMALL, "--steps", "1", "--out", "run", "--overwrite")
         self.assertIn("Weights of an earlier run stay in run/weights.safetensors until", done.stderr)
         self.assertNotEqual(self.digest("weights.safetensors"), first)
@@ -77,8 +73,7 @@ class OverwrittenRun(ProgramTest):
         for name in ("a", "b"):
             os.mkdir(self.path("bad", name))
             for i in range(5):
-                with open(self.path("bad", name, f"{i}.jpg"), "w") as f:
-                    f.write("no image")
+                self.write(self.path("bad", name, f"{i}.jpg"), "no image")
         self.expect(65, "--data", "bad", "--image-size", "64", "--threads", "1", "--out", "run", "--overwrite")
         after = {name: self.digest(name) for name in before}
         self.assertEqual(after, before)

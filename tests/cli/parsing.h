@@ -9,6 +9,7 @@
 #include "cli/command_line.h"
 #include "composition/command_list.h"
 #include "core/error.h"
+#include "tests/support/refusal.h"
 
 /// What the command line makes of words and variables, for tests.
 namespace cputrain::cli {
@@ -36,14 +37,7 @@ Kind options_of(const std::vector<std::string>& words, const Variables& variable
 /// The message of a refusal with exit code 2.
 inline std::string refusal(const std::vector<std::string>& words, const Variables& variables = {},
                            const CommandLineChoices& choices = kUsual) {
-  try {
-    parse(words, variables, choices);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  ADD_FAILURE() << "accepted";
-  return "";
+  return testing::refused(ExitCode::usage, [&] { parse(words, variables, choices); });
 }
 
 }  // namespace cputrain::cli

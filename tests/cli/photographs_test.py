@@ -30,8 +30,7 @@ class Photographs(TinyTest):
     def test_they_are_learnt_evaluated_and_predicted_as_viewers_show_them(self):
         upright = self.train("up", "upright", "--epochs", "2")
         self.assertEqual(self.train("run", "turned", "--epochs", "2"), upright)
-        with open(self.path("run/config.json")) as f:
-            self.assertEqual(json.load(f)["exif"], "apply")
+        self.assertEqual(self.json_of("run/config.json")["exif"], "apply")
         every = ["--validation-split", "0"]
         loss = self.evaluate("turned", *every)["loss"]
         self.assertEqual(loss, self.evaluate("upright", *every)["loss"])
@@ -90,8 +89,7 @@ class Photographs(TinyTest):
 
     def make_earlier(self, checkpoint):
         """Makes it one from before there was a choice, as state.json was then."""
-        with open(self.path(checkpoint, "state.json")) as f:
-            state = json.load(f)
+        state = self.json_of(checkpoint, "state.json")
         training, progress = state["training"], state["progress"]
         self.assertEqual(training.pop("exif"), "ignore")
         state["format"], state["epochs"] = 1, training.pop("end")["epochs"]
@@ -111,8 +109,7 @@ class Photographs(TinyTest):
                     says=["exif: ignore in the checkpoint, apply here"])
         self.expect(0, *words, "--epochs", "2", "--resume", "auto", says=["goes on with --exif ignore"])
         self.assertEqual(self.losses("run"), whole)
-        with open(self.path("run/config.json")) as f:
-            self.assertEqual(json.load(f)["exif"], "ignore")
+        self.assertEqual(self.json_of("run/config.json")["exif"], "ignore")
 
     def test_a_check_counts_them(self):
         report = json.loads(self.expect(0, "data", "check", "turned", "--json", "-").stdout)
@@ -121,8 +118,7 @@ class Photographs(TinyTest):
                            says=["turns, which --exif ignore leaves as they are stored: 28",
                                  "cat: 14 of 16 (turned/cat/01.png"])
         self.assertEqual(done.returncode, 0)
-        with open(self.path("report.json")) as f:
-            rows = json.load(f)["flaws"]
+        rows = self.json_of("report.json")["flaws"]
         self.assertEqual([(row["flaw"], row["class"], row["images"], row["of"]) for row in rows],
                          [("not turned", "cat", 14, 16), ("not turned", "dog", 14, 16)])
         self.expect(0, "data", "check", "upright", says=["32 can be used"])

@@ -6,10 +6,9 @@ import platform
 import re
 import shutil
 import subprocess
-import time
 import unittest
 
-from program import MPIRUN, PROGRAM, SMALL, ProgramTest, needs_mpi
+from program import MPIRUN, PROGRAM, SMALL, ProgramTest, needs_mpi, wait_until
 
 CPUS = len(os.sched_getaffinity(0))
 
@@ -196,10 +195,7 @@ class Waiting(ProgramTest):
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        end = time.time() + 60
-        while not os.path.exists(self.path("run", "environment.json")):
-            self.assertLess(time.time(), end)
-            time.sleep(0.05)
+        wait_until(lambda: os.path.exists(self.path("run", "environment.json")), process)
         with open(f"/proc/{process.pid}/comm") as f:
             self.assertEqual(f.read(), "another name\n")
         with open(f"/proc/{process.pid}/cmdline") as f:
@@ -211,8 +207,7 @@ class Waiting(ProgramTest):
             env = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
             subprocess.run([PROGRAM, *SMALL, "--steps", "1", "--out", run], cwd=self.folder, timeout=60, check=True,
                            stdin=subprocess.DEVNULL, capture_output=True, env={**env, **variables})
-            with open(self.path(run, "environment.json")) as f:
-                found = json.load(f)["openmp"]
+            found = self.json_of(run, "environment.json")["openmp"]
             self.assertEqual({k: v for k, v in found.items() if k in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}, variables)
 
     def test_the_loader_as_a_command_is_left_alone(self):

@@ -36,12 +36,6 @@ class Precision(ProgramTest):
                     says=["--precision bf16", "AVX512-BF16"])
         self.assertFalse(os.path.exists(self.path("x")))
 
-    def test_each_backend_has_its_own(self):
-        self.expect(2, *TRAIN, "--precision", "bf16", "--backend", "reference", says=["--precision bf16", "cpu"])
-        if "oneDNN" in self.expect(0, "info").stdout:
-            self.expect(2, *TRAIN, "--precision", "double", says=["--backend reference"])
-        self.expect(2, *TRAIN, "--precision", "half", says=["--precision", "half", "bf16"])
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -46,8 +46,7 @@ class Predictions(ProgramTest):
         done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data",
                            "--validation-split", "0", "--confusion", "c.csv", "--threads", "1",
                            "--no-winograd", "--json", "r.json", says=["    recall  precision", "Accuracy @ 5 = "])
-        with open(self.path("r.json")) as f:
-            result = json.load(f)
+        result = self.json_of("r.json")
         predictions, names = self.made_by_predict(), sorted(COLOURS)
         self.assertEqual(len(predictions), result["images"], done.stdout)
         self.assertEqual(result["accuracy"], sum(t == a for t, a, _ in predictions) / len(predictions))
@@ -70,11 +69,9 @@ class Predictions(ProgramTest):
         self.train_classes()
         done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data", "--validation-split",
                            "0", "--page", "p.html", "--threads", "1", "--no-winograd", "--json", "r.json")
-        with open(self.path("p.html"), encoding="utf-8") as f:
-            text = f.read()
+        text = self.text_of("p.html")
         page = Page(text)  # elements close, no attribute runs a script
-        with open(self.path("r.json")) as f:
-            result = json.load(f)
+        result = self.json_of("r.json")
         names = sorted(COLOURS)
         self.assertIn(f'<p class="figure">{result["accuracy"]:.4f}</p>', text)
         rows = {row[0]: row for row in page.rows if len(row) == len(names) + 1}
@@ -101,13 +98,11 @@ class Predictions(ProgramTest):
         self.expect(2, "eval", "--weights", "run/weights.safetensors", "--page", "-", "--json", "-",
                     says=["--page - and --json -: standard output carries one of them"])
         self.expect(2, "eval", "--weights", "run", "--page", "a", "--json", "a", says=["one file carries one of them"])
-        with open(self.path("run/weights.safetensors"), "rb") as f:
-            weights = f.read()
+        weights = self.bytes_of("run/weights.safetensors")
         for flag in ("--page", "--json", "--confusion"):  # by another name of the file
             self.expect(2, "eval", "--weights", "run", flag, "run/../run/weights.safetensors",
                         says=[f"{flag} run/../run/weights.safetensors: this file holds the weights"])
-        with open(self.path("run/weights.safetensors"), "rb") as f:
-            self.assertEqual(f.read(), weights)
+        self.assertEqual(self.bytes_of("run/weights.safetensors"), weights)
 
     def test_training_and_eval_tell_the_same(self):
         self.train_classes()
@@ -116,8 +111,7 @@ class Predictions(ProgramTest):
         self.assertAlmostEqual(result["loss"], epoch["val_loss"], places=5)
         self.assertEqual(result["accuracy"], epoch["val_accuracy"])
         self.assertEqual(result["top_5_accuracy"], epoch["val_top_5_accuracy"])
-        with open(self.path("run/history.json")) as f:
-            history = json.load(f)
+        history = self.json_of("run/history.json")
         self.assertEqual(history["val_top_5_accuracy"][-1], epoch["val_top_5_accuracy"])
         self.assertEqual(history["top_5_accuracy"][-1], epoch["top_5_accuracy"])
 
@@ -133,10 +127,8 @@ class Predictions(ProgramTest):
 
     def test_predict_takes_folders_and_shows_the_most_probable(self):
         self.train_classes()
-        with open(self.path("data/red/notes.txt"), "w") as f:
-            f.write("no image by its name")
-        with open(self.path("data/red/broken.jpg"), "w") as f:
-            f.write("no image")
+        self.write("data/red/notes.txt", "no image by its name")
+        self.write("data/red/broken.jpg", "no image")
         os.symlink("nowhere.jpg", self.path("data/red/link.jpg"))
         passed = "folder data/red: 2 files are passed over (1 broken link, 1 no image by its name)"
         done = self.expect(65, "predict", "--weights", "run/weights.safetensors", "--top", "3",
@@ -153,8 +145,7 @@ class Predictions(ProgramTest):
 
     def test_a_file_of_predictions_is_told_of_in_few_lines(self):
         self.train_classes()
-        with open(self.path("data/red/broken.jpg"), "w") as f:
-            f.write("no image")
+        self.write("data/red/broken.jpg", "no image")
         weights = ["predict", "--weights", "run/weights.safetensors"]
         printed = self.expect(65, *weights, "data").stdout.splitlines()
         answers = [line.split(": ")[1].split(" (")[0] for line in printed]
@@ -178,8 +169,7 @@ class Predictions(ProgramTest):
         self.make_classes(["class", "file"], 4)
         self.train("run", "--data", "data", "--batch", "4", "--steps", "2")
         self.expect(0, "predict", "--weights", "run", "--csv", "p.csv", "--json", "p.json", "data")
-        with open(self.path("p.json")) as f:
-            told = json.load(f)["predictions"]
+        told = self.json_of("p.json")["predictions"]
         with open(self.path("p.csv"), newline="") as f:
             rows = list(csv.DictReader(f))
         self.assertEqual(len(rows), len(told))

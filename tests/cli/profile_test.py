@@ -1,5 +1,4 @@
 """`train --profile`: where the time of a real training's steps went, as a table and in profile.json."""
-import json
 import os
 import unittest
 
@@ -7,10 +6,6 @@ from program import SMALL, ProgramTest, needs_mpi
 
 
 class Profile(ProgramTest):
-    def read(self, run):
-        with open(self.path(run, "profile.json")) as f:
-            return json.load(f)
-
     def check_sums(self, profile, steps):
         self.assertEqual(profile["steps"], len(steps))
         self.assertAlmostEqual(profile["seconds"], sum(s["seconds"] for s in steps), places=6)
@@ -24,7 +19,7 @@ class Profile(ProgramTest):
     def test_layers_and_the_rest_are_the_steps(self):
         done = self.expect(0, *SMALL, "--epochs", "2", "--out", "run", "--log-every", "1", "--profile",
                            says=["Profile: ms per step of rank 0 (mean of 6)", "all else", "100.0%"])
-        profile = self.read("run")
+        profile = self.json_of("run", "profile.json")
         self.check_sums(profile, self.metrics("run", "step"))
         layers = {layer["name"]: layer for layer in profile["layers"]}
         self.assertNotIn("backward_data", layers["conv2d"])
@@ -39,7 +34,7 @@ class Profile(ProgramTest):
     def test_without_it_or_silent_there_is_no_table(self):
         done = self.expect(0, *SMALL, "--steps", "1", "--out", "a", "--verbose", "0", "--profile")
         self.assertEqual(done.stdout, "")
-        self.assertEqual(self.read("a")["steps"], 1)
+        self.assertEqual(self.json_of("a", "profile.json")["steps"], 1)
         done = self.expect(0, *SMALL, "--steps", "1", "--out", "a", "--overwrite")
         self.assertNotIn("Profile", done.stdout + done.stderr)
         self.assertFalse(os.path.exists(self.path("a", "profile.json")), "an earlier run's is removed")
@@ -52,7 +47,7 @@ class Profile(ProgramTest):
     def test_it_is_of_rank_0(self):
         done = self.expect(0, *SMALL, "--steps", "2", "--out", "run", "--log-every", "1", "--profile", ranks=2)
         self.assertEqual((done.stdout + done.stderr).count("Profile:"), 1)
-        self.check_sums(self.read("run"), self.metrics("run", "step"))
+        self.check_sums(self.json_of("run", "profile.json"), self.metrics("run", "step"))
 
 
 if __name__ == "__main__":

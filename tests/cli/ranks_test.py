@@ -20,11 +20,6 @@ class Ranks(ProgramTest):
         last = self.metrics(run, "epoch")[-1]
         return [s["loss"] for s in steps] + [last["val_loss"]]
 
-    def assert_near(self, a, b, tolerance):
-        self.assertEqual(len(a), len(b))
-        for x, y in zip(a, b):
-            self.assertLessEqual(abs(x - y), tolerance * abs(x), f"{a} {b}")
-
     def test_float_curves_agree(self):
         alone = self.losses("1", *SGD)
         for ranks in (2, 7):
@@ -97,13 +92,11 @@ class Ranks(ProgramTest):
             with self.subTest(size=size):
                 words = [*SMALL, "--optimizer", "sgd", "--steps", "2", "--limit-val", "0",
                          "--out", size]
-                done = subprocess.run(["sh", small, size, *mpirun(2), PROGRAM, *words], timeout=120,
-                                      cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                done = self.run_program(*words, launch=["sh", small, size, *mpirun(2)])
                 if done.returncode == 77:
                     self.skipTest("no mount namespaces here")
-                self.assertEqual(done.returncode, 0, done.stdout)
-                self.assertIn("warning: no shared memory for gradients", done.stdout)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("warning: no shared memory for gradients", done.stderr)
 
     def hashes(self, runs, *words):
         """Weights' hashes by (ranks, threads)."""
@@ -200,9 +193,7 @@ class Ranks(ProgramTest):
 
     def test_ranks_that_disagree_end_with_64(self):
         script = self.path("start")
-        with open(script, "w") as f:
-            f.write('#!/bin/sh\nexec "$CPUTRAIN" "$@" --seed "${OMPI_COMM_WORLD_RANK-$PMI_RANK}"\n')
-        os.chmod(script, 0o755)
+        self.tool(script, '#!/bin/sh\nexec "$CPUTRAIN" "$@" --seed "${OMPI_COMM_WORLD_RANK-$PMI_RANK}"\n')
         done = subprocess.run([*mpirun(3), script, *SMALL, "--out", "run"], cwd=self.folder,
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
         # MPICH's launcher may tell the signal instead that it then ends ranks with.
@@ -283,8 +274,7 @@ class Launchers(ProgramTest):
         mpiexec = shutil.which("mpiexec.mpich")
         if not mpiexec:
             self.skipTest("MPICH is not installed")
-        done = subprocess.run([mpiexec, "-n", "3", PROGRAM, *SMALL, "--out", "run"], cwd=self.folder, text=True,
-                              timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done = self.run_program(*SMALL, "--out", "run", launch=[mpiexec, "-n", "3"])
         self.assertNotEqual(done.returncode, 0)  # its launcher may put 9 in the place of 64
         text = done.stdout + done.stderr
         self.assertEqual(text.count("started 3 processes (PMI_SIZE)"), 1, text)

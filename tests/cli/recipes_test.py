@@ -1,5 +1,4 @@
 """Batches, sharding, learning rates and their messages, through the program itself."""
-import json
 import unittest
 
 from program import SMALL, ProgramTest, needs_mpi
@@ -8,11 +7,6 @@ SGD = ["--optimizer", "sgd", "--lr", "0.01"]
 
 
 class Recipes(ProgramTest):
-    def assert_near(self, a, b, tolerance):
-        self.assertEqual(len(a), len(b))
-        for x, y in zip(a, b):
-            self.assertLessEqual(abs(x - y), tolerance * abs(y), f"{a} {b}")
-
     def test_wrong_recipes_end_with_2_before_anything_is_read(self):
         for words, says in [
                 (["--sharding", "shard-then-batch", "--shuffle"], ["--sharding strided"]),
@@ -94,8 +88,7 @@ class Recipes(ProgramTest):
         done = self.expect(0, *SMALL[:4], "--batch-per-rank", "6", *SGD, "--epochs", "1", "--out",
                            "run", "--log-every", "1", ranks=3, says=["Batch 18 over 3 ranks"])
         self.assertEqual([s["images"] for s in self.metrics("run", "step")], [18, 18, 18])
-        with open(self.path("run", "config.json")) as file:
-            flags = json.load(file)
+        flags = self.json_of("run", "config.json")
         self.assertEqual(flags["batch"], 18)
         self.assertNotIn("batch-per-rank", flags)
         self.assertEqual(done.returncode, 0)

@@ -1,5 +1,4 @@
 """A run's config.json: flags in their own types, and the same run again without a word more."""
-import json
 import os
 import re
 import unittest
@@ -10,10 +9,6 @@ MEASURED = ("Busy: ", "Steal: ", "Limit: ", "Straggler: ")  # lines that come wh
 
 
 class Repeat(TinyTest):
-    def config(self, run="run"):
-        with open(self.path(run, "config.json")) as f:
-            return json.load(f)
-
     def said(self, done, run):
         """Lines of standard error, without what is measured: warnings as they are."""
         lines = [line for line in done.stderr.replace(self.path(run), "RUN").replace(run, "RUN").splitlines()
@@ -30,7 +25,7 @@ class Repeat(TinyTest):
         self.assertEqual(len(warned), len(warns), warned)
         for text, line in zip(warns, warned):
             self.assertIn(text, line)
-        self.assertEqual(self.config("again"), self.config("first"))
+        self.assertEqual(self.json_of("again", "config.json"), self.json_of("first", "config.json"))
 
     def make_cifar(self):
         os.mkdir(self.path("cifar"))
@@ -38,8 +33,7 @@ class Repeat(TinyTest):
             with open(self.path("cifar", name + ".bin"), "wb") as f:
                 for label in range(10):
                     f.write(bytes([label]) + bytes((label * 20 + i) % 256 for i in range(3072)))
-        with open(self.path("cifar/batches.meta.txt"), "w") as f:
-            f.write("".join(f"class{i}\n" for i in range(10)))
+        self.write("cifar/batches.meta.txt", "".join(f"class{i}\n" for i in range(10)))
 
     def test_every_kind_of_data(self):
         self.make("data", a=10, b=10)
@@ -77,8 +71,7 @@ class Repeat(TinyTest):
     def test_what_a_recipe_has_is_not_asked_for(self):
         for schedule, words, warns in (("step:30:0.1", [], []),
                                        ("plateau:2", ["--limit-val", "0"], ["the schedule of long's recipe, plateau:2"])):
-            with open(self.path("long.json"), "w") as f:
-                json.dump({**TINY, "name": "long", "recipe": {**TINY["recipe"], "schedule": schedule}}, f)
+            self.write("long.json", {**TINY, "name": "long", "recipe": {**TINY["recipe"], "schedule": schedule}})
             self.check("synthetic:20", *words, warns=warns, model="long.json")
         # Another one is.
         self.expect(2, "--config", "first/config.json", "--schedule", "plateau:3", "--out", "other",
@@ -94,11 +87,10 @@ class Repeat(TinyTest):
             words += ["--" + flag] + ([] if value is True else [str(value)])
         base = ["--model", "tiny.json", "--data", "synthetic:20", "--out", "run", "--overwrite"]
         variables = {"CPUTRAIN_" + flag.upper().replace("-", "_"): str(value).lower() for flag, value in wanted.items()}
-        with open(self.path("text.json"), "w") as f:
-            json.dump({flag: str(value).lower() for flag, value in wanted.items()}, f)
+        self.write("text.json", {flag: str(value).lower() for flag, value in wanted.items()})
         for ways, environment in ((words, {}), ([], variables), (["--config", "text.json"], {})):
             self.expect(0, *base, *ways, **environment)
-            found = self.config()
+            found = self.json_of("run", "config.json")
             self.assertEqual({flag: found[flag] for flag in wanted}, wanted)
             for flag, value in wanted.items():  # 1 and true are the same to Python
                 self.assertEqual(isinstance(found[flag], bool), isinstance(value, bool), flag)

@@ -9,11 +9,10 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 import unittest
 
 from formats import write_state
-from program import PROGRAM, mpirun, needs_mpi
+from program import PROGRAM, mpirun, needs_mpi, wait_until
 from resuming import STEPS, WORDS, ResumeTest
 
 
@@ -39,15 +38,13 @@ class Resume(ResumeTest):
 
     def test_another_training_is_refused_with_a_table(self):
         self.go(0, "run", "--steps", "3")
-        with open(self.path("run/metrics.jsonl")) as f:
-            before = f.read()
+        before = self.text_of("run/metrics.jsonl")
         self.make("other", cat=25, dog=26)
         for words, says in ((["--batch", "20", "--lr", "0.5"], ["batch: 10 in the checkpoint, 20 here", "lr: "]),
                             (["--data", "other"], ["data: "]), (["--optimizer", "sgd"], ["optimizer: adam"]),
                             (["--seed", "7"], ["seed: 0 in the checkpoint, 7 here"])):
             self.go(2, "run", *words, "--resume", "auto", says=[*says, "is of another training"])
-        with open(self.path("run/metrics.jsonl")) as f:
-            self.assertEqual(f.read(), before)
+        self.assertEqual(self.text_of("run/metrics.jsonl"), before)
 
     def test_a_finished_training_stays_as_it_is(self):
         self.go(0, "run", "--epochs", "2")
@@ -210,8 +207,7 @@ class Resume(ResumeTest):
         # What is finished would be lost.
         self.go(2, "other", "--epochs", "2", "--resume", "auto", says=["left no checkpoint"])
         os.remove(self.path("other/weights.safetensors"))
-        with open(self.path("other/metrics.jsonl"), "w") as f:
-            f.write('{"type":"step","step":1}\n{"type":"st')
+        self.write("other/metrics.jsonl", '{"type":"step","step":1}\n{"type":"st')
         self.go(0, "other", "--epochs", "1", "--resume", "auto", says=["begins anew"])
         self.same("other", "run")
 
@@ -227,13 +223,14 @@ class Resume(ResumeTest):
         self.assertEqual(self.metrics("on", "step")[0]["step"], 2 * STEPS + 1)
         self.go(2, "whole", "--resume", "run/ckpt-000000010", "--epochs", "9", "--overwrite", says=["--overwrite"])
 
+    def leave_steps_alone(self):
+        """As if the run had been killed."""
+        self.write("run/metrics.jsonl", "".join(line + "\n" for line in self.lines() if '"step"' in line))
+
     def test_a_named_one_never_falls_back(self):
         self.go(0, "run", "--steps", "3")
         shutil.copytree(self.path("run/ckpt-000000003"), self.path("run/ckpt-000000002"))
-        with open(self.path("run/metrics.jsonl")) as f:
-            steps = [line for line in f if '"step"' in line]
-        with open(self.path("run/metrics.jsonl"), "w") as f:  # as if it had been killed
-            f.writelines(steps)
+        self.leave_steps_alone()
         with open(self.path("run/ckpt-000000003/optimizer.safetensors"), "r+b") as f:
             f.truncate(100)
         self.go(65, "run", "--steps", "5", "--resume", "run/ckpt-000000003", says=["optimizer.safetensors"])
@@ -258,10 +255,7 @@ class Resume(ResumeTest):
         with open(self.path("run/ckpt-000000006/state.json"), "a") as f:
             f.write(" ")
         os.remove(self.path("run/weights.safetensors"))
-        with open(self.path("run/metrics.jsonl")) as f:
-            steps = [line for line in f if '"step"' in line]
-        with open(self.path("run/metrics.jsonl"), "w") as f:  # as if it had been killed
-            f.writelines(steps)
+        self.leave_steps_alone()
         self.go(0, "run", "--epochs", "2", "--resume", "auto",
                 says=["state.json is ", "is kept as damaged-ckpt-000000006"])
         self.same("run", "whole")
@@ -270,7 +264,7 @@ class Resume(ResumeTest):
     def test_in_another_folder_there_is_a_checkpoint_at_once(self):
         self.go(0, "run", "--steps", "3")
         with self.training("on", "--resume", "run/ckpt-000000003", "--checkpoint-every", "1000000") as process:
-            self.until(process, lambda: os.path.exists(self.path("on/metrics.jsonl")) and self.metrics("on", "step"))
+            wait_until(lambda: self.lines("on") and self.metrics("on", "step"), process, pause=0.01)
             process.kill()
             process.wait()
         self.assertEqual(self.points("on"), [3])
@@ -293,7 +287,7 @@ class Resume(ResumeTest):
         self.go(0, "none", "--epochs", "2", "--checkpoint-every", "0")
         self.assertEqual(self.points("none"), [])
         with self.training("run", "--checkpoint-every", "3", "--keep", "4") as process:
-            self.until(process, lambda: max(self.points("run"), default=0) >= 30)
+            wait_until(lambda: max(self.points("run"), default=0) >= 30, process, pause=0.01)
             process.send_signal(signal.SIGUSR1)
             self.assertEqual(process.wait(30), 75)
         points = self.points("run")
@@ -308,19 +302,11 @@ class Resume(ResumeTest):
         self.addCleanup(process.kill)
         return process
 
-    def until(self, process, happens):
-        end = time.time() + 60
-        while not happens():
-            self.assertIsNone(process.poll(), "it ended by itself")
-            self.assertLess(time.time(), end)
-            time.sleep(0.01)
-
     def test_stopped_at_any_step_it_goes_on(self):
         for sent in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
             shutil.rmtree(self.path("run"), ignore_errors=True)
             with self.training("run", "--checkpoint-every", "1000000") as process:
-                self.until(process, lambda: os.path.exists(self.path("run/metrics.jsonl")) and
-                           len(self.metrics("run", "step")) > 12)
+                wait_until(lambda: len(self.lines()) > 14, process, pause=0.01)
                 process.send_signal(sent)
                 self.assertEqual(process.wait(30), 130 if sent == signal.SIGINT else 75)
             stopped = self.points("run")[-1]
@@ -335,7 +321,7 @@ class Resume(ResumeTest):
                 [PROGRAM, *WORDS, "--checkpoint-every", "5", "--epochs", "100000"], cwd=self.folder,
                 stdout=said, stderr=subprocess.STDOUT) as process:
             try:
-                self.until(process, lambda: glob.glob(self.path("runs", "*", "ckpt-*")))
+                wait_until(lambda: glob.glob(self.path("runs", "*", "ckpt-*")), process, pause=0.01)
             finally:
                 process.kill()
             process.wait(30)
@@ -369,8 +355,7 @@ class Resume(ResumeTest):
                                    cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         self.addCleanup(process.kill)
-        self.until(process, lambda: os.path.exists(self.path("run/metrics.jsonl")) and
-                   len(self.metrics("run", "step")) > 12)
+        wait_until(lambda: len(self.lines()) > 14, process, pause=0.01)
         process.send_signal(signal.SIGTERM)
         self.assertNotEqual(process.wait(30), 0)
         self.assertTrue(self.points("run"))

@@ -1,6 +1,5 @@
 """A small training that is ended and goes on, for tests."""
 import glob
-import json
 import os
 
 from tiny import TINY, TinyTest
@@ -15,8 +14,7 @@ STEPS = 5  # of an epoch: 45 images for training
 class ResumeTest(TinyTest):
     def setUp(self):
         super().setUp()
-        with open(self.path("tiny.json"), "w") as f:
-            json.dump({**TINY, "layers": LAYERS}, f)
+        self.write("tiny.json", {**TINY, "layers": LAYERS})
         self.make("data", cat=25, dog=25)
 
     def go(self, code, run, *words, says=(), **options):
@@ -34,5 +32,4 @@ class ResumeTest(TinyTest):
                       for m in self.metrics(r, kind)] for r in (run, other)]
             self.assertEqual(*lines)
         for log in ("training.csv", "history.json"):
-            with open(self.path(run, log)) as a, open(self.path(other, log)) as b:
-                self.assertEqual(a.read(), b.read())
+            self.assertEqual(self.text_of(run, log), self.text_of(other, log))

@@ -57,8 +57,7 @@ class Selftest(ProgramTest):
         done = self.expect(0, "selftest", "--backend", "reference", "--precision", "float", "--json", "s.json",
                            says=["seed 0", "convolution 3x3, stride 2, same", " ... ok ",
                                  "cases passed, 0 failed, 0 left out"])
-        with open(self.path("s.json")) as file:
-            found = json.load(file)
+        found = self.json_of("s.json")
         self.assertEqual(done.stdout.count(" ... ok "), found["passed"])
         for case in found["cases"]:
             self.assertIn(case["hash"], done.stdout)

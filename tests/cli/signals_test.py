@@ -11,7 +11,8 @@ import subprocess
 import time
 import unittest
 
-from program import OPEN_MPI, PROGRAM, ProgramTest, mpirun, needs_mpi
+from formats import read_arrays
+from program import OPEN_MPI, PROGRAM, ProgramTest, mpirun, needs_mpi, wait_until
 
 LONG = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--threads", "1", "--epochs",
         "100000", "--limit-val", "0", "--log-every", "1", "--optimizer", "sgd", "--out", "run",
@@ -31,18 +32,7 @@ class Signals(ProgramTest):
                                         stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.process.stderr.close)
         self.addCleanup(self.process.kill)
-        end = time.time() + 60
-        while self.lines() < (1 if words else 4):
-            self.assertIsNone(self.process.poll(), "it ended by itself")
-            self.assertLess(time.time(), end, "no step was made")
-            time.sleep(0.05)
-
-    def lines(self):
-        path = self.path("run/metrics.jsonl")
-        if not os.path.exists(path):
-            return 0
-        with open(path) as metrics:
-            return len(metrics.readlines())
+        wait_until(lambda: len(self.lines()) >= (1 if words else 4), self.process)
 
     def loss_of(self, run):
         done = self.expect(0, "eval", "--weights", run + "/weights.safetensors", "--data",
@@ -52,7 +42,7 @@ class Signals(ProgramTest):
     def check_weights(self, tolerance=0):
         """The saved weights are those after the last step that was told, or after one of the next two: a step is told
         when the next one is made."""
-        told, losses = self.lines() - len(self.metrics("run", "summary")), []
+        told, losses = len(self.lines()) - len(self.metrics("run", "summary")), []
         told -= len(self.metrics("run", "epoch"))
         for steps in (told, told + 1, told + 2):
             words = [w for w in LONG if w not in ("--out", "run")]
@@ -92,9 +82,9 @@ class Signals(ProgramTest):
         with open(self.path("lock"), "w") as lock:
             fcntl.lockf(lock, fcntl.LOCK_EX)
             self.start(words=["--end-with", self.path("lock")])
-            lines = self.lines()
+            lines = len(self.lines())
             time.sleep(0.5)
-            self.assertGreater(self.lines(), lines)
+            self.assertGreater(len(self.lines()), lines)
         self.assertEqual(self.process.wait(10), 75)
 
     @needs_mpi
@@ -160,8 +150,7 @@ class Signals(ProgramTest):
     def test_averages_of_weights_before_these_are_named(self):
         """Two ranks have a half of the averages each."""
         self.start(launch=mpirun(2), words=["--ema", "0.99", "--allreduce", "shm", *SLOW])
-        with open(self.path("run/weights-ema.safetensors"), "w") as f:
-            f.write("those of a run before this one")
+        self.write("run/weights-ema.safetensors", "those of a run before this one")
         for rank in self.ranks():
             os.kill(rank, signal.SIGTERM)
         self.read_until("; run/weights-ema.safetensors is still of weights before these",
@@ -189,28 +178,21 @@ class Signals(ProgramTest):
 
     def kernel(self, run, file="weights.safetensors"):
         """The largest kernel of the saved weights."""
-        with open(self.path(run, file), "rb") as f:
-            header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
-            tensors = {k: v for k, v in header.items() if k.endswith("/kernel")}
-            begin, end = max((v["data_offsets"] for v in tensors.values()), key=lambda o: o[1] - o[0])
-            f.seek(begin, os.SEEK_CUR)
-            return array.array("f", f.read(end - begin))
+        arrays = read_arrays(self.path(run, file))[1]
+        return array.array("f", max((data for name, (*_, data) in arrays.items() if name.endswith("/kernel")), key=len))
 
     def ranks(self):
         """Processes of the program in this test's folder that have taken their signals into their own hands:
         before that, while the system loads it, a signal kills a process as it kills any other."""
         found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
+        for pid in self.programs():
             try:
-                if os.path.realpath(f"/proc/{pid}/cwd") != os.path.realpath(self.folder) or \
-                        os.path.realpath(f"/proc/{pid}/exe") != os.path.realpath(PROGRAM):
-                    continue
                 with open(f"/proc/{pid}/status") as f:
                     blocked = int(next(line for line in f if line.startswith("SigBlk:")).split()[1], 16)
             except (OSError, StopIteration):
                 continue
             if blocked >> (signal.SIGUSR1 - 1) & 1:
-                found.append(int(pid))
+                found.append(pid)
         return found
 
     @unittest.skipUnless(OPEN_MPI, "other launchers end with codes of their own")
@@ -224,11 +206,7 @@ class Signals(ProgramTest):
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             self.addCleanup(job.stderr.close)
             self.addCleanup(job.kill)
-            end = time.time() + 60
-            while len(self.ranks()) < 2:
-                self.assertIsNone(job.poll(), "it ended by itself")
-                self.assertLess(time.time(), end, "no ranks")
-                time.sleep(0.005)
+            wait_until(lambda: len(self.ranks()) >= 2, job, pause=0.005)
             after = draw.choice([0, 0.02, 0.05, 0.1, 0.3, 1]) * draw.random()
             time.sleep(after)
             ranks = self.ranks()

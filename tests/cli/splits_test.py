@@ -74,8 +74,7 @@ class SmallClasses(TinyTest):
     def earlier(self, run):
         """Makes the checkpoint one of before shares were rounded by the seed."""
         checkpoint, = [name for name in os.listdir(self.path(run)) if name.startswith("ckpt-")]
-        with open(self.path(run, checkpoint, "state.json")) as f:
-            state = json.load(f)
+        state = self.json_of(run, checkpoint, "state.json")
         self.assertEqual(state["training"].pop("rounding"), "seed")
         write_state(self.path(run, checkpoint), state)
 

@@ -1,5 +1,4 @@
 """Threads that OpenMP does not give: every command that computes sees it before it computes, and says why."""
-import json
 import os
 import re
 import subprocess
@@ -24,8 +23,7 @@ class Teams(TinyTest):
     def trained(self, **limits):
         """Losses of a training that was to have two threads, and what it said."""
         done = self.expect(0, *WORDS, "--overwrite", "--out", "run", "--log-every", "1", timeout=60, **limits)
-        with open(self.path("run", "environment.json")) as file:
-            return self.threads(json.load(file)), done.stderr
+        return self.threads(self.json_of("run", "environment.json")), done.stderr
 
     @staticmethod
     def threads(environment):
@@ -72,15 +70,12 @@ class Teams(TinyTest):
     @needs_mpi
     def test_ranks(self):
         """One of them alone has a limit: they share the work all the same."""
-        with open(self.path("start"), "w") as file:
-            file.write('#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 1 ] && export OMP_THREAD_LIMIT=1\n'
-                       'exec "$CPUTRAIN" "$@"\n')
-        os.chmod(self.path("start"), 0o755)
+        self.tool("start", '#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 1 ] && export OMP_THREAD_LIMIT=1\n'
+                            'exec "$CPUTRAIN" "$@"\n')
         done = self.run_with(self.path("start"), *WORDS, "--out", "run")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr.count("1 rank x 1 thread, not 2: OMP_THREAD_LIMIT"), 1, done.stderr)
-        with open(self.path("run", "environment.json")) as file:
-            self.assertEqual(self.threads(json.load(file)), [2, 1])
+        self.assertEqual(self.threads(self.json_of("run", "environment.json")), [2, 1])
 
     def run_with(self, program, *words):
         return subprocess.run([*mpirun(2), program, *words], cwd=self.folder, text=True, timeout=60,

@@ -3,6 +3,7 @@ import json
 import os
 import struct
 
+from formats import read_arrays, write_arrays
 from images import made_pixels, write_bmp
 from program import ProgramTest
 
@@ -18,8 +19,7 @@ class TinyTest(ProgramTest):
 
     def setUp(self):
         super().setUp()
-        with open(self.path("tiny.json"), "w") as f:
-            json.dump(TINY, f)
+        self.write("tiny.json", TINY)
 
     def make(self, folder, numbers=None, others=0, **classes):
         """A folder with so many images of each class, or those of these numbers; the same name, the same images, but
@@ -40,20 +40,9 @@ class TinyTest(ProgramTest):
 
     def change_weights(self, run, change):
         """Writes the file anew after `change(metadata, {tensor: [floats]})`."""
-        with open(self.path(run, "weights.safetensors"), "rb") as f:
-            data = f.read()
-        start = 8 + int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:start])
-        metadata, tensors = header.pop("__metadata__"), {}
-        for name, t in header.items():
-            begin, end = t["data_offsets"]
-            tensors[name] = list(struct.unpack(f"<{(end - begin) // 4}f", data[start + begin:start + end]))
+        path = self.path(run, "weights.safetensors")
+        metadata, arrays = read_arrays(path)
+        tensors = {name: list(struct.unpack(f"<{len(data) // 4}f", data)) for name, (*_, data) in arrays.items()}
         change(metadata, tensors)
-        body = b""
-        for name, values in tensors.items():
-            header[name]["data_offsets"] = [len(body), len(body) + 4 * len(values)]
-            body += struct.pack(f"<{len(values)}f", *values)
-        text = json.dumps({"__metadata__": metadata, **header}).encode()
-        text += b" " * (-len(text) % 8)
-        with open(self.path(run, "weights.safetensors"), "wb") as f:
-            f.write(len(text).to_bytes(8, "little") + text + body)
+        write_arrays(path, {name: (*arrays[name][:2], struct.pack(f"<{len(values)}f", *values))
+                            for name, values in tensors.items()}, metadata)

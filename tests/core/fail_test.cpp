@@ -1,4 +1,5 @@
 #include "core/fail.h"
+#include "tests/support/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -24,12 +25,7 @@ TEST(Fail, PutsMessagesTogetherAndLeavesWholeOnesAlone) {
 }
 
 TEST(Fail, HasItsCode) {
-  try {
-    fail(ExitCode::data, "{}", 1);
-    FAIL() << "it returned";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::data);
-  }
+  testing::refused(ExitCode::data, [&] { fail(ExitCode::data, "{}", 1); });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/precision.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain {
 namespace {
@@ -39,13 +40,7 @@ TEST(Names, AreNotThoseOfValuesWithoutOne) {
 TEST(Names, AreOfferedWhereAWordIsNone) {
   EXPECT_EQ(parse_word<Door::State>("door", "closed"), Door::State::closed);
   const auto refusal = [](const char* word) -> std::string {
-    try {
-      parse_word<Door::State>("door", word);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
-    return "";
+    return testing::refusal_of(ExitCode::usage, [&] { parse_word<Door::State>("door", word); });
   };
   EXPECT_EQ(refusal("clsoed"), "--door clsoed: must be one of open, closed; did you mean closed?");
   EXPECT_EQ(refusal("blue"), "--door blue: must be one of open, closed");

@@ -41,8 +41,7 @@ class CudaTest(ProgramTest):
 
     def setUp(self):
         super().setUp()
-        with open(self.path("odd.json"), "w") as file:
-            json.dump(NET, file)
+        self.write("odd.json", NET)
         self.words = ["train", "--model", "odd.json", "--data", "synthetic:60", "--image-size", "21", "--threads", "1",
                       "--log-every", "1"]
 
@@ -55,11 +54,6 @@ class CudaTest(ProgramTest):
 
     def device_name(self):
         return json.loads(self.expect(0, "info", "--json", "-").stdout)["cuda"]["devices"][0]["name"]
-
-    def assert_near(self, a, b, tolerance):
-        self.assertEqual(len(a), len(b))
-        for x, y in zip(a, b):
-            self.assertLessEqual(abs(x - y), tolerance * abs(y), f"{a} {b}")
 
     def expect_ranks_share(self, ranks, line, **environment):
         """Several ranks have the curve of one, and the line says which devices they are on."""
@@ -85,8 +79,7 @@ class CudaCases:
         self.assertNotEqual(here, plain)  # another order of sums
 
     def test_a_residual_network_goes_on_with_the_other_backend(self):
-        with open(self.path("residual.json"), "w") as file:
-            json.dump(RESIDUAL, file)
+        self.write("residual.json", RESIDUAL)
         words = ["--model", "residual.json", "--image-size", "33", "--limit-val", "10"]
         plain, _ = self.losses("cpu", *words, "--steps", "4", "--backend", "reference")
         for run, first, then in (("to gpu", ["--backend", "reference"], CUDA), ("to cpu", CUDA, ["--backend", "reference"])):
@@ -137,8 +130,7 @@ class CudaCases:
     def test_a_layer_that_it_lacks_is_refused_before_images_are_decoded(self):
         lacking = {**NET, "layers": [NET["layers"][0], {"type": "max_pool", "name": "wide", "size": 17, "stride": 1,
                                                        "padding": "same"}, *NET["layers"][1:]]}
-        with open(self.path("lacking.json"), "w") as file:
-            json.dump(lacking, file)
+        self.write("lacking.json", lacking)
         done = self.expect(2, *self.words, "--model", "lacking.json", "--out", "x", *CUDA,
                            says=["layer wide: a max pool of 17 x 17"])
         self.assertNotIn(" ready in ", done.stderr)

@@ -64,8 +64,7 @@ class NoGpu(ProgramTest):
         self.expect(0, "sweep", "--backend", "cpu,cuda", "--np", "1", "--data", "synthetic:40", "--image-size", "64",
                     "--batch", "8", "--steps", "2", "--repeat", "1", "--out", "s", says=["there is no device for it here"],
                     **HIDDEN)
-        with open(self.path("s/cells.json")) as file:
-            found = {cell["backend"]: cell["status"] for cell in json.load(file)["cells"]}
+        found = {cell["backend"]: cell["status"] for cell in self.json_of("s/cells.json")["cells"]}
         self.assertEqual(found, {"cpu": "scaled", "cuda": "n/a"})
 
     def test_exact_is_float_on_a_cpu(self):

@@ -115,8 +115,7 @@ class Counts(ProgramTest):
 
     def test_other_networks_and_sizes(self):
         for name, network in (("odd", NET), ("residual", RESIDUAL)):
-            with open(self.path(f"{name}.json"), "w") as file:
-                json.dump(network, file)
+            self.write(f"{name}.json", network)
         for case in (("a100", "dogcat", 64, 20, 7), ("h100", "nature7", 96, 9), ("h100", "chips", 90, 6),
                      ("a100", "vgg16", 64, 5), ("h100", "odd.json", 21, 10, 4), ("h100", "residual.json", 33, 9),
                      ("h100", "resnet50v2", 64, 6),

@@ -21,8 +21,7 @@ class Emulated(CudaCases, CudaTest):
         self.assertNotIn("EMULATED", said)
         found = []
         for run in ("gpu", "cpu"):
-            with open(self.path(run, "environment.json")) as file:
-                found.append(json.load(file).get("emulated"))
+            found.append(self.json_of(run, "environment.json").get("emulated"))
         self.assertEqual(found, [True, None])
 
     def test_a_gpu_without_machine_code_may_begin_slowly(self):
@@ -54,8 +53,7 @@ class Emulated(CudaCases, CudaTest):
         name = f"counts-{steps}.json"
         self.losses(str(steps), "--steps", str(steps), "--limit-val", "0", "--overwrite", *CUDA, *words,
                     CPUTRAIN_EMULATED_COUNTS=name, **options)
-        with open(self.path(name)) as file:
-            return json.load(file)
+        return self.json_of(name)
 
     def counts_of_a_step(self, *words, **options):
         """One of ten images, made when it is asked for: what a training of three steps takes more than one of two."""
@@ -178,8 +176,7 @@ class Emulated(CudaCases, CudaTest):
 
     def test_a_profile_times_every_layer(self):
         self.assertGreater(self.counts(2, "--profile")["events_recorded"]["timed"], 0)
-        with open(self.path("2", "profile.json")) as file:
-            profile = json.load(file)
+        profile = self.json_of("2", "profile.json")
         layers = {layer["name"]: layer for layer in profile["layers"]}
         self.assertGreater(layers["conv2d"]["forward"]["seconds"], 0, profile)
 

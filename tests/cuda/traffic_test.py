@@ -38,8 +38,7 @@ class Traffic(ProgramTest):
     def setUp(self):
         super().setUp()
         for network in (NET, RESIDUAL, PENALISED):
-            with open(self.path(f"{network['name']}.json"), "w") as file:
-                json.dump(network, file)
+            self.write(f"{network['name']}.json", network)
 
     def networks(self, model, size, sizes, precision):
         done = self.expect(0, "info", "--model", model, "--image-size", str(size), "--classes", "2", "--json", "-")
@@ -57,8 +56,7 @@ class Traffic(ProgramTest):
                     "--precision", "float" if precision == "tf32" else precision, "--overwrite", "--out", "run",
                     CPUTRAIN_EMULATED=kind, CPUTRAIN_EMULATED_KERNELS="count",
                     CPUTRAIN_EMULATED_COUNTS=self.path("counts.json"), says=says)
-        with open(self.path("counts.json")) as file:
-            found = json.load(file)["traffic"]
+        found = self.json_of("counts.json")["traffic"]
         return traffic.counted_step(found, traffic.in_order(*self.networks(model, size, sizes, precision)))
 
     def test_launches_move_what_formulas_say(self):
@@ -140,8 +138,7 @@ class Traffic(ProgramTest):
                  "--by", "type"]
         done = self.script(*words, "--json", "found.json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        with open(self.path("found.json")) as file:
-            found = json.load(file)
+        found = self.json_of("found.json")
         layers = found.pop("layers")
         self.assertEqual(found, {"model": "residual", "image": [33, 33], "classes": 5, "precision": "bf16",
                                  "gpu": "a100", "batch": 200, "micro_batch": 100, "images_counted": [1, 2],
@@ -175,9 +172,7 @@ class Traffic(ProgramTest):
     def test_a_program_that_counts_nothing_is_named(self):
         program = self.path("program")
         for counts in ("true", "echo '{}' >$CPUTRAIN_EMULATED_COUNTS", "echo '{' >$CPUTRAIN_EMULATED_COUNTS"):
-            with open(program, "w") as file:
-                file.write(f'#!/bin/sh\n[ "$1" != info ] || exec {PROGRAM} "$@"\n{counts}\n')
-            os.chmod(program, 0o755)
+            self.tool(program, f'#!/bin/sh\n[ "$1" != info ] || exec {PROGRAM} "$@"\n{counts}\n')
             with self.subTest(counts=counts):
                 done = self.script("--program", program)
                 self.assertEqual(done.returncode, 2, done.stderr)

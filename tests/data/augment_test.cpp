@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::data {
 namespace {
@@ -59,13 +60,8 @@ TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
   for (std::string word; words >> word;) refused.push_back(word);
   EXPECT_EQ(refused.size(), 31u);
   for (const std::string& text : refused) {
-    try {
-      parse_augment(text);
-      ADD_FAILURE() << "'" << text << "' was taken";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_EQ(std::string(error.what()).find("--augment " + text), 0u) << error.what();
-    }
+    const std::string said = testing::refused(ExitCode::usage, [&] { parse_augment(text); });
+    EXPECT_EQ(said.find("--augment " + text), 0u) << said;
   }
 }
 

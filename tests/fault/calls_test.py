@@ -1,11 +1,9 @@
 """SIGKILL at every system call with which a checkpoint is written, and errors that such calls may return: strace
 injects them into the thread that writes."""
-import os
 import re
 import shutil
 import signal
 import subprocess
-import time
 import unittest
 
 from trainings import LONG, FaultTest, why_no_trace

@@ -8,8 +8,8 @@ import sys
 import time
 import unittest
 
-from program import OPEN_MPI, PROGRAM, mpirun, needs_mpi
-from trainings import LONG, RANK, FaultTest, why_no_trace
+from program import OPEN_MPI, RANK, mpirun, needs_mpi
+from trainings import LONG, FaultTest, why_no_trace
 
 ENDED = 76
 # MPICH's launcher may tell the signal instead with which it ends the others.
@@ -154,11 +154,7 @@ class Stalls(FaultTest):
         self.assertIn("the newest whole checkpoint is ckpt-000000014, and --resume auto goes on from it", text)
         self.assertIn("weights of the last completed step are in run/weights.safetensors; the job ends", text)
         self.wait(self.start("--steps", "19", "--reproducible", ranks=2, out="short"), 0)
-        weights = []
-        for run in ("run", "short"):
-            with open(self.path(run, "weights.safetensors"), "rb") as f:
-                weights.append(f.read())
-        self.assertEqual(*weights)
+        self.assertEqual(*(self.bytes_of(run, "weights.safetensors") for run in ("run", "short")))
         self.wait(self.start("--resume", "auto", "--reproducible", ranks=2), 0)
         self.wait(self.start("--reproducible", ranks=2, out="whole"), 0)
         self.assert_same_end("run", "whole")

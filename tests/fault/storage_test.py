@@ -117,11 +117,7 @@ class Storage(FaultTest):
     def test_the_best_weights_keep_no_step_waiting(self):
         """Nearly every epoch is better than those before it."""
         self.assert_steps_go_on("--save-best", "--lr", "0.0001")
-        best = []
-        for run in ("disk/run", "whole"):
-            with open(self.path(run, "best.safetensors"), "rb") as f:
-                best.append(f.read())
-        self.assertEqual(*best)
+        self.assertEqual(*(self.bytes_of(run, "best.safetensors") for run in ("disk/run", "whole")))
 
     @needs_mpi
     @unittest.skipUnless(LONG, "slow: its tiny epochs fill the log that this test reads again and again")

@@ -7,11 +7,10 @@ import signal
 import subprocess
 import time
 
-from program import OPEN_MPI, PROGRAM, mpirun
+from program import PROGRAM, mpirun
 from tiny import TINY, TinyTest
 
 LONG = bool(os.environ.get("FAULT_LONG"))
-RANK = "OMPI_COMM_WORLD_RANK" if OPEN_MPI else "PMI_RANK"
 WORDS = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--batch", "10", "--epochs", "30", "--log-every",
          "1", "--optimizer", "adam", "--augment", "flip", "--checkpoint-every", "7", "--no-winograd",
          "--no-skip-zeros", "--out", "run"]
@@ -34,8 +33,7 @@ class FaultTest(TinyTest):
 
     def setUp(self):
         super().setUp()
-        with open(self.path("tiny.json"), "w") as f:
-            json.dump({**TINY, "layers": self.layers}, f)
+        self.write("tiny.json", {**TINY, "layers": self.layers})
         self.make("data", cat=35, dog=35)
         self.jobs = []
         self.addCleanup(self.end_all)
@@ -62,29 +60,6 @@ class FaultTest(TinyTest):
                 self.send(signal.SIGKILL, pid)
             process.wait()
             process.log.close()
-
-    def programs(self):
-        """Processes of the program in this test's folder."""
-        found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                if os.path.realpath(f"/proc/{pid}/cwd") == os.path.realpath(self.folder) and \
-                        os.path.realpath(f"/proc/{pid}/exe") == os.path.realpath(PROGRAM):
-                    found.append(int(pid))
-            except OSError:
-                continue
-        return found
-
-    def rank_of(self, rank):
-        """The process of a rank in this test's folder."""
-        for pid in self.programs():
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as f:
-                    if f"{RANK}={rank}".encode() in f.read().split(b"\0"):
-                        return pid
-            except OSError:
-                continue
-        return None
 
     @staticmethod
     def send(number, pid):

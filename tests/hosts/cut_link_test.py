@@ -39,8 +39,7 @@ class Links(two_hosts.HostsTest):
 
     def log_has(self, pattern):
         """What ranks write comes by way of the launcher, later than their files."""
-        with open(self.path("log")) as said:
-            return re.search(pattern, said.read())
+        return re.search(pattern, self.text_of("log"))
 
     def test_a_cut_link_is_named_on_both_sides(self):
         log = open(self.path("log"), "w+")

@@ -23,11 +23,6 @@ SSH = '#!/bin/bash\nexec /usr/bin/ssh -F /run/two_hosts/ssh/config "$@"\n'
 
 
 class LostHost(two_hosts.HostsTest):
-    def tool(self, name, text):
-        with open(self.path(name), "w") as f:
-            f.write(text)
-        os.chmod(self.path(name), 0o755)
-
     def start(self, out, **environment):
         log = open(self.path(f"log-{out}"), "w+")
         job = subprocess.Popen([*HOSTS, *TRAIN, out], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -39,8 +34,7 @@ class LostHost(two_hosts.HostsTest):
 
     def end_of(self, job, out):
         code = job.wait(110)
-        with open(self.path(f"log-{out}")) as log:
-            said = log.read()
+        said = self.text_of(f"log-{out}")
         self.assertEqual(code, 0, said[-3000:])
         return said
 
@@ -63,11 +57,7 @@ class LostHost(two_hosts.HostsTest):
                       r"without host2-\d+, which did not answer: 1 of 2 hosts, 1 of 2 ranks"):
             self.assertRegex(said, words)
         self.assertEqual(self.losses("run"), self.losses("whole"))
-        weights = []
-        for out in ("run", "whole"):
-            with open(self.path(out, "weights.safetensors"), "rb") as f:
-                weights.append(f.read())
-        self.assertEqual(*weights)
+        self.assertEqual(*(self.bytes_of(out, "weights.safetensors") for out in ("run", "whole")))
 
 
 def main():

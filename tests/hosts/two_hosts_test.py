@@ -5,13 +5,11 @@ the reason where this machine cannot have them.
 """
 import contextlib
 import glob
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-import unittest
 
 import two_hosts
 from program import PROGRAM, ProgramTest, mpirun
@@ -62,8 +60,7 @@ class TwoHosts(ProgramTest):
                 self.run_here([*mpirun(4), PROGRAM, *WORDS, *flags, "--out", "one" + name])
                 done = self.run_here([*TWO_HOSTS, PROGRAM, *WORDS, *flags, "--out", "two" + name])
                 self.assertRegex(done.stderr, r"2 hosts \(host1-\d+, host2-\d+\), each: 2 ranks")
-                with open(self.path("two" + name, "environment.json")) as f:
-                    environment = json.load(f)
+                environment = self.json_of("two" + name, "environment.json")
                 self.assertEqual(environment["ranks"], 4)
                 self.assertRegex(environment["machine"]["host"], r"host1-\d+")
                 self.assert_same_training(name, tolerance)

@@ -5,10 +5,10 @@
 #include <array>
 #include <fstream>
 #include <memory>
-#include <sstream>
 
 #include "core/crc32c.h"
 #include "core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::logging {
@@ -41,11 +41,7 @@ TEST(EventRecords, HaveTheGoldenBytes) {
       "be15dcaa");
 }
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
+using testing::text_of;
 
 std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
@@ -80,13 +76,10 @@ TEST(EventFile, IsANewOneEachTimeUnlessOldOnesAreRemoved) {
 TEST(EventFile, SaysWhereItCannotBeWritten) {
   const testing::TemporaryFolder folder;
   std::ofstream(folder.path() / "train") << "a file";
-  try {
+  const std::string text = testing::refused(ExitCode::output, [&] {
     std::make_unique<EventFile>(folder.path() / "train", "host")->write(0, {});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::output);
-    EXPECT_NE(std::string(error.what()).find("train"), std::string::npos);
-  }
+  });
+  EXPECT_NE(text.find("train"), std::string::npos);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "logging/reporters.h"
@@ -22,11 +21,7 @@ loop::EpochRecord epoch_record() {
   return record;
 }
 
-std::string text_in(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
+using testing::text_of;
 
 /// What a console reporter prints for these records.
 std::string printed(Verbosity verbosity, const std::function<void(RunReporter&)>& records) {
@@ -35,7 +30,7 @@ std::string printed(Verbosity verbosity, const std::function<void(RunReporter&)>
   std::FILE* stream = std::fopen(path.c_str(), "w");
   records(*console_reporter(stream, stream, verbosity, false));
   std::fclose(stream);
-  return text_in(path);
+  return text_of(path);
 }
 
 // Lines every 30 s by the clock, whatever comes then: steps, or evaluation.
@@ -63,7 +58,7 @@ TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
   reporter->step({.step_in_epoch = 1});
   std::fclose(stream);
   // 2,000 of 4,000 images had taken 19 s since the first was told of.
-  EXPECT_EQ(text_in(path),
+  EXPECT_EQ(text_of(path),
             "Epoch 2/5 - step 30/100 - ETA: 1:10 - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
             "Epoch 2/5 - step 60/100 - ETA: 40s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
             "Epoch 2/5 - step 90/100 - ETA: 10s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
@@ -87,7 +82,7 @@ TEST(ProgressLines, CountTheTimeOfStepsThatWereMadeHere) {
     reporter->step(record);
   }
   std::fclose(stream);
-  EXPECT_EQ(text_in(path),
+  EXPECT_EQ(text_of(path),
             "Epoch 1/1 - step 90/100 - ETA: 10s - loss: 0.0000 - accuracy: 0.0000 - img/s: 50.0\n");
 }
 
@@ -104,7 +99,7 @@ TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNaN) {
   record.epoch_tally = {std::nan(""), 75, 150};
   reporter->step(record);
   std::fclose(stream);
-  EXPECT_EQ(text_in(path), "Epoch 1/1 - step 3/10 - ETA: 1:10 - loss: nan - img/s: 5.0\n");
+  EXPECT_EQ(text_of(path), "Epoch 1/1 - step 3/10 - ETA: 1:10 - loss: nan - img/s: 5.0\n");
 }
 
 // The line of the published Keras log, then our own field.
@@ -264,7 +259,7 @@ TEST(Mlperf, AnExceptionEndsARunWhereItComes) {
     reporter->begin_epoch({2, 2, 1});
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
-  const std::string log = text_in(path);
+  const std::string log = text_of(path);
   EXPECT_NE(log.find("\"status\": \"aborted\""), std::string::npos) << log;
   EXPECT_GE(time_of(log, "run_stop") - time_of(log, "epoch_start"), 190) << log;
 }
@@ -279,7 +274,7 @@ TEST(Mlperf, WhatComesBehindTheLastEpochIsNoPartOfTheRun) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // weights are saved
     reporter->summary({.result = {.progress = {.steps = 1, .epochs = 1}}});
   }
-  const std::string log = text_in(path);
+  const std::string log = text_of(path);
   EXPECT_NE(log.find("\"status\": \"success\""), std::string::npos) << log;
   EXPECT_LE(time_of(log, "run_stop") - time_of(log, "epoch_stop"), 100) << log;
 }
@@ -290,12 +285,12 @@ TEST(Csv, HasKerasColumnsWholeAfterEveryEpoch) {
   const auto path = folder.path() / "training.csv";
   const auto reporter = csv_reporter(path);
   reporter->epoch(epoch_of(1, 2, compute::Tally{0.5, 2, 2}));
-  EXPECT_EQ(text_in(path),
+  EXPECT_EQ(text_of(path),
             "epoch,accuracy,loss,val_accuracy,val_loss,learning_rate\r\n0,0.25,0.5,1,0.25,0\r\n");
   loop::EpochRecord last = epoch_of(2, std::nan(""), std::nullopt);
   last.learning_rate = 0.0005;
   reporter->epoch(last);
-  EXPECT_TRUE(text_in(path).ends_with("\r\n1,NA,nan,NA,NA,0.0005\r\n")) << text_in(path);
+  EXPECT_TRUE(text_of(path).ends_with("\r\n1,NA,nan,NA,NA,0.0005\r\n")) << text_of(path);
 }
 
 // As Keras 3's CSVLogger, whose first epoch need not be evaluated either.
@@ -307,7 +302,7 @@ TEST(Csv, HasColumnsOfEvaluationsThatComeLater) {
   loop::EpochRecord second = epoch_of(2, 2, compute::Tally{0.5, 2, 2});
   second.averaged = compute::Tally{1.5, 1, 2};
   reporter->epoch(second);
-  EXPECT_EQ(text_in(path),
+  EXPECT_EQ(text_of(path),
             "epoch,accuracy,loss,val_accuracy,val_loss,learning_rate,ema_val_accuracy,ema_val_loss"
             "\r\n0,0.25,0.5,NA,NA,0,NA,NA\r\n1,0.25,0.5,1,0.25,0,0.5,0.75\r\n");
 }
@@ -318,7 +313,7 @@ TEST(Csv, GoesOnWithTheColumnsThatItHas) {
   const auto path = folder.path() / "training.csv";
   std::ofstream(path) << "epoch,accuracy,loss\r\n0,0.25,0.5\r\n";
   csv_reporter(path, {}, {.progress = {.steps = 1, .epochs = 1}})->epoch(epoch_of(2, 2, {}));
-  EXPECT_EQ(text_in(path), "epoch,accuracy,loss\r\n0,0.25,0.5\r\n1,0.25,0.5\r\n");
+  EXPECT_EQ(text_of(path), "epoch,accuracy,loss\r\n0,0.25,0.5\r\n1,0.25,0.5\r\n");
 }
 
 TEST(History, IsWholeJsonAfterEveryEpoch) {
@@ -328,11 +323,11 @@ TEST(History, IsWholeJsonAfterEveryEpoch) {
   const auto reporter = history_reporter(path);
   EXPECT_FALSE(std::filesystem::exists(path));
   reporter->epoch(epoch_of(1, 2, compute::Tally{0.5, 2, 2}));
-  EXPECT_EQ(nlohmann::json::parse(text_in(path)),
+  EXPECT_EQ(nlohmann::json::parse(text_of(path)),
             nlohmann::json::parse(R"({"loss":[0.5],"accuracy":[0.25],"val_loss":[0.25],)"
                                   R"("val_accuracy":[1.0],"learning_rate":[0.0]})"));
   reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
-  EXPECT_EQ(nlohmann::json::parse(text_in(path))["loss"].dump(), "[0.5,null]");
+  EXPECT_EQ(nlohmann::json::parse(text_of(path))["loss"].dump(), "[0.5,null]");
 }
 
 /// Validation of whose four images three "were right", beside a loss that is NaN or infinite.
@@ -373,21 +368,21 @@ TEST_P(NoAccuracy, IsInMetrics) {
 
 TEST_P(NoAccuracy, IsInTables) {
   csv_reporter(file("training.csv"))->epoch(record_);
-  EXPECT_NE(text_in(file("training.csv")).find("\r\n0,0.25,0.5,NA,"), std::string::npos)
-      << text_in(file("training.csv"));
+  EXPECT_NE(text_of(file("training.csv")).find("\r\n0,0.25,0.5,NA,"), std::string::npos)
+      << text_of(file("training.csv"));
   history_reporter(file("history.json"))->epoch(record_);
-  EXPECT_EQ(nlohmann::json::parse(text_in(file("history.json")))["val_accuracy"].dump(), "[null]");
+  EXPECT_EQ(nlohmann::json::parse(text_of(file("history.json")))["val_accuracy"].dump(), "[null]");
 }
 
 TEST_P(NoAccuracy, IsInLogsOfOthers) {
   mlperf_reporter(file("mlperf.log"), {})->epoch(record_);
-  const std::string mlperf = text_in(file("mlperf.log"));
+  const std::string mlperf = text_of(file("mlperf.log"));
   EXPECT_NE(mlperf.find("eval_stop"), std::string::npos);
   EXPECT_EQ(mlperf.find("eval_accuracy"), std::string::npos) << mlperf;
   tensorboard_reporter(folder_.path(), "host", 1)->epoch(record_);
   std::string events;
   for (const auto& entry : std::filesystem::directory_iterator(file("validation"))) {
-    events += text_in(entry.path());
+    events += text_of(entry.path());
   }
   EXPECT_NE(events.find("epoch_loss"), std::string::npos);
   EXPECT_EQ(events.find("accuracy"), std::string::npos);

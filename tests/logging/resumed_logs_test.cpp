@@ -9,7 +9,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <sstream>
 #include <thread>
 
 #include "logging/reporters.h"
@@ -82,9 +81,8 @@ class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
   }
 
   static std::string text_of(const std::filesystem::path& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return std::regex_replace(text.str(), std::regex("\"time_ms\": [0-9]+"), "\"time_ms\": 0");
+    return std::regex_replace(testing::text_of(path), std::regex("\"time_ms\": [0-9]+"),
+                              "\"time_ms\": 0");
   }
 
   const testing::TemporaryFolder folder_;

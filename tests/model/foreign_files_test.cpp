@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "model/weights/weight_format.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::model {
@@ -30,13 +31,7 @@ class ForeignFiles : public ::testing::Test {
     return path;
   }
   std::string refusal(const std::filesystem::path& path) {
-    try {
-      weight_format(path);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::data);
-      return error.what();
-    }
-    return "";
+    return testing::refusal_of(ExitCode::data, [&] { weight_format(path); });
   }
   const std::filesystem::path& folder() const { return folder_.path(); }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::model {
 namespace {
@@ -20,14 +21,11 @@ TEST(OutputShape, FollowsKerasFormulas) {
 }
 
 TEST(OutputShape, RefusesAWindowThatDoesNotFit) {
-  try {
+  const std::string text = testing::refused(ExitCode::usage, [&] {
     output_shape(Convolution{8, 3}, {2, 9, 3});
-    FAIL() << "a 3x3 window on 2 rows";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("3"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("2"), std::string::npos);
-  }
+  });
+  EXPECT_NE(text.find("3"), std::string::npos);
+  EXPECT_NE(text.find("2"), std::string::npos);
 }
 
 TEST(OutputShape, FollowsPyTorchsFormulaWithHalfPadding) {
@@ -60,13 +58,10 @@ TEST(OutputShape, RefusesGroupsThatDivideNeitherSide) {
   };
   EXPECT_EQ(output_shape(grouped(8, 4), {9, 9, 12}), (Shape{7, 7, 8}));
   for (const auto& [filters, groups] : {std::pair(8, 5), {9, 4}, {8, 8}}) {
-    try {
+    const std::string text = testing::refused(ExitCode::usage, [&] {
       output_shape(grouped(filters, groups), {9, 9, 12});
-      FAIL() << groups << " groups of 12 channels and " << filters << " filters";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_NE(std::string(error.what()).find("groups"), std::string::npos);
-    }
+    });
+    EXPECT_NE(text.find("groups"), std::string::npos);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "model/weights/keras_arrays.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::model {
@@ -49,13 +50,7 @@ class MadeKeras : public ::testing::Test {
     return keras_arrays({"w.keras", file, keras_texts(file.metadata())}, graph, names);
   }
   std::string refusal(const Graph& graph) {
-    try {
-      read(graph);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::data);
-      return error.what();
-    }
-    return "";
+    return testing::refusal_of(ExitCode::data, [&] { read(graph); });
   }
   void expect_taken(const WeightArrays& arrays, const std::string& name, const std::string& path) {
     const StoredArray* found = arrays.find(name);

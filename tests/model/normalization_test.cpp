@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::model {
 namespace {
@@ -21,12 +22,7 @@ TEST(Normalization, WordsAndFigures) {
 TEST(Normalization, OtherTextsAreRefused) {
   for (const char* text : {"", "caffe", "1", "0.5/0", "0.5/-1", "1,2/1", "1,2,3,4/1", "nan/1",
                            "0.5/0.5/0.5", "0.5/0.5x", "1e9/1"}) {
-    try {
-      parse_normalization(text);
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-    }
+    testing::refused(ExitCode::usage, [&] { parse_normalization(text); });
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <fstream>
-#include <sstream>
 
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
@@ -13,11 +12,7 @@
 namespace cputrain::model::safetensors {
 namespace {
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
+using testing::text_of;
 
 // Bytes written by hand from the format's description: metadata {"format":"cputrain"}, one tensor
 // b = {1, -2}, five spaces of padding.

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "model/safetensors.h"
 #include "model/weights/error_with_lines.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::model {
@@ -39,13 +40,7 @@ TEST(WeightFormat, NamesOfKerasAreTaken) {
   const testing::TemporaryFolder folder;
   const auto refusal = [&](const std::string& name, const std::string& bytes) -> std::string {
     std::ofstream(folder.path() / name, std::ios::binary) << bytes;
-    try {
-      weight_format(folder.path() / name);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::data);
-      return error.what();
-    }
-    return "";
+    return testing::refusal_of(ExitCode::data, [&] { weight_format(folder.path() / name); });
   };
   for (const char* name : {"w.h5", "w.hdf5", "w.keras"}) {
     EXPECT_NE(refusal(name, "").find("is empty"), std::string::npos) << name;

@@ -38,9 +38,7 @@ class Clouds(ProgramTest):
     def setUp(self):
         super().setUp()
         for tool in (*TOOLS, "git"):  # which packs the whole project
-            with open(self.path(tool), "w") as f:
-                f.write("#!/bin/sh\n" if tool == "git" else STAND_IN)
-            os.chmod(f.name, 0o755)
+            self.tool(tool, "#!/bin/sh\n" if tool == "git" else STAND_IN)
 
     def run_script(self, cloud, *words, fails="nothing fails", waits="", signals_in="no signal comes"):
         """Exit code, commands that were printed, commands that were run; names made alike."""

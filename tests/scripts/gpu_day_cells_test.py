@@ -48,14 +48,11 @@ OTHERS = {"kernels_exact": {"bench": "kernels", "model": "dogcat"},
 class Tables(ProgramTest):
     def report(self, table):
         """As JSON, and its text."""
-        with open(self.path("cells.json"), "w") as file:
-            json.dump(table, file)
+        self.write("cells.json", table)
         done = subprocess.run([PROGRAM, "report", self.folder], text=True, capture_output=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
-        with open(self.path("report.json")) as file:
-            report = json.load(file)
-        with open(self.path("report.md")) as file:
-            return report, file.read()
+        report = self.json_of("report.json")
+        return report, self.text_of("report.md")
 
     def test_cells_are_what_was_measured(self):
         table = cells.table_of({**MEASURED, **OTHERS}, DAY)
@@ -116,8 +113,7 @@ class Tables(ProgramTest):
         self.assertFalse(os.path.exists(self.path(cells.NAME)))
         for count, name in enumerate(MEASURED, 1):
             benchmark_steps.keep(day, name, MEASURED[name])
-            with open(self.path(cells.NAME)) as file:
-                self.assertEqual(len(json.load(file)["cells"]), count)
+            self.assertEqual(len(self.json_of(cells.NAME)["cells"]), count)
 
     def test_damaged_benchmarks_are_named(self):
         os.mkdir(self.path("out"))
@@ -126,8 +122,7 @@ class Tables(ProgramTest):
                        "packed": {**DAY["packed"], "commit": "abc"}}, file)
         at_rest = {**MEASURED["cpu_1_CPU_128"], "images_per_second": {"median": 0, "min": 0, "max": 0}}
         for damaged in ("{", "[]", '{"cpu_1_CPU": {"model": "dogcat"}}', json.dumps({"cpu_1_CPU_128": at_rest})):
-            with open(self.path("out", "benchmarks.json"), "w") as file:
-                file.write(damaged)
+            self.write(self.path("out", "benchmarks.json"), damaged)
             with mock.patch("sys.stderr", io.StringIO()) as said:
                 self.assertEqual(collect.collect(self.path("out"), self.path("place")), 65)
             self.assertIn("benchmarks.json is damaged", said.getvalue())

@@ -33,8 +33,7 @@ class Folder(ProgramTest):
         self.commands = processes.Commands(self.path("log"), self.path("pack"))
 
     def log(self):
-        with open(self.path("log")) as file:
-            return file.read()
+        return self.text_of("log")
 
     def day(self, seconds=100, quick=False, emulated=True):
         os.makedirs(self.path("pack"), exist_ok=True)

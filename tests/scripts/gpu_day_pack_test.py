@@ -66,8 +66,7 @@ class All(launches.Network):
 
 class Networks(ProgramTest):
     def planned(self, network, multiprocessors):
-        with open(self.path("net.json"), "w") as file:
-            json.dump(network, file)
+        self.write("net.json", network)
         layers = expected.described(PROGRAM, self.path("net.json"))["layers"]
         with mock.patch.object(launches, "LAYERS", (*launches.LAYERS, "silu", "concat")):
             return All(layers, network["recipe"]["batch"], "bf16", multiprocessors)
@@ -90,8 +89,7 @@ class Networks(ProgramTest):
     def test_they_launch_every_kernel_of_a_training(self):
         launched = set()
         for name, network in (("small", networks.SMALL), ("large", networks.LARGE)):
-            with open(self.path(f"{name}.json"), "w") as file:
-                json.dump(network, file)
+            self.write(f"{name}.json", network)
             counts = counted(self, "--model", f"{name}.json", "--data", "synthetic:40", "--batch", "4", "--precision",
                              "bf16", "--steps", str(sanitizer_steps.STEPS))
             launched |= set(counts["kernels"])
@@ -113,8 +111,7 @@ class Size(ProgramTest):
         _, missing = pack.fill_programs(self.path("bundle"), os.path.dirname(PROGRAM))
         if missing:
             self.skipTest(f"this build has not made {', '.join(missing)}")
-        with open(self.path("bundle", "cifar10", "data"), "wb") as file:
-            file.write(os.urandom(expected.MOST_BYTES))
+        self.write(self.path("bundle", "cifar10", "data"), os.urandom(expected.MOST_BYTES))
         pack.bundle(self.path("bundle"), self.path("pack", "bundle.tar.xz"))
         self.assertGreater(os.path.getsize(self.path("pack", "bundle.tar.xz")), expected.MOST_BYTES)
         pack.copy_scripts(self.path("pack"))

@@ -49,9 +49,7 @@ class Run(Folder):
         shutil.copytree(DAY, self.path("pack", "day"), ignore=shutil.ignore_patterns("run", "__pycache__"))
         shutil.copy(os.path.join(DAY, "run"), self.path("pack"))
         os.mkdir(self.path("bin"))
-        with open(self.path("bin", "cputrain"), "w") as file:
-            file.write(f"#!/bin/sh\n: > {self.path('began')}\nsetsid sleep 1000 &\nsleep 1000\n")
-        os.chmod(self.path("bin", "cputrain"), 0o755)
+        self.tool("bin/cputrain", f"#!/bin/sh\n: > {self.path('began')}\nsetsid sleep 1000 &\nsleep 1000\n")
         with tarfile.open(self.archive(), "w:xz") as tar:
             tar.add(self.path("bin"), "bin")
         self.write_about()
@@ -64,8 +62,7 @@ class Run(Folder):
             content = file.read()
         about = {"commit": "abc", "program": "cputrain", "missing": list(missing),
                  "bundle": {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}}
-        with open(self.path("pack", "pack.json"), "w") as file:
-            json.dump(about, file)
+        self.write(self.path("pack", "pack.json"), about)
 
     def start(self, *words, **environment):
         environment = {"PATH": os.environ["PATH"], "TMPDIR": self.path("tmp"), "CPUTRAIN_EMULATED": "plain",
@@ -133,8 +130,7 @@ class Run(Folder):
                 os.remove(self.path("began"))
 
     def test_a_signal_while_the_pack_is_unpacked(self):
-        with open(self.path("bin", "large"), "wb") as file:
-            file.write(bytes(64 << 20))
+        self.write(self.path("bin", "large"), bytes(64 << 20))
         with tarfile.open(self.archive(), "w:xz", preset=0) as tar:
             tar.add(self.path("bin"), "bin")
         self.write_about()
@@ -176,8 +172,7 @@ class Run(Folder):
 
     def test_nothing_can_be_written(self):
         self.assert_says_once(self.run_day("/proc/out"), 74, "cannot write /proc/out")
-        with open(self.path("bin", "large"), "wb") as file:
-            file.write(os.urandom(1 << 20))
+        self.write(self.path("bin", "large"), os.urandom(1 << 20))
         with tarfile.open(self.archive(), "w:xz") as tar:
             tar.add(self.path("bin"), "bin")
         self.write_about()
@@ -226,8 +221,7 @@ class Script(Folder):
         os.mkdir(self.path("out"))
         for text in ("{", "{}", "[]", '{"device": "a GPU"}'):
             with self.subTest(text):
-                with open(self.path("out", "day.json"), "w") as file:
-                    file.write(text)
+                self.write(self.path("out", "day.json"), text)
                 done = self.gpu_day("collect", self.path("out"), self.path("place"))
                 self.assert_says_once(done, 65, "day.json is damaged or of a day that never began")
                 self.assertFalse(os.path.exists(self.path("place")))
@@ -236,8 +230,7 @@ class Script(Folder):
         day = {"device": "a GPU", "emulated": False, "quick": False, "date": "today", "seconds": 1, "steps": [],
                "figures": [], "facts": {}, "packed": {"program": "cputrain", "commit": "abc"}}
         os.mkdir(self.path("out"))
-        with open(self.path("out", "day.json"), "w") as file:
-            json.dump(day, file)
+        self.write(self.path("out", "day.json"), day)
         self.assert_says_once(self.gpu_day("collect", self.path("out"), "/proc/x"), 74, "gpu_day: /proc/x: ")
         done = self.gpu_day("collect", self.path("out"), self.path("out", "day.json"))
         self.assert_says_once(done, 2, "is not an empty folder")

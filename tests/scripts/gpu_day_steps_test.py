@@ -145,9 +145,7 @@ class Programs(Folder):
         os.mkdir(self.path("pack", "device"))
         for n, script in enumerate((*scripts, "exit 3")):
             name = f"device_{n}" if n < len(scripts) else "sanitizer_control"
-            with open(self.path("pack", "device", name), "w") as file:
-                file.write(f"#!/bin/sh\n{script}\n")
-            os.chmod(file.name, 0o755)
+            self.tool(self.path("pack", "device", name), f"#!/bin/sh\n{script}\n")
         return kernel_steps.run_device_tests(day)
 
     def test_device_tests_have_to_test_something(self):

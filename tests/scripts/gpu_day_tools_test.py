@@ -53,8 +53,7 @@ class Sanitizers(Folder):
     def test_a_training_has_a_graph_and_the_whole_batch(self):
         day = self.day(emulated=False)
         os.makedirs(self.path("pack", "expected"))
-        with open(self.path("pack", "expected", "large.json"), "w") as file:
-            file.write('{"recipe": {"batch": 184}}')
+        self.write(self.path("pack", "expected", "large.json"), '{"recipe": {"batch": 184}}')
         words = sanitizer_steps.training(day, "large", "bf16", "out")
         options = dict(zip(words[2::2], words[3::2]))
         self.assertEqual((options["--batch"], options["--precision"]), ("184", "bf16"))
@@ -68,9 +67,7 @@ class Sanitizers(Folder):
         day = self.tool_day(False, **environment)
         os.mkdir(self.path("pack", "device"))
         control = self.path("pack", "device", "sanitizer_control")
-        with open(control, "w") as file:
-            file.write("#!/bin/sh\nexit 0\n")
-        os.chmod(control, 0o755)
+        self.tool(control, "#!/bin/sh\nexit 0\n")
         return self.look(day, tool)
 
     def test_a_sanitizer_has_to_find_its_control(self):
@@ -94,9 +91,7 @@ class Profiles(Folder):
                 "families": {"H100": ["gemm Forward 128x128", "gemm Forward 256x64"], "A100": []}}
 
     def profile(self, script, **of_day):
-        with open(self.path("ncu"), "w") as file:
-            file.write(script)
-        os.chmod(self.path("ncu"), 0o755)
+        self.tool("ncu", script)
         day = self.day(**of_day)
         day.given_tools = self.folder
         with mock.patch.object(day.bundle, "read_json", lambda *_: {"a network": self.FORESEEN}), \
@@ -175,9 +170,7 @@ class PyTorch(Folder):
     def compiled_by(self, script):
         """What both steps say, with a script in the place of PyTorch."""
         os.makedirs(self.path("pack", "peers"))
-        with open(self.path("python"), "w") as file:
-            file.write("#!/bin/bash\n" + script)
-        os.chmod(self.path("python"), 0o755)
+        self.tool("python", "#!/bin/bash\n" + script)
         day = self.day(emulated=False)
         day.python = self.path("python")
         day.step_end = time.monotonic() + pytorch_steps.SPARE + 3

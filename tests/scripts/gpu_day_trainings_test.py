@@ -96,8 +96,7 @@ class Benchmarks(Folder):
         day.results.head.update(device=day.device, date="2026-12-01", packed={"program": "cputrain"})
         day.cputrain = Program(lambda words: {"images_per_second": {"median": 10000.0}})
         step(day)
-        with open(self.path("benchmarks.json")) as file:
-            kept = json.load(file)
+        kept = self.json_of("benchmarks.json")
         return [dict(zip(words, words[1:])) for words, _ in day.cputrain.asked], day.results.figures, kept
 
     def test_steps_lie_beside_predictions(self):

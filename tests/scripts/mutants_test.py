@@ -1,7 +1,6 @@
 """scripts/mutants: what it draws from lines of C++, and its verdicts on a tiny project of its own."""
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys

@@ -61,10 +61,6 @@ class Script(ProgramTest):
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment})
 
-    def json(self, name):
-        with open(self.path(name)) as f:
-            return json.load(f)
-
     def test_wrong_words_have_their_message(self):
         good = ["--json", "f.json", "--seconds", "9"]
         for code, words, says in [(2, [], "--json"), (2, ["--json", "f.json"], "--seconds"),
@@ -102,7 +98,7 @@ class Script(ProgramTest):
     def test_without_pytorch_or_a_gpu_it_is_skipped(self):
         done = self.script("--json", "f.json", "--seconds", "60")
         self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
-        told = self.json("f.json")
+        told = self.json_of("f.json")
         self.assertEqual((told["status"], told["results"]), ("skipped", []))
         self.assertRegex(told["reason"], "no PyTorch|no CUDA device")
         self.assertIn(told["reason"], done.stdout)
@@ -110,7 +106,7 @@ class Script(ProgramTest):
     def test_its_model_is_that_of_the_program(self):
         self.expect(0, "export", "--model", "dogcat", "--model-file", "m.json")
         with open(os.path.join(PEERS, "dogcat.json")) as f:
-            self.assertEqual(json.load(f), self.json("m.json"))
+            self.assertEqual(json.load(f), self.json_of("m.json"))
 
     def test_modes_that_are_asked_for_go_in_their_order(self):
         words = ["pytorch_gpu.py", "--json", "f", "--seconds", "9", "--batches", "32,256", "--modes",
@@ -136,7 +132,7 @@ class Script(ProgramTest):
                            "--modes", "eager-bf16-channels-last", "--image-size", "64", "--threads", "1", "--model",
                            "resnet.json")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        result, = self.json("f.json")["results"]
+        result, = self.json_of("f.json")["results"]
         info = json.loads(self.expect(0, "info", "--model", "resnet50v2", "--json", "-").stdout)
         self.assertEqual(result["parameters"], info["model"]["parameters"])
 
@@ -145,7 +141,7 @@ class Script(ProgramTest):
         done = self.script("--json", "f.json", "--seconds", "120", "--mode-seconds", "30", "--device", "cpu", "--quick",
                            "--batches", "2", "--image-size", "48", "--threads", "1")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        results = {r["mode"]: r for r in self.json("f.json")["results"]}
+        results = {r["mode"]: r for r in self.json_of("f.json")["results"]}
         self.assertEqual(results["graphs-bf16-channels-last"]["status"], "skipped")
         eager = results["eager-bf16-channels-last-deterministic"]
         self.assertEqual((eager["status"], eager["same_bits"]), ("measured", True))
@@ -161,8 +157,7 @@ class Processes(ProgramTest):
 
     def setUp(self):
         super().setUp()
-        with open(self.path("gpu_worker.py"), "w") as f:
-            f.write(STAND_IN)
+        self.write("gpu_worker.py", STAND_IN)
         self.script, pytorch_gpu.Worker.SCRIPT = pytorch_gpu.Worker.SCRIPT, self.path("gpu_worker.py")
         sys.argv, self.words = ["pytorch_gpu.py", "--json", "f", "--seconds", "100", "--mode-seconds", "2"], sys.argv
         self.journal = pytorch_gpu.Journal(self.path("f.json"), {})
@@ -191,8 +186,7 @@ class Processes(ProgramTest):
 
     def test_the_file_is_whole_after_each_mode(self):
         self.journal.add(self.of("eager"))
-        with open(self.path("f.json")) as f:
-            told = json.load(f)
+        told = self.json_of("f.json")
         self.assertEqual([r["status"] for r in told["results"]], ["measured"])
         self.assertEqual(told["status"], "running")
 

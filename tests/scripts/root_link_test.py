@@ -21,9 +21,7 @@ class RootLink(ProgramTest):
     def program(self, *folders):
         path = os.path.join(self.folder, *folders, "cputrain")
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w") as f:
-            f.write("#!/bin/sh\necho " + "/".join(folders))
-        os.chmod(path, 0o755)
+        self.tool(path, "#!/bin/sh\necho " + "/".join(folders))
         return path
 
     def said_by(self, link):

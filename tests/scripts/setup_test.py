@@ -26,9 +26,7 @@ class Setup(ProgramTest):
             self.packages = [line.split()[:2] for line in lines if line[0].islower()]
 
     def tool(self, name, text):
-        with open(self.path("tools", name), "w") as f:
-            f.write("#!/bin/bash\n" + text + "\n")
-        os.chmod(self.path("tools", name), 0o755)
+        super().tool(self.path("tools", name), "#!/bin/bash\n" + text + "\n")
 
     def names(self, *groups):
         return [name for group, name in self.packages if group in groups]
@@ -38,8 +36,7 @@ class Setup(ProgramTest):
         self.tool("apt-cache", APT_CACHE)
         self.tool("apt-get", APT_GET)
         for file, names in (("installed", installed), ("known", known)):
-            with open(self.path(file), "w") as f:
-                f.write("".join(name + "\n" for name in names))
+            self.write(file, "".join(name + "\n" for name in names))
 
     def setup_packages(self, *groups, **environment):
         return subprocess.run([os.path.join(ROOT, "scripts", "setup"), *groups], cwd=self.folder, text=True, timeout=60,
@@ -47,8 +44,7 @@ class Setup(ProgramTest):
                               stdin=subprocess.DEVNULL, capture_output=True)
 
     def asked(self):
-        with open(self.path("asked")) as f:
-            words = f.read().split()
+        words = self.text_of("asked").split()
         return [word for word in words[words.index("install") + 1:] if word[0] != "-"]
 
     def test_elsewhere_says_what_to_install_for_which_purpose(self):

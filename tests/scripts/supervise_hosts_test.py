@@ -9,8 +9,7 @@ from supervised import TRAINING, WAIT, WORK, SupervisedTest
 
 class Hosts(SupervisedTest):
     def test_hosts_that_do_not_answer_are_left_out(self):
-        with open(self.path("hosts"), "w") as f:
-            f.write("# ours\nvm-0 slots=2\nvm-1 slots=4  # the large one\nvm-2 slots=2\n")
+        self.write("hosts", "# ours\nvm-0 slots=2\nvm-1 slots=4  # the large one\nvm-2 slots=2\n")
         self.ssh()
         self.down("vm-1")
         for flags, launch in ((["--hostfile", "hosts"], []), ([], ["--hostfile", "hosts"])):
@@ -21,10 +20,8 @@ class Hosts(SupervisedTest):
             self.assertIn("without vm-1, which did not answer: 2 of 3 hosts, 4 of 8 ranks", said)
             words = self.calls()[0][0]
             self.assertEqual(words[words.index("-np") + 1], "4")
-            with open(self.path("hosts-seen")) as f:
-                self.assertEqual(f.read(), "vm-0 slots=2;vm-2 slots=2;\n")
-        with open(self.path("hosts")) as f:
-            self.assertIn("vm-1 slots=4", f.read())
+            self.assertEqual(self.text_of("hosts-seen"), "vm-0 slots=2;vm-2 slots=2;\n")
+        self.assertIn("vm-1 slots=4", self.text_of("hosts"))
         self.again()
         self.supervise(["os._exit(0)"], words=["mpirun", "--host", "vm-0:2,vm-1:4,vm-2", "-np", "6", "./cputrain",
                                                "--out", "run"])
@@ -32,16 +29,14 @@ class Hosts(SupervisedTest):
         self.assertEqual((words[words.index("--host") + 1], words[words.index("-np") + 1]), ("vm-0:2,vm-2:1", "3"))
 
     def test_hosts_that_answer_again_are_back(self):
-        with open(self.path("hosts"), "w") as f:
-            f.write("vm-0\nvm-1\n")
+        self.write("hosts", "vm-0\nvm-1\n")
         self.ssh()
         self.down("vm-1")
         code, said = self.supervise(["os.remove('down-vm-1'); save(n); os._exit(1)", "os._exit(0)"],
                                     "--hostfile", "hosts")
         self.assertEqual(code, 0, said)
         self.assertIn("without vm-1", said)
-        with open(self.path("hosts-seen")) as f:
-            self.assertEqual(f.read(), "vm-0;\nvm-0;vm-1;\n")
+        self.assertEqual(self.text_of("hosts-seen"), "vm-0;\nvm-0;vm-1;\n")
 
     def test_where_no_host_answers_it_waits_for_them(self):
         self.ssh()
@@ -53,8 +48,7 @@ class Hosts(SupervisedTest):
         self.assertFalse(os.path.exists(self.path("calls")))
 
     def test_notices_of_other_hosts_count_as_well(self):
-        with open(self.path("hosts"), "w") as f:
-            f.write("vm-0\nvm-1\n")
+        self.write("hosts", "vm-0\nvm-1\n")
         self.ssh(noticed="vm-1")
         service = Service(Google)
         self.addCleanup(service.close)
@@ -63,8 +57,7 @@ class Hosts(SupervisedTest):
         self.assertIn("gcp takes vm-1 away", said)
 
     def test_hosts_that_come_back_are_taken_in_after_a_cool_down(self):
-        with open(self.path("hosts"), "w") as f:
-            f.write("vm-0\nvm-1\n")
+        self.write("hosts", "vm-0\nvm-1\n")
         self.ssh()
         self.down("vm-1")
         script = self.start([WAIT, "os._exit(0)"], "--hostfile=hosts", "--cool-down=1")
@@ -74,8 +67,7 @@ class Hosts(SupervisedTest):
         self.assertEqual(code, 0, said)
         self.assertIn("vm-1 answers again", said)
         self.assertNotIn("restart 1", said)
-        with open(self.path("hosts-seen")) as f:
-            self.assertEqual(f.read(), "vm-0;\nvm-0;vm-1;\n")
+        self.assertEqual(self.text_of("hosts-seen"), "vm-0;\nvm-0;vm-1;\n")
         # What would be lost is not asked to stop.
         self.again()
         self.tool("ssh", "#!/bin/bash\n[[ ! -e down-${@: -2:1} ]] || exit 255\n[[ ${@: -1} != true ]] || touch back\n")
@@ -98,8 +90,7 @@ class Hosts(SupervisedTest):
         code, said = self.supervise(["os._exit(0)"], TMPDIR=odd,
                                     words=["mpirun", "--host", "vm-0,vm-1", "./cputrain", "--out", "run"])
         self.assertEqual((code, os.listdir(odd)), (0, []), said)
-        with open(self.path("asked")) as f:
-            asked = f.read().splitlines()
+        asked = self.text_of("asked").splitlines()
         self.assertEqual(len(asked), 4)
         for line in asked:  # by a shell that is not bash, too
             words = subprocess.run(["sh", "-c", line.replace("rm -rf", "echo").replace("rmdir", "echo")],
@@ -111,8 +102,7 @@ class Hosts(SupervisedTest):
         self.tool("ssh", "#!/bin/bash\ntouch asked\n")
         for name in ("-oProxyCommand=touch oops", "-v", "me@-v", "vm-0;reboot", "$(reboot)", "vm-0`x`"):
             host = name.split()[0]
-            with open(self.path("hosts"), "w") as f:
-                f.write(f"vm-0\n{name} slots=2\n")
+            self.write("hosts", f"vm-0\n{name} slots=2\n")
             for words in (["mpirun", "--hostfile", "hosts"], ["mpirun", "--host", f"vm-0:2,{host}:2"]):
                 code, said = self.supervise(["os._exit(0)"], words=[*words, "./cputrain", "--out", "run"])
                 self.assertEqual(code, 2, said)

@@ -42,8 +42,7 @@ class Killed(SupervisedTest):
         said = third.communicate(timeout=30)[1]
         self.assertEqual(third.returncode, 2, said)
         self.assertIn(f"process {script.pid} on", said)
-        with open(self.path("plan"), "w") as f:
-            f.write(WORK + "\nos._exit(0)")
+        self.write("plan", WORK + "\nos._exit(0)")
         open(self.path("finish"), "w").close()
         code, said = self.end_of(script)
         self.assertEqual((code, len(self.calls())), (0, 2), said)
@@ -54,8 +53,7 @@ class Killed(SupervisedTest):
         script.terminate()
         code, said = self.end_of(script)
         self.assertEqual((code, len(self.calls())), (75, 1), said)
-        with open(self.path("signals")) as f:
-            self.assertEqual(f.read(), "SIGUSR1\n")
+        self.assertEqual(self.text_of("signals"), "SIGUSR1\n")
 
     def test_one_that_was_killed_while_it_was_taken_over_is_taken_over(self):
         pid = self.killed()
@@ -96,8 +94,7 @@ class Killed(SupervisedTest):
             said = script.communicate(timeout=30)[1]
             self.assertEqual(script.returncode, expected, said)
             self.assertIn(words, said)
-            with open(self.path("asked")) as f:
-                self.assertEqual(set(f.read().split()), {"vm-9"})
+            self.assertEqual(set(self.text_of("asked").split()), {"vm-9"})
             self.assertEqual(os.path.exists(self.path("run", ".supervise")), expected == 2)
 
     def test_folders_that_a_lock_shows_to_be_in_use_stay(self):
@@ -119,27 +116,23 @@ class Killed(SupervisedTest):
         os.mkdir(self.path("run"))
         for host, boot, asked in ((os.uname().nodename, "other", 0), ("vm-9", "other", 1)):
             self.again()
-            with open(self.path("run", ".supervise"), "w") as f:
-                f.write(f"host {host}\nboot {boot}\nnumbers pid:[1]\nsupervise 77 1000\n"
-                        "folder /tmp/cputrain-supervise.abcdef\n")
+            self.write(self.path("run", ".supervise"), f"host {host}\nboot {boot}\nnumbers pid:[1]\nsupervise 77 1000\n"
+                                                       "folder /tmp/cputrain-supervise.abcdef\n")
             self.tool("ssh", '#!/bin/bash\necho "${@: -2:1} ${@: -1}" >>asked\n'
                       '[[ ${@: -2:1} == vm-1 ]]\n')  # vm-9 says that there is no such process
             self.supervise(["os._exit(0)"], words=["mpirun", "--host", "vm-1", "-np", "1", "x", "--out", "run"])
-            with open(self.path("asked")) as f:
-                said = f.read()
+            said = self.text_of("asked")
             self.assertEqual(said.count("vm-9 "), asked)
             self.assertEqual("cputrain-supervise.abcdef" in said, asked > 0, said)
             os.remove(self.path("asked"))
 
     def test_a_link_in_its_place_is_neither_read_nor_followed(self):
         os.mkdir(self.path("run"))
-        with open(self.path("precious"), "w") as f:
-            f.write("supervise 1 1\n")
+        self.write("precious", "supervise 1 1\n")
         for name in (".supervise", ".supervise.tmp"):
             os.symlink(self.path("precious"), self.path("run", name))
         self.assertEqual(self.supervise(["os._exit(0)"]), (0, ""))
-        with open(self.path("precious")) as f:
-            self.assertEqual(f.read(), "supervise 1 1\n")
+        self.assertEqual(self.text_of("precious"), "supervise 1 1\n")
 
 if __name__ == "__main__":
     unittest.main()

@@ -99,16 +99,14 @@ class Ranks(SupervisedTest):
         self.assertEqual([call[0][0] for call in self.calls()], ["./cputrain", "./cputrain"], said)
 
     def test_ranks_of_hosts_that_are_left_out_are_not_counted_twice(self):
-        with open(self.path("hosts"), "w") as f:
-            f.write("vm-0 slots=4\nvm-1 slots=4\n")
+        self.write("hosts", "vm-0 slots=4\nvm-1 slots=4\n")
         self.ssh()
         plan = ["save(1); open('down-vm-1', 'w'); unanswered([4, 5, 6, 7]); os._exit(76)", KILLED, DONE]
         code, said = self.supervise(plan, words=["mpirun", "--hostfile", "hosts", "-np", "8", "x", "--out", "run"])
         self.assertEqual((code, self.ranks()), (0, ["8", "4", "3"]), said)
 
     def test_a_launcher_that_hangs_on_is_ended(self):
-        with open(self.path("mpirun")) as f:
-            stand_in = f.read()
+        stand_in = self.text_of("mpirun")
         # /proc names a script after itself where its first line has the interpreter.
         self.tool("mpirun", stand_in.replace("#!/usr/bin/env python3", "#!" + os.path.realpath(sys.executable)))
         hangs = "save(5); unanswered([3]); os.system('exec env PMIX_RANK=0 /bin/sleep 0.9'); time.sleep(60)"
@@ -119,8 +117,7 @@ class Ranks(SupervisedTest):
         self.assertEqual(said.count("has not: it is killed"), 1)
 
     def test_a_launcher_that_hangs_on_without_ranks_here_is_ended(self):
-        with open(self.path("mpirun")) as f:
-            stand_in = f.read()
+        stand_in = self.text_of("mpirun")
         self.tool("mpirun", stand_in.replace("#!/usr/bin/env python3", "#!" + os.path.realpath(sys.executable)))
         code, said = self.supervise(["save(5); unanswered([3]); time.sleep(60)", "time.sleep(3); os._exit(0)"],
                                     "--grace=1")
@@ -135,8 +132,7 @@ class Ranks(SupervisedTest):
                  "os.environ['OMPI_MCA_orte_tmpdir_base']]); time.sleep(0.3); os._exit(1)")
         code, said = self.supervise([hangs, DONE], words=["mpirun", "--host", "vm-0,vm-1", "x", "--out", "run"])
         self.assertEqual((code, len(self.calls())), (0, 2), said)
-        with open(self.path("daemon")) as f:
-            self.assertFalse(lives(f.read().strip()))
+        self.assertFalse(lives(self.text_of("daemon").strip()))
 
 
 if __name__ == "__main__":

@@ -71,8 +71,7 @@ class Supervised(SupervisedTest):
             (os.killpg if number == signal.SIGINT else os.kill)(script.pid, number)
             said = script.communicate(timeout=30)[1]
             self.assertEqual(script.returncode, expected, said)
-            with open(self.path("signals")) as f:
-                self.assertEqual(f.read(), seen + "\n")
+            self.assertEqual(self.text_of("signals"), seen + "\n")
             self.assertEqual(len(self.calls()), 1)
             self.assertEqual(os.listdir(self.path("tmp")), [])
 
@@ -84,8 +83,7 @@ class Supervised(SupervisedTest):
             script.terminate()
             said = script.communicate(timeout=60)[1]
             self.assertEqual(script.returncode, expected, said)
-            with open(self.path("signals")) as f:
-                self.assertEqual(f.read(), "SIGUSR1\nSIGTERM\n")
+            self.assertEqual(self.text_of("signals"), "SIGUSR1\nSIGTERM\n")
             shutil.rmtree(self.path("run"), ignore_errors=True)
 
     def test_a_signal_between_two_starts_ends_it(self):
@@ -111,12 +109,10 @@ class Supervised(SupervisedTest):
         said = script.communicate(timeout=30)[1]
         self.assertEqual(script.returncode, 75, said)
         self.assertIn("gcp takes this VM", said)
-        with open(self.path("signals")) as f:
-            self.assertEqual(f.read(), "SIGUSR1\n")
+        self.assertEqual(self.text_of("signals"), "SIGUSR1\n")
 
     def test_folders_for_temporary_files(self):
-        with open(self.path("file"), "w"):
-            pass
+        self.write("file", "")
         for folder in (self.path("nowhere"), self.path("file"), "/proc"):
             self.again()
             code, said = self.supervise(["os._exit(0)"], TMPDIR=folder)

@@ -61,14 +61,8 @@ class SupervisedTest(ProgramTest):
         self.tool("sleep", SLEEP)
         os.mkdir(self.path("tmp"))
 
-    def tool(self, name, text):
-        with open(self.path(name), "w") as f:
-            f.write(text)
-        os.chmod(self.path(name), 0o755)
-
     def start(self, plan, *flags, words=TRAINING, watch="none", **environment):
-        with open(self.path("plan"), "w") as f:
-            f.write("\n".join(plan))
+        self.write("plan", "\n".join(plan))
         return subprocess.Popen(
             [SCRIPT, "--watch", watch, *flags, "--", *words], cwd=self.folder, text=True, start_new_session=True,
             # Whoever was started in the background has Ctrl-C ignored, and hands that on.

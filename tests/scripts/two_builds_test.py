@@ -23,9 +23,7 @@ print(json.dumps({{"images_per_second": {{"median": rate}}, "cpu_seconds_per_ima
 class TwoBuilds(ProgramTest):
     def compare(self, old, new, *words):
         for name, rates in (("old", old), ("new", new)):
-            with open(self.path(name), "w") as f:
-                f.write(STAND_IN.format(name=name, rates=list(rates)))
-            os.chmod(self.path(name), 0o755)
+            self.tool(name, STAND_IN.format(name=name, rates=list(rates)))
         if os.path.exists(self.path("turns")):
             os.remove(self.path("turns"))
         done = subprocess.run([SCRIPT, "./old", "./new", "--rounds", str(len(old)), *words], cwd=self.folder, text=True,
@@ -35,8 +33,7 @@ class TwoBuilds(ProgramTest):
 
     def test_builds_take_turns_and_the_order_is_reversed(self):
         said = self.compare([10, 20, 30], [20, 40, 60], "--", "--model", "chips")
-        with open(self.path("turns")) as f:
-            turns = f.read().splitlines()
+        turns = self.text_of("turns").splitlines()
         self.assertEqual([turn.split()[0] for turn in turns], ["old", "new", "new", "old", "old", "new"])
         self.assertEqual(set(turn.split(" ", 1)[1] for turn in turns),
                          {"bench step --threads 1 --model chips --json -"})
@@ -54,9 +51,7 @@ class TwoBuilds(ProgramTest):
         self.assertEqual(said.count(": no difference)"), 2)
 
     def test_a_program_that_fails_is_named_with_its_message(self):
-        with open(self.path("fails"), "w") as f:
-            f.write("#!/bin/sh\necho no such model >&2\nexit 2\n")
-        os.chmod(self.path("fails"), 0o755)
+        self.tool("fails", "#!/bin/sh\necho no such model >&2\nexit 2\n")
         done = subprocess.run([SCRIPT, "./fails", "./fails"], cwd=self.folder, text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stderr), (1, "./fails: no such model\n"))
         for words, says in ((["--rounds", "0"], "from 1"), (["--threads", "99999"], "CPUs")):

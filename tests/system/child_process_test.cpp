@@ -5,13 +5,11 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <sstream>
 #include <thread>
 #include <utility>
 
 #include "core/error.h"
-#include "system/file_lock.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::system {
@@ -24,10 +22,7 @@ class ChildProcessTest : public ::testing::Test {
     while (!child.exit_code()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     return *child.exit_code();
   }
-  std::string said() const {
-    std::ifstream stream(log_);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
+  std::string said() const { return testing::text_of(log_); }
 
   const testing::TemporaryFolder folder_;
   const std::filesystem::path log_ = folder_.path() / "log";
@@ -114,35 +109,6 @@ TEST_F(ChildProcessTest, DiesWithItsOwner) {
     EXPECT_EQ(::kill(id, 0), 0);
   }
   EXPECT_NE(::kill(id, 0), 0);
-}
-
-TEST(FileLockTest, OneAtATimeOrSeveralThatShare) {
-  const testing::TemporaryFolder folder;
-  const auto file = folder.path() / "lock";
-  {
-    const auto first = FileLock::take(file, FileLock::Kind::exclusive);
-    ASSERT_TRUE(first);
-    EXPECT_FALSE(FileLock::take(file, FileLock::Kind::exclusive));
-    EXPECT_FALSE(FileLock::take(file, FileLock::Kind::shared));
-  }
-  const auto one = FileLock::take(file, FileLock::Kind::shared);
-  const auto two = FileLock::take(file, FileLock::Kind::shared);
-  EXPECT_TRUE(one && two);
-  EXPECT_FALSE(FileLock::take(file, FileLock::Kind::exclusive));
-  EXPECT_THROW(FileLock::take(folder.path() / "none" / "lock", FileLock::Kind::shared), Error);
-}
-
-TEST(FileLockTest, AProbeSeesWhetherItIsHeldAndDoesNotTakeIt) {
-  const testing::TemporaryFolder folder;
-  const auto file = folder.path() / "lock";
-  auto lock = FileLock::take(file, FileLock::Kind::exclusive);
-  const LockProbe probe(file);
-  EXPECT_TRUE(probe.held());
-  lock.reset();
-  EXPECT_FALSE(probe.held());
-  EXPECT_TRUE(FileLock::take(file, FileLock::Kind::exclusive));
-  EXPECT_FALSE(LockProbe(folder.path() / "removed").held());
-  EXPECT_TRUE(LockProbe(folder.path() / "no such folder" / "lock").held());  // another host
 }
 
 }  // namespace

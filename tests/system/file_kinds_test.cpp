@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,16 +22,12 @@ namespace cputrain::system {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::text_of;
 
 class FileKinds : public ::testing::Test {
  protected:
   FileKinds() { std::ofstream(target_) << "mine"; }
 
-  std::string text_of(const fs::path& path) const {
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-  }
   fs::path pipe() const {
     const fs::path path = folder_.path() / "pipe";
     EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/support/in_a_child.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::system {
@@ -38,14 +39,7 @@ class Locks : public ::testing::Test {
     });
   }
   std::string refusal() const {
-    try {
-      FileLock::take(path_, Kind::exclusive);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
-    ADD_FAILURE() << "no error";
-    return "";
+    return testing::refused(ExitCode::usage, [&] { FileLock::take(path_, Kind::exclusive); });
   }
 
   testing::TemporaryFolder folder_;
@@ -61,9 +55,14 @@ TEST_F(Locks, OneHasIt) {
   EXPECT_TRUE(LockProbe(path_).held());
   EXPECT_EQ(other(), 100);
   EXPECT_EQ(other(Kind::shared), 100);
+  EXPECT_FALSE(FileLock::take(path_, Kind::shared)) << "nor another lock of this process";
   lock.reset();
   EXPECT_FALSE(LockProbe(path_).held());
   EXPECT_EQ(other(), 0);
+  const auto one = FileLock::take(path_, Kind::shared), two = FileLock::take(path_, Kind::shared);
+  EXPECT_TRUE(one && two);
+  EXPECT_EQ(other(Kind::shared), 0);
+  EXPECT_EQ(other(), 100);
 }
 
 TEST_F(Locks, IsForAllWhoMayWriteTheFolderWhateverTheUmask) {

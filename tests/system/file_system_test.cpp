@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -28,14 +27,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = FileLock::Kind;
+using testing::text_of;
 
 constexpr int kNotSupported = 524;  // as the kernel's own file systems answer
 constexpr int kLacking[] = {EINVAL, ENOSYS, EOPNOTSUPP, ENOTTY, kNotSupported};
-
-std::string content_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class FileSystem : public ::testing::Test {
  protected:
@@ -64,9 +59,9 @@ class FileSystem : public ::testing::Test {
     if (!no_seccomp_) {
       EXPECT_EQ(code, 0);
     }
-    return content_of(thrown);
+    return text_of(thrown);
   }
-  std::string said() const { return content_of(said_); }
+  std::string said() const { return text_of(said_); }
   std::size_t times_said(const std::string& words) const {
     std::size_t times = 0;
     const std::string text = said();
@@ -88,7 +83,7 @@ TEST_F(FileSystem, WithoutFsyncFilesAreWrittenAndALineSaysWhatIsLostOnce) {
                       }),
               "");
     if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-    EXPECT_EQ(content_of(path_), "second");
+    EXPECT_EQ(text_of(path_), "second");
     EXPECT_EQ(times_said("has no fsync of files ("), 1u) << said();
     EXPECT_EQ(times_said("has no fsync of folders ("), 1u) << said();
     EXPECT_EQ(times_said("\n"), 2u) << said();
@@ -113,7 +108,7 @@ TEST_F(FileSystem, WithoutRenamesFilesAreWrittenInTheirPlace) {
     write_own_file(path_, "a longer text that was there");
     EXPECT_EQ(without(SYS_rename, error, [&] { write_own_file(path_, "new"); }), "");
     if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-    EXPECT_EQ(content_of(path_), "new");
+    EXPECT_EQ(text_of(path_), "new");
     EXPECT_EQ(times_said("has no rename of files ("), 1u) << said();
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 2);  // and `thrown`
   }
@@ -139,7 +134,7 @@ TEST_F(FileSystem, WhereACopyInItsPlaceFailsTheWholeFileIsKeptAndNamed) {
     ASSERT_EQ(kept.size(), replaces ? 1u : 0u) << message;
     if (!replaces) continue;
     EXPECT_NE(message.find("the whole file is " + kept[0].string()), message.npos) << message;
-    EXPECT_EQ(content_of(kept[0]), "new");
+    EXPECT_EQ(text_of(kept[0]), "new");
     fs::remove(kept[0]);
   }
 }
@@ -156,7 +151,7 @@ TEST_F(FileSystem, WithoutLinksANewFileStillLeavesAnotherAlone) {
                       }),
               "");
     if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-    EXPECT_EQ(content_of(path_), "first");
+    EXPECT_EQ(text_of(path_), "first");
   }
 }
 
@@ -165,20 +160,20 @@ TEST_F(FileSystem, WhereNothingCanBeRemovedAFileIsEmptied) {
   const auto append = [&] { GrowingFile(path_).append("new"); };
   EXPECT_EQ(without(SYS_unlink, ENOSYS, append), "");
   if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-  EXPECT_EQ(content_of(path_), "new");
+  EXPECT_EQ(text_of(path_), "new");
   // Somebody may have given another file of ours that name, too.
   fs::create_hard_link(path_, folder_.path() / "mine");
   EXPECT_NE(without(SYS_unlink, ENOSYS, append).find("File exists"), std::string::npos);
-  EXPECT_EQ(content_of(path_), "new");
+  EXPECT_EQ(text_of(path_), "new");
 }
 
 TEST_F(FileSystem, AFileThatCannotBeCutIsWrittenAnew) {
   write_own_file(path_, "kept and cut");
   EXPECT_EQ(without(SYS_ftruncate, EPERM, [&] { cut_file(path_, 4); }), "");
   if (no_seccomp_) GTEST_SKIP() << "no seccomp here";
-  EXPECT_EQ(content_of(path_), "kept");
+  EXPECT_EQ(text_of(path_), "kept");
   EXPECT_NE(without(SYS_ftruncate, EIO, [&] { cut_file(path_, 2); }), "");
-  EXPECT_EQ(content_of(path_), "kept");
+  EXPECT_EQ(text_of(path_), "kept");
 }
 
 TEST_F(FileSystem, WithoutLocksALineSaysSo) {

@@ -12,7 +12,6 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -21,16 +20,13 @@
 #include "core/error.h"
 #include "system/cache_folder.h"
 #include "tests/support/in_a_child.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::system {
 namespace {
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+using testing::text_of;
 
 std::size_t entries(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
@@ -247,13 +243,8 @@ TEST(Files, ALinkToAFolderIsTheFolderAndOneToNothingSaysSo) {
   const testing::TemporaryFolder folder;
   const auto link = folder.path() / "link";
   std::filesystem::create_symlink(folder.path() / "there", link);
-  try {
-    make_folder(link);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::output);
-    EXPECT_NE(std::string(error.what()).find("is not there"), std::string::npos) << error.what();
-  }
+  const std::string text = testing::refused(ExitCode::output, [&] { make_folder(link); });
+  EXPECT_NE(text.find("is not there"), std::string::npos) << text;
   std::filesystem::create_directory(folder.path() / "there");
   make_folder(link);
   EXPECT_TRUE(std::filesystem::is_symlink(link));

@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 
 #include "system/tell.h"
 #include "tests/support/temporary_folder.h"
@@ -19,11 +17,7 @@ class RedrawnLines : public ::testing::Test {
  protected:
   ~RedrawnLines() override { std::fclose(stream_); }
 
-  std::string written() const {
-    std::ostringstream text;
-    text << std::ifstream(folder_.path() / "lines", std::ios::binary).rdbuf();
-    return text.str();
-  }
+  std::string written() const { return testing::text_of(folder_.path() / "lines"); }
 
   const testing::TemporaryFolder folder_;
   std::FILE* stream_ = std::fopen((folder_.path() / "lines").c_str(), "w");

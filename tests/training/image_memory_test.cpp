@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::training {
 namespace {
@@ -21,13 +22,9 @@ data::DataSource source_of(std::size_t train, std::size_t validation) {
 
 /// The message of a refusal; empty where there is none.
 std::string refusal(const TrainingFlags& flags, std::size_t available) {
-  try {
+  return testing::refusal_of(ExitCode::usage, [&] {
     check_images_fit(flags, kForm, source_of(900, 100), kCache, available);
-    return "";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
+  });
 }
 
 bool holds(const std::string& text, const std::string& part) {

@@ -7,6 +7,7 @@
 
 #include "comm/solo.h"
 #include "core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::training {
@@ -45,13 +46,8 @@ class Places : public ::testing::Test {
   }
   std::string refusal(ImageCache cache, bool all_needed) const {
     TrainingMemory memory = memory_with(1'000'000);
-    try {
-      place(cache, kHugeForm, memory, all_needed);
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
+    return testing::refusal_of(ExitCode::usage,
+                               [&] { place(cache, kHugeForm, memory, all_needed); });
   }
 
   testing::TemporaryFolder folder_;

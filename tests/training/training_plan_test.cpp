@@ -7,6 +7,7 @@
 #include "comm/solo.h"
 #include "core/error.h"
 #include "tests/support/locked_backend.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::training {
 namespace {
@@ -35,13 +36,7 @@ class TrainingPlans : public ::testing::Test {
   }
   /// The words of the refusal; empty where there is none.
   std::string refusal() {
-    try {
-      plan();
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
+    return testing::refusal_of(ExitCode::usage, [&] { plan(); });
   }
 
   Services services_;

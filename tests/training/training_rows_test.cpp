@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "tests/support/refusal.h"
 #include "training/request/effective_flags.h"
 #include "training/request/training_spec.h"
 
@@ -23,13 +24,7 @@ Json after(const char* name, const std::string& text) {
 }
 
 std::string refusal(const char* name, const std::string& text) {
-  try {
-    after(name, text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "";
+  return testing::refusal_of(ExitCode::usage, [&] { after(name, text); });
 }
 
 TEST(TrainingRows, NameEachFlagOnceWithAllThatHelpNeeds) {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::training {
 namespace {
@@ -138,13 +139,8 @@ TEST(FitToRanks, KeepsTheBatchOfARank) {
 TEST(ChooseTraining, SaysThatTheImageIsTooSmall) {
   TrainingFlags flags;
   flags.image_size = 8;
-  try {
-    choose_training(flags);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("--image-size 8"), std::string::npos) << error.what();
-  }
+  const std::string text = testing::refused(ExitCode::usage, [&] { choose_training(flags); });
+  EXPECT_NE(text.find("--image-size 8"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "logging/reporters.h"
 #include "loop/weights/description.h"
 #include "loop/weights/weights.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::training {
@@ -48,13 +49,8 @@ class Trainings : public ::testing::Test {
   std::string refusal(const Session& session, const std::function<void(TrainingFlags&)>& change) {
     TrainingFlags flags = flags_;
     change(flags);
-    try {
-      open_training(session, choose_training(flags));
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
+    return testing::refusal_of(ExitCode::usage,
+                               [&] { open_training(session, choose_training(flags)); });
   }
 
   system::SignalWatch signals_;
@@ -124,13 +120,9 @@ TEST_F(Trainings, SavedWeightsAreTheOnesThatWereTrained) {
 
 TEST_F(Trainings, ABackendThatIsNotThereIsRefused) {
   flags_.backend = "abacus";
-  try {
-    start_session(flags_, services_);
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("reference"), std::string::npos) << error.what();
-  }
+  const std::string text =
+      testing::refused(ExitCode::usage, [&] { start_session(flags_, services_); });
+  EXPECT_NE(text.find("reference"), std::string::npos) << text;
 }
 
 /// What each of these flags asks for needs images for validation, whatever takes them away.

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "model/model_json.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 #include "training/request/build_graph.h"
 #include "zoo/recipe_json.h"
@@ -27,13 +28,7 @@ class ModelFile : public ::testing::Test {
 
   /// What reading the text ends with; success has no words.
   std::string refusal(const std::string& text) {
-    try {
-      find_model(write("refused.json", text));
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::data) << error.what();
-      return error.what();
-    }
-    return "";
+    return testing::refusal_of(ExitCode::data, [&] { find_model(write("refused.json", text)); });
   }
 
   testing::TemporaryFolder folder_;

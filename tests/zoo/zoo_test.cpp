@@ -6,6 +6,7 @@
 #include "model/rewrite.h"
 #include "model/summary.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/refusal.h"
 
 namespace cputrain::zoo {
 namespace {
@@ -51,13 +52,8 @@ TEST(WithDropout, ChangesEveryRateAndNothingElse) {
 }
 
 TEST(FindModel, NamesTheNearest) {
-  try {
-    find_model("dogcart");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("did you mean dogcat"), std::string::npos);
-  }
+  const std::string text = testing::refused(ExitCode::usage, [&] { find_model("dogcart"); });
+  EXPECT_NE(text.find("did you mean dogcat"), std::string::npos);
 }
 
 TEST(SummaryText, ListsEveryLayerAndTheTotal) {

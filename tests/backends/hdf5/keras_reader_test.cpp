@@ -16,6 +16,7 @@
 #include "tests/backends/hdf5/made_hdf5.h"
 #include "tests/support/forbidden_call.h"
 #include "tests/support/in_a_child.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::hdf5 {
@@ -240,8 +241,7 @@ TEST_F(KerasReader, DamageIsSurvived) {
     file.text("layers/a/vars", "name", "a");
     file.texts("layers/a", "weight_names", {"b", "c"}, 3);
   }
-  std::ifstream stream(path(), std::ios::binary);
-  const std::string whole{std::istreambuf_iterator<char>(stream), {}};
+  const std::string whole = testing::text_of(path());
   int tried = 0, refused = 0;
   for (std::size_t place = 8; place < whole.size(); place += 7) {
     if (whole[place] == 0 && place % 3 != 0) continue;  // mostly room to grow
@@ -268,14 +268,9 @@ TEST_F(KerasReader, DamageIsSurvived) {
 
 TEST(Hdf5Calls, ALibraryThatIsNotThere) {
   const char* const files[]{"libno-such-hdf5.so.9", "/no/such/libhdf5.so"};
-  try {
-    load_calls(files);
-    FAIL() << "it was loaded";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("LD_LIBRARY_PATH"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("safetensors.numpy"), std::string::npos);
-  }
+  const std::string text = testing::refused(ExitCode::usage, [&] { load_calls(files); });
+  EXPECT_NE(text.find("LD_LIBRARY_PATH"), std::string::npos);
+  EXPECT_NE(text.find("safetensors.numpy"), std::string::npos);
   // Some other library: its functions are not those.
   const char* const other[]{"libc.so.6"};
   EXPECT_THROW(load_calls(other), Error);
@@ -342,8 +337,7 @@ TEST(WrittenApart, WhereChildrenAreIgnored) {
 TEST(WrittenApart, WhatWasWrittenIsThere) {
   MemoryFile file;
   write_apart(file, kLittle, [](auto& output) { output.write(std::string_view("all of it")); });
-  std::ifstream stream(file.path());
-  EXPECT_EQ((std::string{std::istreambuf_iterator<char>(stream), {}}), "all of it");
+  EXPECT_EQ(testing::text_of(file.path()), "all of it");
 }
 
 }  // namespace

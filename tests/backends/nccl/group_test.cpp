@@ -8,6 +8,7 @@
 #include <future>
 
 #include "core/error.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::nccl {
 namespace {
@@ -85,13 +86,7 @@ Calls new_calls() {
 }
 
 std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::internal);
-    return error.what();
-  }
-  return "";
+  return testing::refusal_of(ExitCode::internal, [&] { call(); });
 }
 
 class Groups : public ::testing::Test {

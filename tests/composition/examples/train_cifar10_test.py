@@ -1,5 +1,4 @@
 """The example program, which trains through the library, on a made-up CIFAR-10."""
-import json
 import os
 import random
 import subprocess
@@ -30,17 +29,14 @@ def records(labels):
 class TrainCifar10Test(ProgramTest):
     def setUp(self):
         super().setUp()
-        with open(self.path(MODEL), "w") as file:
-            json.dump(NETWORK, file)
+        self.write(MODEL, NETWORK)
 
     def make_data(self):
         random.seed(5)
         os.mkdir(self.path("cifar"))
         for name, images in (("data_batch_1.bin", 360), ("test_batch.bin", 60)):
-            with open(self.path("cifar", name), "wb") as file:
-                file.write(records([i % 3 for i in range(images)]))
-        with open(self.path("cifar", "batches.meta.txt"), "w") as file:
-            file.write("".join(f"class{i}\n" for i in range(10)))
+            self.write(self.path("cifar", name), records([i % 3 for i in range(images)]))
+        self.write(self.path("cifar", "batches.meta.txt"), "".join(f"class{i}\n" for i in range(10)))
 
     def train(self, *words, ranks=0):
         launch = mpirun(ranks) if ranks else []

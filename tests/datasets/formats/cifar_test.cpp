@@ -9,6 +9,7 @@
 #include "datasets/open.h"
 #include "datasets/pixels/resize.h"
 #include "tests/datasets/made_files.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::datasets {
@@ -46,14 +47,7 @@ class CifarTest : public ::testing::Test {
   }
   std::string path(const std::string& below = "") const { return folder_.path().string() + below; }
   std::string error(const std::string& spec) const {
-    try {
-      open_data({.spec = spec});
-    } catch (const Error& caught) {
-      EXPECT_EQ(caught.code(), ExitCode::data) << caught.what();
-      return caught.what();
-    }
-    ADD_FAILURE() << "no error";
-    return "";
+    return testing::refused(ExitCode::data, [&] { open_data({.spec = spec}); });
   }
   void expect_refused(const std::string& name, const Bytes& bytes, const std::string& says) {
     write(name, bytes);
@@ -132,13 +126,9 @@ TEST_F(CifarTest, AFileThatChangesOnceItIsOpenIsAnError) {
   const data::DataSource source = open_data({.spec = "cifar10:" + path()});
   const auto said = [&](std::size_t image) {
     std::vector<std::uint8_t> pixels(kPixels);
-    try {
+    return testing::refusal_of(ExitCode::data, [&] {
       source.dataset->read(image, {32, 32, 3}, data::Resize::bilinear, pixels);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::data);
-      return std::string(error.what());
-    }
-    return std::string();
+    });
   };
   const std::string file = path("/cifar-10-batches-bin/data_batch_1.bin");
   std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(3100).put('x');

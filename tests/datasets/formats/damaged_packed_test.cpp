@@ -6,6 +6,7 @@
 
 #include "datasets/formats/packed_format.h"
 #include "tests/datasets/formats/packed_files.h"
+#include "tests/support/refusal.h"
 
 /// Packed files that are not what was written, or not any more.
 namespace cputrain::datasets {
@@ -33,13 +34,7 @@ class ChangedPacked : public Packed {
   }
   std::string said(std::size_t image) const {
     std::vector<std::uint8_t> space(kImage.size());
-    try {
-      data_.train.pixels_of(image, space);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::data);
-      return error.what();
-    }
-    return "";
+    return testing::refusal_of(ExitCode::data, [&] { data_.train.pixels_of(image, space); });
   }
   void expect_failure(const std::string& says) const {
     const data::BatchPlan plan(data_.train.size(), data_.train.size(), 4, 0, 1);

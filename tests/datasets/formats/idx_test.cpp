@@ -8,6 +8,7 @@
 #include "datasets/formats/idx_file.h"
 #include "datasets/open.h"
 #include "tests/datasets/made_files.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::datasets {
@@ -37,14 +38,7 @@ class Idx : public ::testing::Test {
   void remove(const std::string& name) { std::filesystem::remove(folder_.path() / name); }
   std::string path() const { return folder_.path().string(); }
   std::string error() const {
-    try {
-      open_idx(path());
-    } catch (const Error& caught) {
-      EXPECT_EQ(caught.code(), ExitCode::data);
-      return caught.what();
-    }
-    ADD_FAILURE() << "no error";
-    return "";
+    return testing::refused(ExitCode::data, [&] { open_idx(path()); });
   }
   /// Writes a changed file, expects that it is refused by name, and puts the old one back.
   void expect_refused(const std::string& name, const Bytes& changed, const Bytes& original) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/datasets/formats/packed_files.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -57,14 +58,10 @@ TEST_F(Packed, AnotherSizeOrResizeIsRefusedWithTheOneThatItHas) {
   pack(source(), data::Resize::nearest);
   const data::DataSource packed = pipeline_.open({.spec = file()});
   const auto refusal = [&](Shape image, data::Resize resize) {
-    try {
+    return testing::refusal_of(ExitCode::usage, [&] {
       const auto comm = comm::make_solo();
       pipeline_.decode(packed, {image, 1, {}, resize}, comm->node_memory(), comm->node_barrier());
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    });
   };
   for (const auto& [image, resize] : {std::pair(Shape{24, 24, 3}, data::Resize::nearest),
                                       std::pair(kImage, data::Resize::bilinear)}) {
@@ -78,13 +75,7 @@ TEST_F(Packed, AnotherSizeOrResizeIsRefusedWithTheOneThatItHas) {
 TEST_F(Packed, RemembersWhatWasDoneWithExifOrientation) {
   const auto open = [&](data::Exif exif) { return pipeline_.open({.spec = file(), .exif = exif}); };
   const auto refusal = [&](data::Exif exif) -> std::string {
-    try {
-      decode(open(exif));
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return error.what();
-    }
-    return "";
+    return testing::refusal_of(ExitCode::usage, [&] { decode(open(exif)); });
   };
   pack(source());
   EXPECT_EQ(refusal(data::Exif::apply) + refusal(data::Exif::ignore), "");
@@ -148,13 +139,10 @@ TEST_F(Packed, RemembersHowImagesWereResized) {
 TEST_F(Packed, HasNoImagesToCutFrom) {
   pack(source());
   const data::DataSource packed = pipeline_.open({.spec = file()});
-  try {
+  const std::string text = testing::refused(ExitCode::usage, [&] {
     pipeline_.cache_size(packed, {kImage, data::Resize::bilinear, 2});
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("--augment crop"), std::string::npos) << error.what();
-  }
+  });
+  EXPECT_NE(text.find("--augment crop"), std::string::npos) << text;
 }
 
 TEST_F(Packed, DamagedImagesAreLeftOutAndNamed) {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "datasets/open.h"
 #include "tests/datasets/made_files.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::datasets {
@@ -49,13 +50,7 @@ class AnnotationPlaces : public ::testing::Test {
     return names;
   }
   std::string message(const std::string& spec) {
-    try {
-      open_data({.spec = spec});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::data);
-      return error.what();
-    }
-    return "no error";
+    return testing::refusal_of(ExitCode::data, [&] { open_data({.spec = spec}); });
   }
 
   testing::TemporaryFolder folder_;

@@ -52,8 +52,7 @@ class BenchInput(ProgramTest):
         done = self.expect(0, "bench", "input", *QUICK, "--data", "s", "--repeat", "3", "--io-threads", "2",
                            "--validation-split", "0", "--json", "r.json",
                            says=["12 JPEG files of s", "medians of 3 rounds", "2 threads", "libjpeg-turbo alone"])
-        with open(self.path("r.json")) as f:
-            bench = json.load(f)
+        bench = self.json_of("r.json")
         for stage in bench["stages"]:
             rate = stage["images_per_second"]
             self.assertLessEqual(rate["min"], rate["median"])

@@ -88,14 +88,12 @@ class BenchKernels(ProgramTest):
                            says=["micro-batch 1 ", "micro-batch 2 ", "conv2d_3", "bwd data", "no zeros", "all layers",
                                  "of mem.", "initial weights", "dogcat at 64x64, cpu, 1 thread;"])
         self.assertNotIn("skips zeros", done.stdout.replace("skips zeros where it pays", ""))
-        with open(self.path("r.json")) as f:
-            self.assertEqual(len(json.load(f)["micro_batches"]), 2)
+        self.assertEqual(len(self.json_of("r.json")["micro_batches"]), 2)
 
     def test_long_names_of_layers_keep_the_columns(self):
         name = "features.denseblock1.denselayer1.conv1"
-        with open(self.path("long.json"), "w") as f:
-            json.dump({**TINY, "layers": [{**layer, "name": name} if layer["type"] == "convolution" else layer
-                                          for layer in TINY["layers"]]}, f)
+        self.write("long.json", {**TINY, "layers": [{**layer, "name": name} if layer["type"] == "convolution" else layer
+                                                    for layer in TINY["layers"]]})
         for command in (["step"], ["kernels", "--micro-batch", "2"]):
             with self.subTest(command):
                 done = self.expect(0, "bench", *command, "--model", "long.json", "--threads", "1", "--repeat", "1",

@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 from drawn import Browser, needs_browser, plots
 from page import Page
 from program import ProgramTest
-from report_test import PAPER, cell, check_latex, markdown_rows, sweep
+from report_test import PAPER, cell, markdown_rows, sweep
 
 # Tables that are longer than a page, beside sentences that are.
 LONG = [cell(cpus, batch, 1000.0 / cpus + batch / 100, "scaled", spread=[1.0, 9999.0], repeats=[1.0, 9999.0],
@@ -24,13 +24,8 @@ LONG = [cell(cpus, batch, 1000.0 / cpus + batch / 100, "scaled", spread=[1.0, 99
 class ReportForms(ProgramTest):
     def reported(self, table, *words, folder="s", **environment):
         os.makedirs(self.path(folder), exist_ok=True)
-        with open(self.path(folder, "cells.json"), "w") as f:
-            json.dump(table, f)
+        self.write(self.path(folder, "cells.json"), table)
         return self.expect(0, "report", folder, *words, **environment)
-
-    def read(self, *path):
-        with open(self.path(*path), encoding="utf-8", newline="") as f:
-            return f.read()
 
     @unittest.skipUnless(shutil.which("pdflatex"), "needs pdflatex")
     def test_tex_loses_no_row(self):
@@ -55,37 +50,36 @@ class ReportForms(ProgramTest):
         weak = [cell(n, 32 * n, 100.0 / n * (1 + 0.25 * (n - 1)), "scaled", batch_per_rank=32, gflops=10.0 * n,
                      final_accuracy=0.5, seconds_to_target=7.0) for n in (1, 2)]
         done = self.reported(sweep(*weak), "--price-per-cpu-hour", "36")
-        for text in (done.stdout, self.read("s/report.md")):
+        for text in (done.stdout, self.text_of("s/report.md")):
             self.assertIn("62.5 s per epoch (scaled) on 2 CPUs, batch 32 per rank", text)
             self.assertIn("All figures are scaled", text)
             self.assertIn(["32", "100", "62.5"], markdown_rows(text))
             self.assertEqual(re.findall("^## (.*)$", text, re.M)[0], "Weak scaling")
-        titles = re.findall("^## (.*)$", self.read("s/report.md"), re.M)
+        titles = re.findall("^## (.*)$", self.text_of("s/report.md"), re.M)
         for title in ("GFLOP/s and share of the peak", "Cost of an epoch", "Accuracy and loss"):
             self.assertIn(title, titles)
-        rows = markdown_rows(self.read("s/report.md").split("## Cost")[1])
+        rows = markdown_rows(self.text_of("s/report.md").split("## Cost")[1])
         self.assertIn(["32", "1.00", "1.25"], rows)
-        self.assertIn("7.00", self.read("s/report.md").split("## Time to the target")[1])
+        self.assertIn("7.00", self.text_of("s/report.md").split("## Time to the target")[1])
 
     def test_a_published_table_of_another_experiment(self):
         for more, ratios in (({}, True), ({"model": "vgg16", "image_size": 224}, False),
                              ({"images_per_epoch": 50000}, False)):
             self.reported(sweep(cell(1, 128, 439.0), **more), "--reference", PAPER)
-            rows = markdown_rows(self.read("s/report.md").split("## Beside the published")[1])
+            rows = markdown_rows(self.text_of("s/report.md").split("## Beside the published")[1])
             ratio = [r for r in rows if r[0] == "128 ratio"]
             self.assertEqual([r[1] for r in ratio], ["0.500"] if ratios else [])
             self.assertIn("439", [r for r in rows if r[0] == "128 ours"][0])
-            self.assertEqual(json.loads(self.read("s/report.json"))["cells"][0]["reference_ratio"],
+            self.assertEqual(self.json_of("s/report.json")["cells"][0]["reference_ratio"],
                              0.5 if ratios else None)
-        self.assertIn("images per epoch (22500, ours is 50000)", self.read("s/report.md"))
-        with open(self.path("odd.csv"), "w") as f:
-            f.write("# image_size=big\ncpus,batch,seconds_per_epoch\n1,128,5\n")
+        self.assertIn("images per epoch (22500, ours is 50000)", self.text_of("s/report.md"))
+        self.write("odd.csv", "# image_size=big\ncpus,batch,seconds_per_epoch\n1,128,5\n")
         self.expect(65, "report", "s", "--reference", "odd.csv", says=["line 1", "image_size"])
 
     def test_prices_go_where_they_should(self):
         self.reported(sweep(cell(1, 128, 3600.0), cell(1, 128, 360.0, backend="cuda")),
                       "--price-per-hour", "cpu:2", "--price-per-cpu-hour", "cuda:3")
-        costs = {c["backend"]: c["cost"] for c in json.loads(self.read("s/report.json"))["cells"]}
+        costs = {c["backend"]: c["cost"] for c in self.json_of("s/report.json")["cells"]}
         self.assertEqual(costs, {"cpu": 2, "cuda": 3 * 0.1})
         before = os.listdir(self.path("s"))
         for words, says in ((["--price-per-hour", "gpu:12"], "--price-per-hour gpu:12"),
@@ -100,7 +94,7 @@ class ReportForms(ProgramTest):
         hostile = "m'\n`touch t1` $(touch t2) <b>&\"; system('touch t3') #"
         cells = [cell(1, 128, 200.0), cell(2, 128, 110.0, spread=[100.0, 120.0], repeats=[100.0, 110.0, 120.0])]
         self.reported(sweep(*cells, model=hostile), "--reference", PAPER)
-        figure = xml.etree.ElementTree.fromstring(self.read("s/seconds.svg"))
+        figure = xml.etree.ElementTree.fromstring(self.text_of("s/seconds.svg"))
         texts = " ".join(t for e in figure.iter() for t in (e.text or "", e.tail or ""))
         for text in ("Seconds per epoch, m'", "batch 128", "measured", "published", "ideal", "CPUs"):
             self.assertIn(text, texts)
@@ -108,8 +102,7 @@ class ReportForms(ProgramTest):
 
     def test_a_table_without_times_leaves_no_figure(self):
         os.makedirs(self.path("s"))
-        with open(self.path("s/seconds.svg"), "w") as f:
-            f.write("<svg></svg>")
+        self.write("s/seconds.svg", "<svg></svg>")
         self.reported(sweep(cell(1, 128, None, "n/a", reason="memory")))
         self.assertFalse(os.path.exists(self.path("s/seconds.svg")))
 
@@ -127,7 +120,7 @@ class ReportForms(ProgramTest):
                             cell(2, 256, 5.0), cell(4, 256, 3.0), cell(1, 128, 2.0, backend="cuda", **runs),
                             cell(1, 128, 20.0, batch_per_rank=128, **runs, **budget),
                             cell(2, 128, 12.0, batch_per_rank=128, ranks=1, threads=2)))
-        text = self.read("s/report.html")
+        text = self.text_of("s/report.html")
         Page(text)
         self.assertIn('data-command="./cputrain --batch 128 &quot;&lt;b&gt;&quot;"', text)
         with Browser(self.path("s")) as browser:

@@ -40,13 +40,9 @@ class RunsTest(ProgramTest):
         with open(os.path.join(folder, "metrics.jsonl"), "w") as f:
             f.writelines(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
-    def read(self, *path):
-        with open(self.path(*path), newline="", encoding="utf-8") as f:
-            return f.read()
-
     def report(self, *words):
         done = self.expect(0, "report", "runs", "--out", "o", *words)
-        return done, {e: self.read("o", "report." + e) for e in ("md", "csv", "json", "tex", "html")}
+        return done, {e: self.text_of("o", "report." + e) for e in ("md", "csv", "json", "tex", "html")}
 
 
 class Forms(RunsTest):
@@ -89,7 +85,7 @@ class Forms(RunsTest):
                             ("blind", ["--limit-val", "0"])):
             self.expect(0, *SMALL, "--out", "runs/" + name, "--epochs", "2", *words)
         done = self.expect(0, "report", "runs", says=["Wrote runs/report.html"])
-        report = json.loads(self.read("runs/report.json"))
+        report = self.json_of("runs/report.json")
         runs = {r["name"]: r for r in report["runs"]}
         self.assertEqual(set(runs), {"a", "b", "c", "blind"})
         self.assertEqual({r["outcome"] for r in runs.values()}, {"finished"})
@@ -109,12 +105,11 @@ class Forms(RunsTest):
     def test_runs_beside_a_sweep_have_sections_of_their_own(self):
         self.make("first", [0.5, 0.9])
         os.makedirs(self.path("s"))
-        with open(self.path("s", "cells.json"), "w") as f:
-            json.dump(sweep(cell(1, 25, 9.0)), f)
+        self.write(self.path("s", "cells.json"), sweep(cell(1, 25, 9.0)))
         self.expect(0, "report", "s", "runs")
-        report = json.loads(self.read("s/report.json"))
+        report = self.json_of("s/report.json")
         self.assertEqual((len(report["cells"]), [r["name"] for r in report["runs"]]), (1, ["first"]))
-        text = self.read("s/report.md")
+        text = self.text_of("s/report.md")
         self.assertLess(text.index("Seconds per epoch"), text.index("## Runs"))
         shutil.copytree(self.path("s"), self.path("runs/s"))
         _, made = self.report()
@@ -129,12 +124,10 @@ class Forms(RunsTest):
                          {**epoch(2, 0.9, 10), "budget": budget, "stolen": 0.15, "cpu_wait": None},
                          {"type": "summary", "outcome": "finished", "seconds": 36}):
                 f.write(json.dumps(line) + "\n")
-        with open(self.path("runs/first/environment.json")) as f:
-            environment = json.load(f)
+        environment = self.json_of("runs/first/environment.json")
         environment.update({"cputrain": "1.2", "build": "commit abc",
                             "given": {"data": "/d/my photos", "out": "runs/x"}})
-        with open(self.path("runs/first/environment.json"), "w") as f:
-            json.dump(environment, f)
+        self.write("runs/first/environment.json", environment)
         done, made = self.report("--price-per-cpu-hour", "0.5")
         self.assertIn("Starved of images: 40 % of the time was waiting for input; try a packed file", done.stdout)
         (run,) = json.loads(made["json"])["runs"]
@@ -172,8 +165,7 @@ class Damage(RunsTest):
         with open(self.path("runs/killed/metrics.jsonl"), "a") as f:
             f.write('{"type":"step","st')
         os.makedirs(self.path("runs/killed/ckpt-000000004"))
-        with open(self.path("runs/killed/ckpt-000000004/MANIFEST"), "w") as f:
-            f.write("x")
+        self.write("runs/killed/ckpt-000000004/MANIFEST", "x")
         self.make("nan", [0.7], ends=False)
         with open(self.path("runs/nan/metrics.jsonl"), "a") as f:
             f.write('{"type":"step","step":5,"epoch":2,"images":25,"loss":null,"nan":true}\n')
@@ -185,8 +177,7 @@ class Damage(RunsTest):
             f.write(b"\xff\xfe\0\n[1]\n" + b'{"type":"epoch","epoch":1e999}\n' + b"[" * 5000)
         os.makedirs(self.path("runs/pipe"))
         os.mkfifo(self.path("runs/pipe/config.json"))  # nobody writes to it
-        with open(self.path("runs/pipe/metrics.jsonl"), "w") as f:
-            f.write('{"type":"summary","outcome":"finished","seconds":-1}\n')
+        self.write("runs/pipe/metrics.jsonl", '{"type":"summary","outcome":"finished","seconds":-1}\n')
         done, made = self.report()
         self.assertNotIn("\u202e", done.stdout)
         self.assertIn("Left out, since these folders hold no run: empty.", made["md"])

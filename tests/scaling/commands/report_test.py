@@ -105,17 +105,12 @@ def assert_golden(test, name, text):
 class Report(ProgramTest):
     def sweep(self, folder, table):
         os.makedirs(self.path(folder), exist_ok=True)
-        with open(self.path(folder, "cells.json"), "w") as f:
-            json.dump(table, f)
-
-    def read(self, *path):
-        with open(self.path(*path), newline="", encoding="utf-8") as f:
-            return f.read()
+        self.write(self.path(folder, "cells.json"), table)
 
     def reported(self, table, *words):
         self.sweep("s", table)
         self.expect(0, "report", "s", *words)
-        return {e: self.read("s", "report." + e) for e in ("md", "csv", "json", "tex", "html")}
+        return {e: self.text_of("s", "report." + e) for e in ("md", "csv", "json", "tex", "html")}
 
     def test_every_format_tells_the_same(self):
         made = self.reported(TABLE, "--reference", PAPER)
@@ -210,7 +205,7 @@ class Report(ProgramTest):
                                     "accuracy": 0.5}) + "\n")
             f.write('{"type":"step","step":3,"im')
         self.expect(0, "report", "s")
-        scripts = Page(self.read("s/report.html")).scripts
+        scripts = Page(self.text_of("s/report.html")).scripts
         if scripts:
             curves = json.loads(scripts[0])["curves"]
             self.assertEqual([(c["cpus"], c["images"], c["loss"]) for c in curves], [(1, [128, 256], [1, 0.5])])
@@ -220,12 +215,12 @@ class Report(ProgramTest):
         self.sweep("b", sweep(cell(2, 128, 100.0), cell(1, 128, 5.0, backend="cuda")))
         self.expect(0, "report", "a", "b/cells.json", says=["report.html"])
         self.assertEqual(os.listdir(self.path("b")), ["cells.json"])
-        cells = json.loads(self.read("a/report.json"))["cells"]
+        cells = self.json_of("a/report.json")["cells"]
         self.assertEqual([(c["series"], c["cpus"]) for c in cells], [("cpu", 1), ("cpu", 2), ("cuda", 1)])
-        self.assertIn("cuda (GPUs)", self.read("a/report.tex"))
-        self.assertIn("20.0×", self.read("a/report.md"))  # 100 s on 2 CPUs, 5 s on the GPU
+        self.assertIn("cuda (GPUs)", self.text_of("a/report.tex"))
+        self.assertIn("20.0×", self.text_of("a/report.md"))  # 100 s on 2 CPUs, 5 s on the GPU
         done = self.expect(0, "report", "a", "b", "--out", "new/c", "--json", "-")
-        self.assertEqual(json.loads(done.stdout), json.loads(self.read("new/c/report.json")))
+        self.assertEqual(json.loads(done.stdout), self.json_of("new/c/report.json"))
 
     def test_words_and_tables_of_a_whole_report(self):
         """All that a sweep may hold in one document; how its figures are computed has tests of its own."""
@@ -247,7 +242,7 @@ class Report(ProgramTest):
         self.sweep("b", sweep(cell(1, 128, 40.0, "simulated"), cell(2, 128, 19.0, "simulated"),
                               machine={"platform": "skylake-96"}))
         self.expect(0, "report", "s", "b", "--price-per-cpu-hour", "cpu:3.6")
-        assert_golden(self, "sweep.txt", self.read("s/report.md"))
+        assert_golden(self, "sweep.txt", self.text_of("s/report.md"))
 
     def test_two_sweeps(self):
         repeats = [[100.0, 101.0, 102.0], [90.0, 91.0, 92.0]]
@@ -256,27 +251,27 @@ class Report(ProgramTest):
         done = self.expect(0, "report", "--diff", "before", "after", says=["faster", "1 is n/a", "too few repeats"])
         self.assertNotIn("Wrote", done.stdout)
         self.expect(0, "report", "--diff", "before", "after", "--out", "d", "--json", "d/copy.json")
-        cells = json.loads(self.read("d/diff.json"))["cells"]
+        cells = self.json_of("d/diff.json")["cells"]
         self.assertEqual([c["verdict"] for c in cells], ["faster", "n/a"])
         low, high = cells[0]["interval"]
         self.assertTrue(low < cells[0]["ratio"] < high < 1)
         self.assertAlmostEqual(cells[0]["ratio"], (90 * 91 * 92 / (100 * 101 * 102)) ** (1 / 3), places=12)
-        self.assertEqual(len(list(csv.DictReader(io.StringIO(self.read("d/diff.csv")), strict=True))), 2)
-        self.assertEqual(self.read("d/copy.json"), self.read("d/diff.json"))
-        self.assertEqual(json.loads(self.read("d/diff.json"))["warnings"], [])
+        self.assertEqual(len(list(csv.DictReader(io.StringIO(self.text_of("d/diff.csv")), strict=True))), 2)
+        self.assertEqual(self.text_of("d/copy.json"), self.text_of("d/diff.json"))
+        self.assertEqual(self.json_of("d/diff.json")["warnings"], [])
         self.sweep("bf16", sweep(cell(1, 128, 50.0), options={"precision": "bf16"}, machine={"platform": "p"}))
         self.expect(0, "report", "--diff", "before", "bf16", "--out", "e",
                     says=["They differ in --precision: not said and bf16.", "They differ in platform: not said and p."])
         self.assertIn("They differ in --precision: not said and bf16.",
-                      json.loads(self.read("e/diff.json"))["warnings"])
+                      self.json_of("e/diff.json")["warnings"])
         self.sweep("other", sweep(cell(1, 128, 5.0, repeats=[5.0, 5.1]), cell(2, 128, None, "n/a"), model="vgg16"))
         self.expect(0, "report", "--diff", "before", "other", "--out", "f",
                     says=["0 are faster in other, 0 are slower, 0 show no difference, and 2 are n/a"])
-        one = json.loads(self.read("f/diff.json"))["cells"][0]
+        one = self.json_of("f/diff.json")["cells"][0]
         self.assertEqual((one["ratio"], one["verdict"]), (None, "n/a"))
         self.assertIn("model (dogcat and vgg16)", one["why"])
-        Page(self.read("d/diff.html"))
-        check_latex(self.read("d/diff.tex"))
+        Page(self.text_of("d/diff.html"))
+        check_latex(self.text_of("d/diff.tex"))
 
     def test_mistakes_are_named(self):
         self.sweep("s", TABLE)

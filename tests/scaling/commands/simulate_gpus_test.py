@@ -11,11 +11,6 @@ IMAGES = 900  # of synthetic:1000, the rest is for validation
 
 
 class SimulateGpus(ProgramTest):
-    def write(self, name, value):
-        with open(self.path(name), "w") as file:
-            json.dump(value, file)
-        return name
-
     def gpu_files(self):
         """Costs of dogcat at 64x64 on one made-up GPU, and nodes of two of them: without latency, 1 GB/s between them."""
         self.write("gpu_costs.json", {
@@ -36,8 +31,7 @@ class SimulateGpus(ProgramTest):
         words = self.gpu_files()
         done = self.expect(0, "simulate", *words, "--np", "1,2,4", "--batch-per-rank", "16", "--out", "table",
                            says=["predicted", "Nothing of it was measured", "GPUs"])
-        with open(self.path("table", "cells.json")) as file:
-            table = json.load(file)
+        table = self.json_of("table", "cells.json")
         one, two, four = table["cells"]
         self.assertEqual({(cell["status"], cell["backend"], cell["threads"]) for cell in table["cells"]},
                          {("predicted", "cuda", 1)})
@@ -49,8 +43,7 @@ class SimulateGpus(ProgramTest):
         self.assertLess(sums / (size / 1e9), 1.01)
         self.assertAlmostEqual(sum(two["budget"].values()), two["seconds_per_epoch"], places=9)
         self.assertGreater(four["budget"]["allreduce_exposed"] / (IMAGES / 64), sums)  # and a network
-        with open(self.path("table", "costs.json")) as file:
-            self.assertEqual(len(json.load(file)["steps"]), 3)
+        self.assertEqual(len(self.json_of("table", "costs.json")["steps"]), 3)
         # Its own command makes a cell again, and the files that were written serve for it.
         again = two["command"].split()[2:]
         self.assertEqual(json.loads(self.expect(0, "simulate", *again, "--json", "-").stdout)["cells"], [two])
@@ -58,8 +51,7 @@ class SimulateGpus(ProgramTest):
         cell, = json.loads(self.expect(0, "simulate", *again, "--json", "-").stdout)["cells"]
         self.assertEqual(cell["seconds_per_epoch"], two["seconds_per_epoch"])
         self.expect(0, "report", "table", "--out", "forms")
-        with open(self.path("forms", "report.md")) as file:
-            text = file.read()
+        text = self.text_of("forms", "report.md")
         self.assertIn("predicted: a model of a GPU's instructions", text)
         self.assertIn("(predicted) on 4 GPUs", text)
         self.assertIn("GPUs", done.stdout)

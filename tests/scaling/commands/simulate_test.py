@@ -44,11 +44,6 @@ def cluster(gbps, cores=1):
 
 
 class Simulate(ProgramTest):
-    def write(self, name, value):
-        with open(self.path(name), "w") as file:
-            json.dump(value, file)
-        return name
-
     def simulate(self, *words, spread=0):
         self.write("costs.json", costs(spread))
         done = self.expect(0, "simulate", "--costs", "costs.json", "--image-size", "64", "--data", "synthetic:1000",
@@ -106,8 +101,7 @@ class Simulate(ProgramTest):
                            "--measure-seconds", "3", timeout=240)  # a busy machine takes its time for twelve rounds
         self.assertIn("at least 3 s", done.stderr)
         cell, = json.loads(done.stdout)["cells"]
-        with open(self.path("here", "costs.json")) as file:
-            table = json.load(file)
+        table = self.json_of("here", "costs.json")
         alone = table["by_active"][0]
         at = table["sizes"].index(8)  # images at once of one rank with one thread
         seconds = {way: sum(layer[way][at] for layer in alone["layers"]) / 8 * IMAGES for way in ("forward", "backward")}
@@ -150,8 +144,7 @@ class Simulate(ProgramTest):
             self.assertAlmostEqual(one / passes, times, delta=0.02)
         self.assertEqual(table["machine"]["cpus_per_core"], 2)
         self.expect(0, "report", "table")
-        with open(self.path("table", "report.json")) as file:
-            fit, = json.load(file)["fits"]
+        fit, = self.json_of("table", "report.json")["fits"]
         self.assertEqual((fit["cpus_per_core"], fit["times"], fit["status"]), (2, 4, "simulated"))
         # 900 images of 4 ms, and what update and sums take.
         self.assertAlmostEqual(fit["work_core_seconds"], IMAGES * (FORWARD + BACKWARD), delta=0.3)
@@ -180,8 +173,7 @@ class Simulate(ProgramTest):
         self.assertEqual([cell["status"] for cell in table["cells"]], ["simulated", "n/a"])
         self.assertIn("2 CPUs", table["cells"][1]["reason"])
         self.assertIsNone(table["cells"][1]["seconds_per_epoch"])
-        with open(self.path("table", "cells.json")) as file:
-            self.assertEqual(json.load(file)["cells"], table["cells"])
+        self.assertEqual(self.json_of("table", "cells.json")["cells"], table["cells"])
         self.expect(0, "report", "table")
         self.expect(2, "simulate", "--out", "table", says=["--overwrite"])
 
@@ -234,8 +226,7 @@ class Simulate(ProgramTest):
         code = process.wait(30)
         self.assertIn("stopped", process.stderr.read())
         self.assertEqual(os.listdir(self.path("tmp")), [])
-        with open(self.path("table", "cells.json")) as file:
-            return code, json.load(file)["cells"]
+        return code, self.json_of("table", "cells.json")["cells"]
 
     @needs_simulator
     def test_a_stop_keeps_the_finished_cells_and_leaves_no_files(self):
@@ -308,12 +299,10 @@ class Simulate(ProgramTest):
         cells = json.loads(done.stdout)["cells"]
         self.assertEqual([cell["status"] for cell in cells], ["n/a", "n/a"])
         self.assertIn("cputrain-smpi is not there" if SIMULATES else "CPUTRAIN_SMPI", cells[0]["reason"])
-        with open(self.path("table", "cells.json")) as file:
-            self.assertEqual(json.load(file)["cells"], cells)
+        self.assertEqual(self.json_of("table", "cells.json")["cells"], cells)
         self.write("table/cells.json", {"kept": True})
         self.assertEqual(simulate("--out", "table", "--overwrite").returncode, 0)
-        with open(self.path("table", "cells.json")) as file:
-            self.assertEqual(json.load(file), {"kept": True})
+        self.assertEqual(self.json_of("table", "cells.json"), {"kept": True})
         wrong = simulate("--platform", "nowhere")
         self.assertEqual(wrong.returncode, 2, wrong.stderr)
         self.assertIn("--platform nowhere", wrong.stderr)

@@ -43,9 +43,7 @@ class Axes(SweepTest):
         self.assertEqual({n: self.files()[n] for n in measured}, measured)
 
     def test_cells_are_added_to_a_sweep_at_work(self):
-        with open(self.path("launch"), "w") as f:  # waits until it may begin
-            f.write('#!/bin/bash\ntouch started\nwhile [ ! -e go ]; do sleep 0.05; done\nshift 2; exec "$@"\n')
-        os.chmod(self.path("launch"), 0o755)
+        self.tool("launch", '#!/bin/bash\ntouch started\nwhile [ ! -e go ]; do sleep 0.05; done\nshift 2; exec "$@"\n')
         at_work = self.start(*CELL, "--np", "1", "--batch", "8", "--launcher", "./launch", "--out", "s")
         self.until("the sweep began nothing", lambda: os.path.exists(self.path("started")))
         self.expect(2, *CELL, "--np", "1", "--batch", "8", "--launcher", "./launch", "--out", "s",
@@ -62,8 +60,7 @@ class Axes(SweepTest):
         self.expect(0, *CELL, "--np", "1", "--batch", "8", "--backend", "cpu,reference", "--precision",
                     "float,double", "--out", "s", "--plan-only",
                     says=["no lines of 1 of 4 cells", "backend cpu computes in float, exact, bf16, not in double"])
-        with open(self.path("s", "plan.txt")) as plan:
-            self.assertEqual(plan.read().count("--precision double"), 1)
+        self.assertEqual(self.text_of("s", "plan.txt").count("--precision double"), 1)
 
 
 if __name__ == "__main__":

@@ -36,9 +36,7 @@ class Endings(SweepTest):
         self.assertLessEqual(whole.items(), self.files().items())  # finished ones were kept
 
     def test_ranks_end_with_a_sweep_that_is_killed_alone(self):
-        with open(self.path("launch"), "w") as f:  # a launcher that stays behind
-            f.write(f'#!/bin/bash\n{" ".join(MPIRUN)} "$@" &\nwait\n')
-        os.chmod(self.path("launch"), 0o755)
+        self.tool("launch", f'#!/bin/bash\n{" ".join(MPIRUN)} "$@" &\nwait\n')
         sweep = self.start(*LONG, "--launcher", "./launch", "--out", "s")
         self.until("no step was made", self.steps)
         self.assertGreaterEqual(len(self.ranks()), 2)

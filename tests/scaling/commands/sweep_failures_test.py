@@ -17,8 +17,7 @@ class Failures(SweepTest):
         lines[-1].update(loss=1e16, accuracy=1.2)
         with open(self.path("s", odd["runs"][0], "metrics.jsonl"), "w") as f:
             f.writelines(json.dumps(line) + "\n" for line in lines)
-        with open(self.path("s", odd["runs"][0], "limits.json"), "w") as f:
-            json.dump({"fma_gflops": -5, "triad_gbs": 20}, f)
+        self.write(self.path("s", odd["runs"][0], "limits.json"), {"fma_gflops": -5, "triad_gbs": 20})
         os.remove(self.path("s", pipe["runs"][0], "limits.json"))
         os.mkfifo(self.path("s", pipe["runs"][0], "limits.json"))
         os.mkfifo(self.path("s", "cells", "np1-t1-b24-cpu", "repeat-1.failure.json"))
@@ -42,9 +41,7 @@ class Failures(SweepTest):
         self.assertIsNone(cells[1, "cuda"]["seconds_per_epoch"])
 
     def test_a_training_that_fails_is_no_reason_to_stop(self):
-        with open(self.path("launch"), "w") as f:  # fails where there are two ranks
-            f.write('#!/bin/bash\n[ $2 = 1 ] || { echo "no room"; exit 3; }\nshift 2; exec "$@"\n')
-        os.chmod(self.path("launch"), 0o755)
+        self.tool("launch", '#!/bin/bash\n[ $2 = 1 ] || { echo "no room"; exit 3; }\nshift 2; exec "$@"\n')
         words = [*CELL, "--np", "2,1", "--batch", "8", "--launcher", "./launch", "--out", "s"]
         self.expect(0, *words, says=["n/a: exit code 3: no room"])
         self.assertEqual(self.cells()[2, 8]["reason"], "exit code 3: no room")
@@ -57,9 +54,8 @@ class Failures(SweepTest):
         self.expect(2, *words, "--retry", says=["cannot start ./launch"])
 
     def test_a_signal_to_the_ranks_alone_does_not_end_the_sweep(self):
-        with open(self.path("launch"), "w") as f:
-            f.write('#!/bin/bash\n[ $2 = 1 ] || { echo "cputrain: stopped"; exit $CODE; }\nshift 2; exec "$@"\n')
-        os.chmod(self.path("launch"), 0o755)
+        self.tool("launch", '#!/bin/bash\n[ $2 = 1 ] || { echo "cputrain: stopped"; exit $CODE; }\n'
+                            'shift 2; exec "$@"\n')
         for code in ("75", "130"):
             self.expect(0, *CELL, "--np", "2,1", "--batch", "8", "--launcher", "./launch", "--out", "s",
                         "--overwrite", CODE=code)
@@ -83,9 +79,7 @@ class Failures(SweepTest):
         self.assertEqual(self.cells()[1, 8]["reason"], "no step without trials of algorithms in 2 steps; raise --steps")
 
     def test_a_signal_that_ends_the_ranks_first_ends_the_sweep(self):
-        with open(self.path("launch"), "w") as f:  # the sweep gets its own half a second later
-            f.write('#!/bin/bash\n(sleep 0.5; kill -USR1 $PPID) &\nexit 75\n')
-        os.chmod(self.path("launch"), 0o755)
+        self.tool("launch", '#!/bin/bash\n(sleep 0.5; kill -USR1 $PPID) &\nexit 75\n')
         self.expect(75, *CELL, "--np", "1", "--batch", "8", "--launcher", "./launch", "--out", "s")
         self.assertEqual(self.cells()[1, 8]["reason"], "not measured yet")
 

@@ -42,16 +42,13 @@ FAR = ["--launcher", "./launch"]
 class SweepGpus(SweepTest):
     def setUp(self):
         super().setUp()
-        with open(self.path("launch"), "w") as f:
-            f.write(LAUNCH)
-        os.chmod(self.path("launch"), 0o755)
+        self.tool("launch", LAUNCH)
 
     def by_place(self):
         return {(c["backend"], c["cpus"]): c for c in self.table()["cells"]}
 
     def started(self):
-        with open(self.path("started")) as f:
-            return f.read().splitlines()
+        return self.text_of("started").splitlines()
 
     def made(self, *words, **environment):
         """Sweeps, where this program has the backend and its GPU is not emulated."""
@@ -84,8 +81,7 @@ class SweepGpus(SweepTest):
         self.assertAlmostEqual(report["cuda", 2]["efficiency"], 0.1 / 0.06 / 2)  # among GPUs alone
         self.assertGreater(report["cuda", 1]["memory_share"], 0)
         for form in ("md", "html", "tex"):
-            with open(self.path("s", f"report.{form}"), encoding="utf-8") as f:
-                page = f.read()
+            page = self.text_of("s", f"report.{form}")
             if form == "html":  # the data of its scripts say all of it, too
                 page = " ".join(Page(page).texts)
             for said in ("GPUs beside CPUs, and their rates", "NVIDIA H100 80GB HBM3", "mma.sync", "data sheet"):
@@ -141,8 +137,7 @@ class SweepGpus(SweepTest):
     def test_a_plan_for_machines_with_gpus(self):
         self.made(*CELL, "--np", "1", "--gpus", "1,8", "--backend", "cpu,cuda", "--precision", "exact", "--batch", "8",
                   "--out", "s", "--plan-only")
-        with open(self.path("s", "sweep.json")) as f:
-            flags = json.load(f)
+        flags = self.json_of("s", "sweep.json")
         self.assertEqual((flags["np"], flags["gpus"]), ("1", "1,8"))
         self.made("sweep", "--config", "s/sweep.json", "--collect")
         self.assertEqual([(c["backend"], c.get("gpus")) for c in self.table()["cells"]],

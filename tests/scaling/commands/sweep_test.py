@@ -45,10 +45,8 @@ class Tables(SweepTest):
         self.assertFalse([n for n in before if n.endswith("safetensors")])  # large, of no use
         self.expect(0, *GRID, "--out", "s")
         self.assertEqual(self.files(), before)
-        with open(self.path("s", "machine.json")) as f:
-            machine = json.load(f)
-        with open(self.path("s", "machine.json"), "w") as f:  # date and commit are of what measured
-            json.dump({**machine, "date": "2020-02-02", "commit": "commit 0ld"}, f)
+        machine = self.json_of("s", "machine.json")
+        self.write(self.path("s", "machine.json"), {**machine, "date": "2020-02-02", "commit": "commit 0ld"})
         self.expect(0, *GRID, "--out", "s")
         self.assertEqual((self.table()["date"], self.table()["commit"]), ("2020-02-02", "commit 0ld"))
         before = self.files()
@@ -72,8 +70,7 @@ class Tables(SweepTest):
     def test_lines_of_the_plan_and_tasks_make_the_same_table(self):
         self.expect(0, *GRID, "--out", "s", "--plan-only", says=["--task 4"])
         self.assertFalse(os.path.exists(self.path("s", "cells")))
-        with open(self.path("s", "plan.txt")) as plan:
-            lines = plan.read().splitlines()
+        lines = self.text_of("s", "plan.txt").splitlines()
         self.assertEqual(len(lines), 4)
         subprocess.run(["bash", "-c", lines[0]], cwd=self.folder, check=True, capture_output=True)
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
@@ -85,16 +82,14 @@ class Tables(SweepTest):
         self.assertEqual(len(glob.glob(self.path("s", "cells", "*", "cell.json"))), 4)
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
         self.assertEqual({c["status"] for c in self.cells().values()}, {"scaled"})
-        with open(self.path("s", "cells", "np2-t1-b16-cpu", "cell.json")) as f:
-            self.assertEqual(json.load(f), self.cells()[2, 16])
+        self.assertEqual(self.json_of("s", "cells", "np2-t1-b16-cpu", "cell.json"), self.cells()[2, 16])
         self.expect(2, "sweep", "--config", "s/sweep.json", "--task", "5", says=["from 1 to 4"])
 
     def test_a_plan_means_the_same_from_any_folder(self):
         self.expect(0, "data", "synth", "images", "--images", "40", "--image-size", "64")
         self.expect(0, "sweep", "--image-size", "64", "--data", "images", "--steps", "2", "--repeat", "1", "--np", "1",
                     "--batch", "8", "--out", "s", "--plan-only")
-        with open(self.path("s", "sweep.json")) as f:
-            flags = json.load(f)
+        flags = self.json_of("s", "sweep.json")
         self.assertEqual((flags["data"], flags["out"]),
                          (os.path.realpath(self.path("images")), os.path.realpath(self.path("s"))))
         os.mkdir(self.path("else"))
@@ -118,10 +113,8 @@ class Tables(SweepTest):
                 self.assertAlmostEqual(*losses, delta=1e-3)
 
     def test_what_is_collected_is_of_who_measured_it(self):
-        with open(self.path("mpirun"), "w") as f:  # two ranks are killed
-            f.write(f'#!/bin/bash\n[[ " $* " != *" -np 2 "* ]] || exit 137\n'
-                    f'exec {shutil.which("mpirun")} "$@"\n')
-        os.chmod(self.path("mpirun"), 0o755)
+        self.tool("mpirun", f'#!/bin/bash\n[[ " $* " != *" -np 2 "* ]] || exit 137\n'
+                             f'exec {shutil.which("mpirun")} "$@"\n')
         words = [*CELL, "--np", "1,2,4096", "--batch", "8", "--out", "s"]
         self.expect(0, *words, "--plan-only", says=["no lines of 1 of 3 cells", "4096"])
         for task in ("1", "2", "3"):
@@ -136,11 +129,9 @@ class Tables(SweepTest):
         allowed = os.sched_getaffinity(0)
         self.addCleanup(os.sched_setaffinity, 0, allowed)
         os.sched_setaffinity(0, {min(allowed)})  # another machine, of one CPU
-        with open(self.path("s", "machine.json")) as f:
-            machine = json.load(f)
+        machine = self.json_of("s", "machine.json")
         self.assertRegex(machine["date"], r"^\d{4}-\d\d-\d\d$")
-        with open(self.path("s", "machine.json"), "w") as f:  # as if measured long ago
-            json.dump({**machine, "date": "2020-02-02", "commit": "commit 0ld"}, f)
+        self.write(self.path("s", "machine.json"), {**machine, "date": "2020-02-02", "commit": "commit 0ld"})
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
         self.assertEqual((self.table()["date"], self.table()["commit"]), ("2020-02-02", "commit 0ld"))
         self.assertEqual(self.cells(), told)
@@ -150,8 +141,7 @@ class Tables(SweepTest):
 
     def test_what_was_measured_by_hand_is_of_who_measured_it(self):
         self.expect(0, *GRID, "--out", "s", "--plan-only")
-        with open(self.path("s", "plan.txt")) as plan:
-            line = plan.read().splitlines()[1]
+        line = self.text_of("s", "plan.txt").splitlines()[1]
         subprocess.run(["bash", "-c", line], cwd=self.folder, check=True, capture_output=True)
         own = glob.glob(self.path("s", "cells", "*", "repeat-1", "environment.json"))[0]
         with open(own) as f:
@@ -167,11 +157,9 @@ class Tables(SweepTest):
         self.assertEqual(self.cells()[1, 16]["command"], line)
         self.assertEqual(self.cells()[1, 8]["command"], "")
         # What this machine measured is not of a table of the other one.
-        with open(self.path("s", "plan.txt")) as plan:
-            here = plan.read().splitlines()[0]
+        here = self.text_of("s", "plan.txt").splitlines()[0]
         subprocess.run(["bash", "-c", here], cwd=self.folder, check=True, capture_output=True)
-        with open(self.path("s", "machine.json"), "w") as f:
-            json.dump({**self.table(), "cells": []}, f)
+        self.write(self.path("s", "machine.json"), {**self.table(), "cells": []})
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
         self.assertEqual(self.cells()[1, 16]["status"], "scaled")
         self.assertEqual(self.cells()[1, 8]["status"], "n/a")
@@ -187,21 +175,18 @@ class Tables(SweepTest):
     def test_figures_of_two_machines_or_builds_do_not_mix(self):
         words = [*CELL, "--np", "1", "--batch", "8", "--out", "s"]
         self.expect(0, *words)
-        with open(self.path("s", "machine.json")) as f:
-            measured = json.load(f)
+        measured = self.json_of("s", "machine.json")
         for key, value, says in (("cpu", "Another CPU", "processor: Another CPU there"),
                                  ("cores", 999, "cores: 999 there"),
                                  ("hardware_threads", 999, "hardware threads: 999 there"),
                                  ("memory_bytes", 1e15, "memory: 1e+03 TB there"),
                                  ("build", "cputrain 0.0", "build: cputrain 0.0 there")):
             other = {**measured, "machine": {**measured["machine"], key: value}}
-            with open(self.path("s", "machine.json"), "w") as f:
-                json.dump(other, f)
+            self.write(self.path("s", "machine.json"), other)
             self.expect(2, *words, says=["another kind of machine", says])
         other = {**measured, "machine": {**measured["machine"]}}
         other["machine"]["memory_bytes"] *= 1.01  # what the system keeps varies
-        with open(self.path("s", "machine.json"), "w") as f:
-            json.dump(other, f)
+        self.write(self.path("s", "machine.json"), other)
         self.expect(0, *words)
 
     def test_a_repeat_that_is_missing_is_made_and_the_others_are_kept(self):
@@ -223,8 +208,7 @@ class Tables(SweepTest):
         self.assertEqual([n for n in os.listdir(runs) if n.startswith("lock")], ["lock-of-mine"])
 
     def test_a_busy_machine_shows_and_nothing_is_made_again(self):
-        with open(self.path("launch"), "w") as f:
-            f.write("""#!/usr/bin/env python3
+        self.tool("launch", """#!/usr/bin/env python3
 import json, subprocess, sys
 run = sys.argv[-1]
 assert sys.argv[-2] == "--out", sys.argv
@@ -236,7 +220,6 @@ for line in lines:
 open(run + "/metrics.jsonl", "w").writelines(json.dumps(line) + "\\n" for line in lines)
 sys.exit(code)
 """)
-        os.chmod(self.path("launch"), 0o755)
         words = ["2" if CELL[i - 1] == "--repeat" else w for i, w in enumerate(CELL)]
         self.expect(0, *words, "--np", "1", "--batch", "8", "--launcher", "./launch", "--out", "s",
                     says=["the host took 50 % of its CPU time; its threads waited 20 % of their time for a CPU",
@@ -247,8 +230,7 @@ sys.exit(code)
         self.assertEqual(cell["stolen"], 0.5)
         self.assertAlmostEqual(cell["cpu_wait"], 0.3)
         self.assertIn("threads of a rank waited 30 % of their time for a CPU", cell["limits"]["why"])
-        with open(self.path("s", "report.md")) as f:
-            self.assertIn("threads of a rank waited 30 % of their time for a CPU", f.read())
+        self.assertIn("threads of a rank waited 30 % of their time for a CPU", self.text_of("s", "report.md"))
 
     def test_a_cell_goes_on_until_enough_steps_tried_nothing(self):
         # Images for two steps an epoch: trials go on in the second and begin again in the third.
@@ -290,14 +272,11 @@ sys.exit(code)
         self.assertEqual([(c["ranks"], c["threads"], c["batch"]) for c in cells],
                          [(1, 1, 8), (2, 1, 16), (1, 2, 8)])
         for c in cells:
-            with open(self.path("s", c["runs"][0], "environment.json")) as f:
-                ran = json.load(f)
+            ran = self.json_of("s", c["runs"][0], "environment.json")
             self.assertEqual((ran["ranks"], ran["threads_of_rank_0"]), (c["ranks"], c["threads"]))
 
     def test_two_tasks_do_not_measure_one_cell(self):
-        with open(self.path("launch"), "w") as f:  # waits until it may begin
-            f.write('#!/bin/bash\ntouch started\nwhile [ ! -e go ]; do sleep 0.05; done\nshift 2; exec "$@"\n')
-        os.chmod(self.path("launch"), 0o755)
+        self.tool("launch", '#!/bin/bash\ntouch started\nwhile [ ! -e go ]; do sleep 0.05; done\nshift 2; exec "$@"\n')
         self.expect(0, *CELL, "--np", "1", "--batch", "8,16", "--launcher", "./launch", "--out", "s", "--plan-only")
         first = self.start("sweep", "--config", "s/sweep.json", "--task", "1")
         self.until("the task began nothing", lambda: os.path.exists(self.path("started")))

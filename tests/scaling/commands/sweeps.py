@@ -1,6 +1,5 @@
 """What tests of `sweep` share: small grids, the table that one leaves, and the ranks at work."""
 import glob
-import json
 import os
 import subprocess
 import time
@@ -19,8 +18,7 @@ def needs_mpirun(test):
 
 class SweepTest(ProgramTest):
     def table(self, folder="s"):
-        with open(self.path(folder, "cells.json")) as f:
-            return json.load(f)
+        return self.json_of(folder, "cells.json")
 
     def cells(self, folder="s"):
         return {(c["cpus"], c["batch"]): c for c in self.table(folder)["cells"]}

@@ -30,8 +30,7 @@ class Tune(TinyTest):
 
     def test_files_hold_what_was_measured_and_nothing_else_changes(self):
         os.makedirs(self.path("o"))
-        with open(self.path("o/mine"), "w") as f:
-            f.write("mine")
+        self.write("o/mine", "mine")
         before = sorted(os.listdir(self.folder))
         done = self.expect(0, "tune", *MODEL, "--data", "d", "--most-batch", "32", "--repeat", "2", *RATES, "--out", "o",
                            says=["| micro-batch |", "o/tune.html"])
@@ -39,8 +38,7 @@ class Tune(TinyTest):
         self.assertEqual(sorted(os.listdir(self.path("o"))), ["mine", "tune.html", "tune.json"])
         for line in ("micro-batch 4: ", "micro-batch 8: ", "batch 16: "):
             self.assertIn(line, done.stderr)
-        with open(self.path("o/tune.json")) as f:
-            found = json.load(f)
+        found = self.json_of("o/tune.json")
         self.assertEqual([found[k] for k in ("model", "image_size", "ranks", "threads", "data", "optimizer")],
                          ["tiny", 16, 1, 1, "d", "sgd"])
         micro, batch = found["ladders"]
@@ -83,8 +81,7 @@ class Tune(TinyTest):
         self.assertAlmostEqual(float(told[1].replace(",", "")) / rung["images_per_second"], 1, delta=1e-3)
 
     def check_page(self, found):
-        with open(self.path("o/tune.html"), encoding="utf-8") as f:
-            text = f.read()
+        text = self.text_of("o/tune.html")
         page = Page(text)
         rows = {row[0]: row[1:] for row in page.rows if row}
         for step in found["rate"]["curve"]:
@@ -156,8 +153,7 @@ class Tune(TinyTest):
         self.assertEqual(found["suggestion"]["lines"],
                          ["Micro-batch: 3, as it was given.", "Batch: 12, as it was given."])
         layers = TINY["layers"]
-        with open(self.path("normal.json"), "w") as f:
-            json.dump({**TINY, "layers": [layers[0], {"type": "batch_norm"}, *layers[1:]]}, f)
+        self.write("normal.json", {**TINY, "layers": [layers[0], {"type": "batch_norm"}, *layers[1:]]})
         done = self.expect(0, "tune", "--model", "normal.json", *ALONE, "--batch", "12", "--json", "-")
         found = json.loads(done.stdout)
         self.assertIn("batch normalization", found["suggestion"]["lines"][0])
@@ -198,8 +194,7 @@ class Tune(TinyTest):
     def test_steps_of_frozen_layers_compute_them_all_each_time(self):
         # Few images are met in each step again: what is kept of them would make steps quicker and quicker.
         deep = [{"type": "convolution", "filters": 48, "kernel": 3, "name": f"deep{i}"} for i in range(6)]
-        with open(self.path("deep.json"), "w") as f:
-            json.dump({**TINY, "layers": deep + TINY["layers"][2:]}, f)
+        self.write("deep.json", {**TINY, "layers": deep + TINY["layers"][2:]})
         words = ["--model", "deep.json", *ALONE, "--data", "d", "--freeze", "all-but-head", "--batch", "16",
                  "--image-size", "32", "--json", "-"]
         step = json.loads(self.expect(0, "bench", "step", *words, "--repeat", "9").stdout)

@@ -7,6 +7,7 @@
 #include "scaling/simulation/forecast.h"
 #include "scaling/simulation/platform.h"
 #include "tests/scaling/simulation/made_machine.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::simulation {
 namespace {
@@ -100,14 +101,10 @@ TEST(Platform, BuiltInOnesReadAndWriteAlike) {
 }
 
 void expect_refused(const json& changed, const std::string& word) {
-  try {
-    platform_from_json(changed, "file.json");
-    FAIL() << word << " was accepted: " << changed.dump();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::data);
-    EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("file.json"), std::string::npos) << error.what();
-  }
+  const std::string text =
+      testing::refused(ExitCode::data, [&] { platform_from_json(changed, "file.json"); });
+  EXPECT_NE(text.find(word), std::string::npos) << text;
+  EXPECT_NE(text.find("file.json"), std::string::npos) << text;
 }
 
 TEST(Platform, NamesWhatIsWrongInAFile) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::sweep {
 namespace {
@@ -24,13 +25,7 @@ cells::Launching machine_with(std::size_t gpus) {
 
 /// The message of the refusal; empty without one.
 std::string refusal(const cells::SweepGrid& grid, const std::optional<cells::Launching>& here) {
-  try {
-    check_gpus(grid, here);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    return error.what();
-  }
-  return "";
+  return testing::refusal_of(ExitCode::usage, [&] { check_gpus(grid, here); });
 }
 
 TEST(GridLimitsTest, GpusThatAreNotThereAreRefused) {

@@ -9,6 +9,7 @@
 
 #include "backends/mpi/pieces.h"
 #include "core/error.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::placement {
 namespace {
@@ -110,13 +111,8 @@ TEST(Launcher, NonsenseIsNobody) {
 /// What a process says that was started like this beside an MPI of so many ranks; empty: nothing.
 std::string refusal(const std::map<std::string, std::string>& variables, int ranks,
                     const std::optional<std::string>& mpi = "Open MPI 4.1.4") {
-  try {
-    check_launch(with(variables), ranks, mpi);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::disagree);
-    return error.what();
-  }
-  return "";
+  return testing::refusal_of(ExitCode::disagree,
+                             [&] { check_launch(with(variables), ranks, mpi); });
 }
 
 void expect_words(const std::string& text, const std::vector<std::string>& words) {

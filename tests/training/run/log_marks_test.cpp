@@ -5,9 +5,9 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/error.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::training {
@@ -16,11 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+using testing::text_of;
 
 /// A run's folder with logs, and things that are none.
 class LogMarks : public ::testing::Test {
@@ -40,13 +36,7 @@ class LogMarks : public ::testing::Test {
     std::ofstream(path(name), std::ios::app) << text;
   }
   std::string refused(const Json& marks) const {
-    try {
-      cut_logs(run_.path(), marks);
-      return "";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::data);
-      return error.what();
-    }
+    return testing::refusal_of(ExitCode::data, [&] { cut_logs(run_.path(), marks); });
   }
 
   static constexpr const char* kTrain = "train/events.out.tfevents.1.host.2.0";

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
@@ -19,11 +18,8 @@ class OverwrittenRun : public ::testing::Test {
     std::ofstream(folder_.path() / name) << text;
   }
   std::string at(const std::string& name) const {
-    std::ostringstream text;
-    std::ifstream file(folder_.path() / name);
-    if (!file) return "none";
-    text << file.rdbuf();
-    return text.str();
+    const std::filesystem::path file = folder_.path() / name;
+    return std::filesystem::exists(file) ? testing::text_of(file) : "none";
   }
   testing::TemporaryFolder folder_;
 };
