@@ -1,6 +1,6 @@
 """What kernels are compiled to, by disassembly: each object, and each function with an instruction set of its own, has
 no instruction beyond the set that is asked for before it is called. AMX instructions have the operands that their
-kernel means, also on machines that cannot run them.   CPUTRAIN_BUILD: the folder of the build"""
+kernel means, also on machines that cannot run them.   KERNELS_BUILD: the folder of the build"""
 import json
 import os
 import re
@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-BUILD = os.environ["CPUTRAIN_BUILD"]
+BUILD = os.environ["KERNELS_BUILD"]
 V3 = {"vex", "avx", "fma", "bmi", "sse4"}
 V4 = V3 | {"avx512"}
 # What `instruction_set.h`, `clones.h` and the loader's choice ask for, by the names of functions.
