@@ -51,9 +51,4 @@ inline std::filesystem::path own_file(const std::filesystem::path& name, const s
   return path;
 }
 
-inline std::string text_of(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 }  // namespace cputrain::testing
