@@ -46,7 +46,7 @@ double amount_of(RandKind kind, double part, double sign) {
 std::int64_t in_map_units(double value) { return std::llround(value * PixelMap::kOne); }
 
 /// As torchvision: an image is sheared about its top left corner, half a pixel from the first
-/// pixel's centre, turned about its centre, and moved by whole pixels, what is beyond them cut off.
+/// pixel's centre, and turned about its own. It is moved by whole pixels; the rest is cut off.
 PixelMap map_of(const RandStep& step, Shape image) {
   const auto whole_pixels = [&](int side) {
     return static_cast<std::int64_t>(step.amount * side) * PixelMap::kOne;

@@ -73,8 +73,8 @@ void what_is_kept_goes_on(const std::string& text, comm::Communicator& comm) {
   }
 }
 
-/// Whatever is owed is sent in the end, also where ranges are cut so that nothing is kept of them,
-/// and where they were summed before it came, as where a training goes back.
+/// Whatever is owed is sent in the end, also where ranges are cut so that nothing is kept of them.
+/// So it is where they were summed before it came, as when a training goes back.
 void what_is_owed_is_sent(const std::string& text, comm::Communicator& comm) {
   const std::size_t size = 3000;
   const auto layout = layout_of({60, 50}, DType::f64);

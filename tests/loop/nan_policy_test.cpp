@@ -38,7 +38,7 @@ class NanPolicies : public ::testing::TestWithParam<int> {
   int broken() const { return GetParam() - 1; }
 };
 
-// Of numbers whose squares are infinite: NaN is in the tests below.
+// Numbers whose squares are infinite: NaN is in the tests below.
 TEST_P(NanPolicies, ASkippedStepChangesNothing) {
   auto list = made_recipes();
   list["statistics of each rank"] = {.micro_batch = 22, .batch_norm = true, .synchronised = false};

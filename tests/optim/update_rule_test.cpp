@@ -68,7 +68,7 @@ TEST(RmsProp, CentredSubtractsTheMean) {
               -0.3 / std::sqrt(variance + 1e-7), 1e-14);
 }
 
-// Of a steady gradient nothing is left in the end but rounding, of which there is no root.
+// A steady gradient leaves nothing in the end but rounding, which has no root.
 TEST(RmsProp, CentredTakesNoRootOfLessThanNothing) {
   for (const double momentum : {0.0, 0.5}) {
     const RmsProp rule{.momentum = momentum, .epsilon = 1e-20, .centered = true};

@@ -13,8 +13,9 @@ this CPU cannot run the tiles hardware
 
 [  SKIPPED ] Tiles/A.Adds/hardware (0 ms)
 [ RUN      ] B.Counts
-/a/b_test.cpp:9: Skipped
+/a folder/b_test.cpp:9: Skipped
 no seccomp here
+in two lines
 
 [  SKIPPED ] B.Counts (0 ms)
 [ RUN      ] B.Ends
@@ -29,6 +30,7 @@ SKIPS = """import unittest
 class C(unittest.TestCase):
     @unittest.skip("it's for two")
     def test_a(self): pass
+    def test_a_passes(self): print("it said: 3 images skipped 'x'")
     def test_b(self):
         \"\"\"With words of its own.\"\"\"
         print("said meanwhile")

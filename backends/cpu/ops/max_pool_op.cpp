@@ -12,14 +12,13 @@ bool MaxPoolOp::possible(const model::MaxPool& layer, const Activation& src) {
 MaxPoolOp::MaxPoolOp(const Planning& planning, int op, const model::Graph::Node& node,
                      const Source& src, const Activation& dst)
     : UnaryOp(planning, op, src, dst, node.name),
-      shape_(MaxPoolShape::of(std::get<model::MaxPool>(node.layer), src.layout, dst.layout, false)),
-      training_(planning.training()) {
+      shape_(
+          MaxPoolShape::of(std::get<model::MaxPool>(node.layer), src.layout, dst.layout, false)) {
   compute::MemoryPlan& memory = planning.memory;
   const auto images = static_cast<std::size_t>(planning.largest());
   const int backward = planning.backward_time(op);
-  winners_block_ =
-      memory.add(training_ ? images * dst.layout.size() : 0, planning.forward_time(op));
   if (src.wants_diff) {
+    winners_block_ = memory.add(images * dst.layout.size(), planning.forward_time(op));
     memory.use(winners_block_, backward);
     if (src.adds) part_block_ = memory.add(src.bytes(planning.largest()), backward);
   }
@@ -28,7 +27,7 @@ MaxPoolOp::MaxPoolOp(const Planning& planning, int op, const model::Graph::Node&
 
 void MaxPoolOp::bind(const Bindings& bindings) {
   UnaryOp::bind(bindings);
-  if (training_) winners_ = bindings.at<std::uint8_t>(winners_block_);
+  if (src_.wants_diff) winners_ = bindings.at<std::uint8_t>(winners_block_);
   if (src_.adds && src_.wants_diff) part_ = bindings.at<float>(part_block_);
 }
 

@@ -22,7 +22,6 @@ class MaxPoolOp final : public compute::UnaryOp<Op> {
 
  private:
   MaxPoolShape shape_;
-  bool training_;
   compute::MemoryPlan::Block winners_block_{}, part_block_{};
   std::uint8_t* winners_ = nullptr;
   float* part_ = nullptr;  ///< where it adds to the source's gradient: what it adds

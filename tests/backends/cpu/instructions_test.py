@@ -33,7 +33,7 @@ def set_of(code, mnemonic):
 
 
 def set_of_flags(command):
-    """Of an object; None where a person chose another one for the whole build."""
+    """An object's; None where a person chose another one for the whole build."""
     marches = re.findall(r"-march=(\S+)", command)
     known = {"x86-64-v4": V4, "x86-64-v3": V3, "x86-64": set()}
     if any(march not in known for march in marches):
@@ -82,7 +82,7 @@ class Instructions(unittest.TestCase):
             wrong = [line for name, code in functions(path) for line in beyond(name, code, own)]
             self.assertEqual(wrong[:9], [], path)
         self.assertEqual([sum(own >= least for own in self.objects.values()) for least in (V4 | {"bf16"}, V4, V3)],
-                         [1, 4, 8])
+                         [1, 4, 8], "objects with BF16, AVX-512 and AVX2; a new one is counted here")
 
     def test_are_not_the_linkers_to_choose(self):
         """A function of several objects is taken from any of them: from none that other CPUs cannot run."""

@@ -45,8 +45,8 @@ inline std::uint64_t number_in(const ucontext_t& context, unsigned number) {
   return static_cast<std::uint64_t>(context.uc_mcontext.gregs[kNames[number]]);
 }
 
-/// C4, then the inverted high bits of registers with the opcode's map (2), then the inverted third
-/// register with the prefix (0 none, 1 66, 2 F3, 3 F2), the opcode and its operands.
+/// C4; the inverted high bits of registers with the opcode's map, 2; the inverted third register
+/// with the prefix. The opcode and its operands follow. Prefixes: 0 none, 1 66, 2 F3, 3 F2.
 struct Instruction {
   const std::uint8_t* at;
   const ucontext_t& context;
@@ -65,7 +65,7 @@ struct Instruction {
   int length() const { return 5 + has_sib() + bytes_of_displacement(); }
   unsigned high(int bit) const { return (at[1] >> bit & 1) != 0 ? 0 : 8; }
 
-  /// Of memory: base, which is the next instruction or a register, and displacement. The scaled
+  /// In memory: base, which is the next instruction or a register, and displacement. The scaled
   /// index is the distance of a tile's rows.
   std::uint8_t* address() const {
     const std::uint8_t* const next = at + length();

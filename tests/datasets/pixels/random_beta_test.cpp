@@ -46,7 +46,7 @@ TEST(BetaNumber, HasTheDistributionsThatAreClosedForms) {
             kLimit);
 }
 
-/// Of pairs of a stream's words the first that is taken. Jöhnk takes powers whose sum is at most 1.
+/// The first pair of a stream's words that is taken. Jöhnk takes powers whose sum is at most 1.
 /// Cheng draws x by a logistic law, which covers four times the wanted one where both are highest.
 double first_taken(double alpha, const RandomStream& stream) {
   for (std::uint32_t at = 1;; ++at) {
