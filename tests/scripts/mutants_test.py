@@ -2,9 +2,11 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -31,8 +33,10 @@ PROJECT = {
     "src/optim/loops.inl": "int half(int x) { return x / 2; }\n",
     "src/optim/step.cpp": '#include "optim/step.h"\nint limited(int x) { return x > 5 ? 5 : x; }\n'
                           "int unused(int x) { return x * 2; }\nint last(int x) { return -x; }\n",
-    "tests/optim.cpp": '#include <csignal>\n#include "optim/step.h"\nnamespace tiny {\n#include "src/optim/loops.inl"\n}\n'
+    "tests/optim.cpp": '#include <unistd.h>\n#include <csignal>\n#include <cstdio>\n#include <cstdlib>\n'
+                       '#include "optim/step.h"\nnamespace tiny {\n#include "src/optim/loops.inl"\n}\n'
                        "int main(int count, char** words) {\n"
+                       '  if (std::getenv("WAITS")) std::printf("%d\\n", getpid()), std::fflush(stdout), pause();\n'
                        "  if (count > 1) return words[1][0] == 'b' ? 3 : std::raise(last(-SIGKILL) + next(0) - 1);\n"
                        "  return next(count) == 2 && limited(count + 6) == 5 && tiny::half(8) == 4 ? 0 : 1;\n}\n",
 }
@@ -43,7 +47,7 @@ LIST = [("next", "step.h", "x + 1", "x - 1"), ("limit", "step.cpp", "x > 5", "x 
 
 
 def schemas(text, *operators):
-    """Of each candidate of the operators, or of all."""
+    """Those of all candidates, or of the operators that are named."""
     found = schemata.candidates("optim", "f.cpp", text)
     return [m.schema(7, text).replace("mutant_is(7)", "M") for m in found if not operators or m.operator in operators]
 
@@ -99,6 +103,12 @@ class Schemata(unittest.TestCase):
 
 
 class Suites(unittest.TestCase):
+    def test_python_stops_at_the_first_failure(self):
+        for command, more in ((["python3", "-B", "a/x_test.py", "-v"], ["--failfast"]), (["build/x_test"], [])):
+            suite = suites.suite_of({"name": "x", "command": command, "properties": [
+                {"name": "WORKING_DIRECTORY", "value": "."}]})
+            self.assertEqual(suite.command, command + more)
+
     def test_says_how_a_suite_ended(self):
         with tempfile.TemporaryDirectory() as folder:
             def run(code, limit=60, **more):
@@ -130,12 +140,18 @@ class Verdicts(unittest.TestCase):
         with open(path, "w") as f:
             f.writelines(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
 
-    def run_it(self, *words):
-        done = subprocess.run([os.path.join(ROOT, "scripts", "mutants"), "--sources", self.root, "--work", self.work,
-                               "--count", "0", "--list", self.root + "/list.jsonl", *words], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        return done.stdout
+    def start(self, *words, **environment):
+        process = subprocess.Popen([os.path.join(ROOT, "scripts", "mutants"), "--sources", self.root, "--work",
+                                    self.work, "--count", "0", "--list", self.root + "/list.jsonl", *words], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+        self.addCleanup(process.kill)
+        return process
+
+    def run_it(self, *words, code=0):
+        process = self.start(*words)
+        said = process.communicate()[0]
+        self.assertEqual(process.returncode, code, said)
+        return said
 
     def verdicts(self):
         with open(self.root + "/results/mutants/verdicts.jsonl") as f:
@@ -155,15 +171,53 @@ class Verdicts(unittest.TestCase):
         self.assertRegex(said, r"step.cpp:3  survived: not reached  \[unused\]\n  - x \* 2\n  \+ x / 2")
         self.write("results/mutants/verdicts.jsonl", *(v for i, v in found.items() if i != "next"))
         os.remove(self.work + "/logs/above.reach")
+        with open(self.work + "/reach.jsonl", "a") as f:
+            f.write('{"name": "abo')  # as one that was ended
         self.assertIn("1 of 1: next: killed", self.run_it())
         self.assertEqual(self.verdicts(), found)
         self.assertFalse(os.path.exists(self.work + "/logs/above.reach"), "what suites reach is known")
         self.write("tests/mutants/equivalent.jsonl", {"id": "limit", "reason": "5 is 5"})
-        self.write("results/mutants/verdicts.jsonl", *(v for i, v in found.items() if i != "limit"))
+        another = {**found["wrong"], "id": "of another draw"}
+        self.write("results/mutants/verdicts.jsonl", another, *(v for i, v in found.items() if i != "limit"))
         again = self.run_it()
         self.assertNotIn("builds", again)
         self.assertRegex(again, r"optim +5 +3 +1 +1 +0 +1 +75\n")
         self.assertIn("1 of 1: unused: survived", self.run_it("--again"))
+        self.is_stopped({**found, another["id"]: another})
+
+    def is_stopped(self, kept):
+        """While `next` meets its suite, which waits for ever."""
+        del kept["next"], kept["limit"]
+        self.write("results/mutants/verdicts.jsonl", *kept.values())
+        with open(self.work + "/numbers.json") as f:
+            log = f"{self.work}/logs/{json.load(f)['next']}.log"
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number), open(log, "w+") as f:
+                process = self.start(WAITS="1")
+                while not (pid := f.read()).endswith("\n") and process.poll() is None:
+                    f.seek(0)
+                    time.sleep(0.05)
+                self.addCleanup(subprocess.run, ["kill", "-9", pid], stderr=subprocess.DEVNULL)
+                process.send_signal(number)
+                said = process.communicate()[0]
+                self.assertEqual(process.returncode, 128 + number, said)
+                self.assertRegex(said, r"\nmutants: stopped; the same command goes on\n$")
+                self.assertNotIn("Traceback", said)
+                self.assertRaises(ProcessLookupError, os.kill, int(pid), 0)
+                self.assertEqual(self.verdicts(), kept)
+
+    def test_only_its_own_copy_is_written(self):
+        holder = os.path.dirname(self.root)
+        os.makedirs(holder + "/a/source/below")
+        self.write("../a/source/kept", "")
+        for words, says in ((["--work", holder + "/a"], "are not a copy"),
+                            (["--work", holder + "/a", "--sources", holder + "/a/source"], "must lie apart"),
+                            (["--work", holder + "/a", "--sources", holder + "/a/source/below"], "must lie apart"),
+                            (["--work", self.root + "/work"], "must lie apart"),
+                            (["--list", "absent.jsonl"], "absent.jsonl: there is no such file")):
+            with self.subTest(words):
+                self.assertIn(says, self.run_it(*words, code=2))
+        self.assertEqual(sorted(os.listdir(holder + "/a/source")), ["below", "kept"])
 
 
 if __name__ == "__main__":
