@@ -68,6 +68,10 @@ class DryRun(ProgramTest):
         # The rank that has the weights' copy for checkpoints, too, and pages of the program.
         self.assertGreater(2 * summary["peak_rank_bytes"], measured)
 
+    def test_text(self):
+        self.expect(0, "train", "--dry-run", "--data", "synthetic:100", "--batch", "45",
+                    says=["rank 0 on", "image cache", "2 steps per epoch", "45 images per rank"])
+
     def test_images_at_once(self):
         for words, at_once in [(["--threads", "1", "--batch", "128"], 8),
                                (["--threads", "1", "--batch", "20"], 7),  # 7 + 7 + 6

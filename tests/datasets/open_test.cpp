@@ -180,5 +180,17 @@ TEST(OpenSynthetic, LimitsKeepTheClassesProportionsAndAreChosenBySeed) {
   EXPECT_EQ(both.size(), 350u) << "no sample in both parts";
 }
 
+TEST(OpenSynthetic, ALimitIsToBlameForClassesThatThePartHas) {
+  const auto last = [](std::size_t train, std::size_t validation) {
+    return open_data({.spec = "synthetic:20",
+                      .validation_split = 0.5,
+                      .limit_train = train,
+                      .limit_validation = validation})
+        .warnings.at(0);
+  };
+  EXPECT_TRUE(last(10, 1).ends_with("; a larger --limit-val has more classes")) << last(10, 1);
+  EXPECT_TRUE(last(1, 10).ends_with("; a larger --limit-train has more classes")) << last(1, 10);
+}
+
 }  // namespace
 }  // namespace cputrain::datasets

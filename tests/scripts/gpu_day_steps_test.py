@@ -285,6 +285,10 @@ class Libraries(unittest.TestCase):
         for name in ("mca_btl_vader.so", "mca_plm_isolated.so", "mca_pmix_ext3x.so", "mca_coll_basic.so"):
             self.assertFalse(libraries.NOT_PACKED.fullmatch(name), name)
 
+    def test_open_mpi_5_has_other_launchers_and_is_left_out(self):
+        with mock.patch.object(libraries.shutil, "which", lambda name: None if name == "orted" else "/usr/bin/" + name):
+            self.assertEqual(libraries.open_mpi(), {})
+
 
 if __name__ == "__main__":
     unittest.main()

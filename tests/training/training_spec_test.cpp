@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "tests/support/refusal.h"
+#include "training/request/build_graph.h"
 
 namespace cputrain::training {
 namespace {
@@ -50,6 +51,14 @@ TEST(ChooseTraining, WeightsBringTheRecipeOfFineTuning) {
   EXPECT_EQ(choose_training(flags).batch, anew.batch);
   flags.first_weights = "theirs.safetensors";
   EXPECT_EQ(choose_training(flags).learning_rate.base, 0.001);
+}
+
+TEST(ChooseTraining, OneLayerAtLeastIsTrained) {
+  TrainingFlags flags;
+  flags.freeze = {"*"};
+  const std::string text =
+      testing::refused(ExitCode::usage, [&] { build_graph(choose_training(flags), 2); });
+  EXPECT_TRUE(text.starts_with("--freeze * leaves no layer to train")) << text;
 }
 
 TEST(ChooseTraining, FlagsGoBeforeTheRecipeOfFineTuning) {

@@ -224,5 +224,16 @@ TEST(RemarksTest, SaysNothingWhereNothingCanBeCompared) {
   EXPECT_TRUE(remarks(table).empty());
 }
 
+TEST(RemarksTest, OtherRowsAreNamedWhereThereAreSome) {
+  CellTable table;
+  table.cells = {repeated(1, 128, 100), repeated(2, 128, 95), repeated(4, 128, 50)};
+  EXPECT_NE(remarks(table)[0].find("at 64 images per rank"), std::string::npos);
+  EXPECT_EQ(remarks(table)[0].find("other rows"), std::string::npos) << remarks(table)[0];
+  table.cells.push_back(repeated(1, 64, 100));
+  table.cells.push_back(repeated(2, 64, 55));
+  EXPECT_TRUE(remarks(table)[0].ends_with("; in other rows added ranks paid at fewer images"))
+      << remarks(table)[0];
+}
+
 }  // namespace
 }  // namespace cputrain::cells

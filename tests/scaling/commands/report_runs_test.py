@@ -77,6 +77,9 @@ class Forms(RunsTest):
         self.make("gpu", [0.6], 1, backend="cuda", precision="float")
         self.make("blind", [None])
         self.make("killed", [0.4], ends=False)
+        self.make("short", [0.35], **{"target-accuracy": 0.95})
+        os.makedirs(self.path("runs/broken"))
+        self.write("runs/broken/metrics.jsonl", "[1]\n")
         _, made = self.report("--target-accuracy", "0.7")
         assert_golden(self, "runs.txt", made["md"])
 
@@ -206,6 +209,7 @@ class Damage(RunsTest):
         self.assertIn("100 of 200 runs reached 0.7", done.stdout)
         self.assertIn("160 more rows are in the files.", done.stdout)
         self.assertEqual(len(json.loads(made["json"])["runs"]), 200)
+        self.assertIn("Curves are those of the first 40 runs of 200.", made["html"])
         self.assertEqual(len([r for r in Page(made["html"]).rows if r[0].startswith("run") and len(r) > 3]), 201)
         self.assertLess(len(made["html"]), 2_000_000)
 

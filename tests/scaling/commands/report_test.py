@@ -96,10 +96,13 @@ def markdown_rows(text):
 
 
 def assert_golden(test, name, text):
-    """Without empty lines, and those below the heads of tables."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden", name), encoding="utf-8") as f:
-        test.maxDiff = None
-        test.assertEqual(re.sub(r"\n(\|[-: |]+\|)?(?=\n)", "", text), f.read())
+    """Without empty lines, and those below the heads of tables. A file that is not there is made, to be read."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden", name)
+    text = re.sub(r"\n(\|[-: |]+\|)?(?=\n)", "", text)
+    if not os.path.exists(path):
+        test.fail(f"made anew, to be read: {test.write(path, text)}")
+    test.maxDiff = None
+    test.assertEqual(text, test.text_of(path))
 
 
 class Report(ProgramTest):

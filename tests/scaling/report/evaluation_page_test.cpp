@@ -100,5 +100,21 @@ TEST(EvaluationPage, NamesAreBelowTheDataAndNoMatrixIsNoSection) {
   EXPECT_NE(evaluation_page(facts).find("<small>a/&lt;1&gt;.jpg</small>"), std::string::npos);
 }
 
+TEST(EvaluationPage, SaysFirstThatTrainingMayHaveLearntFromTheImages) {
+  EvaluationFacts facts = facts_of(2);
+  EXPECT_TRUE(evaluation_document(facts).headline.empty());
+  facts.doubt = "training learnt from them";
+  EXPECT_EQ(evaluation_document(facts).headline.at(0),
+            "Training may have learnt from these images: training learnt from them.");
+}
+
+TEST(EvaluationPage, LongNamesWrapAndManyColumnsStandUpright) {
+  EvaluationFacts facts = facts_of(2);
+  EXPECT_EQ(evaluation_page(facts).find("class=\"figures shaded many\""), std::string::npos);
+  facts.classes[1].name.assign(200, 'a');
+  EXPECT_NE(evaluation_page(facts).find("class=\"figures shaded long\""), std::string::npos);
+  EXPECT_NE(evaluation_page(facts_of(12)).find("class=\"figures shaded many\""), std::string::npos);
+}
+
 }  // namespace
 }  // namespace cputrain::report

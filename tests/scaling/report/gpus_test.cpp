@@ -215,5 +215,39 @@ TEST(Gpus, HaveAPriceOfTheirOwn) {
             "3.60 an hour of each GPU that works, with the CPUs beside it with backend cuda.");
 }
 
+// Two kinds of GPUs are two series, whatever the machine around them is called.
+TEST(Gpus, KindsAreToldApart) {
+  const ScalingTable table =
+      make_scaling_table({testing::source({gpus(1, 128, 50)}, "a"),
+                          testing::source({gpus(1, 128, 40, "NVIDIA H200")}, "b")},
+                         {});
+  ASSERT_EQ(table.series.size(), 2u);
+  EXPECT_EQ(table.series[0].name, "cuda, NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(table.series[1].name, "cuda, NVIDIA H200");
+}
+
+TEST(Gpus, TwoSweepsSayTheirKinds) {
+  const CellSource a = testing::source({gpus(1, 128, 50), gpus(4, 128, 20)});
+  const CellSource b = testing::source({gpus(4, 128, 40, "NVIDIA H200")});
+  EXPECT_EQ(conditions_that_differ(a.table, b.table),
+            std::vector<std::string>{"They differ in GPUs: cuda: 4 x NVIDIA H100 80GB HBM3 and "
+                                     "cuda: 4 x NVIDIA H200."});
+  EXPECT_TRUE(conditions_that_differ(a.table, a.table).empty());
+}
+
+TEST(Gpus, ACardNamesThem) {
+  const Document document = document_of({testing::source(beside_each_other())});
+  ASSERT_TRUE(document.card);
+  const auto& facts = document.card->facts;
+  const auto value = [&](const std::string& name) {
+    const auto found = std::ranges::find(facts, name, &std::pair<std::string, std::string>::first);
+    return found == facts.end() ? "" : found->second;
+  };
+  EXPECT_EQ(value("GPUs"), "2 x NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(value("as quick as"), "more than 32 CPUs of cpu (27.3 to more than 32)");
+  const Section* conditions = section_of(document, "conditions");
+  EXPECT_EQ(rows_of(*conditions, "a")[1], "GPUs: cuda: 2 x NVIDIA H100 80GB HBM3 |");
+}
+
 }  // namespace
 }  // namespace cputrain::report

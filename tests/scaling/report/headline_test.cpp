@@ -121,5 +121,12 @@ TEST(TimeSaved, IsPositiveWhereTheLargerBatchTakesLessTime) {
             "no difference shown: the 95 % interval of the repeats holds 0");
 }
 
+TEST(Headline, OneNumberOfCpusAndNoTimes) {
+  EXPECT_TRUE(
+      says(headlines_of({spread_cell(2, 128, {5, 6, 7})}), "One number of CPUs shows no knee"));
+  EXPECT_EQ(headlines_of({testing::absent(1, 128, "no room")}),
+            std::vector<std::string>{"No cell has a time."});
+}
+
 }  // namespace
 }  // namespace cputrain::report

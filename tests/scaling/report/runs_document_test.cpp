@@ -169,5 +169,49 @@ TEST(RunsDocument, RepeatsOfOneConfigurationAreGrouped) {
   EXPECT_EQ(runs_json(list)["same_configuration"][0]["runs"].size(), 3u);
 }
 
+TEST(RunsDocument, DataThatNoFileNamesAreSaidToBeUnknown) {
+  RunList list = list_of({run("a", {0.1, 0.9}), run("b", {0.1, 0.8})});
+  list.runs.at(1).data.clear();
+  EXPECT_TRUE(runs_headline(list).at(1).starts_with("data not known: Best validation accuracy"))
+      << runs_headline(list).at(1);
+}
+
+TEST(RunsDocument, RunsWithoutValidationHaveNoColumnsOfIt) {
+  RunRecord r = run("a", {0.9});
+  r.epochs[0].val_accuracy = r.epochs[0].val_loss = std::nullopt;
+  const RunList list = list_of({r});
+  EXPECT_EQ(runs_headline(list),
+            std::vector<std::string>{"One run without a validation accuracy."});
+  const Document document = runs_document(list);
+  const DocumentTable& table = table_of(document, "runs");
+  const auto has = [&](const char* head) { return std::ranges::count(table.head, head) == 1; };
+  EXPECT_FALSE(has("best validation accuracy") || has("seconds to it") || has("validation loss"));
+  EXPECT_TRUE(has("loss"));
+}
+
+TEST(RunsDocument, SecondsThatWereLostAreThoseOfTrainingsThatLostAny) {
+  RunRecord hurt = run("hurt", {0.9}), whole = run("whole", {0.8});
+  for (RunRecord* r : {&hurt, &whole}) r->epochs[0].budget = Budget{.forward = 10};
+  hurt.lost.restarts = {.times = 2, .seconds = 31.26};
+  hurt.lost.stalls = {.times = 1, .seconds = 7};
+  const Document document = runs_document(list_of({hurt, whole}));
+  const auto time = std::ranges::find(document.sections, "time", &Section::id);
+  const DocumentTable& lost = time->tables.at(1);
+  EXPECT_EQ(labels(lost), std::vector<std::string>{"hurt"});
+  EXPECT_EQ(entry(lost, "hurt", "restarts").text, "2");
+  EXPECT_EQ(entry(lost, "hurt", "lost to them").text, "31.3");
+  EXPECT_EQ(entry(lost, "hurt", "stalls").text, "7.0");
+}
+
+TEST(RunsDocument, TheCardRanksATrainingAmongThoseOnItsDataAlone) {
+  RunRecord other = run("c", {0.5});
+  other.data = "/d/flowers";
+  const auto said = [](std::vector<RunRecord> runs) {
+    return runs_document(list_of(std::move(runs))).card->facts.front().second;
+  };
+  EXPECT_EQ(said({run("a", {0.7}), run("b", {0.9}), other}), "b, the best of 2");
+  EXPECT_EQ(said({run("b", {0.9}), other}), "b");
+}
+
 }  // namespace
 }  // namespace cputrain::report

@@ -188,5 +188,31 @@ TEST(ScalingDocument, FiguresHaveThreeDigits) {
   EXPECT_EQ(figure_text(0), "0");
 }
 
+TEST(ScalingDocument, TheSpreadOfABenchmarkIsThatOfItsSteps) {
+  const auto says = [](const std::vector<double>& repeats) {
+    cells::Cell cell = testing::cell(1, 1, 128, 100);
+    cell.repeats = repeats;
+    cell.spread = cells::CellSpread{90, 110};
+    const std::vector<CellSource> sources{testing::source({cell})};
+    const ScalingTable table = make_scaling_table(sources, {});
+    return remarks_of(scaling_document({table, sources, {}, {}, {}}), "spread").back();
+  };
+  const char* const kOfSteps = "A benchmark is one repeat: least and most are those of its steps.";
+  EXPECT_EQ(says({100}), kOfSteps);
+  EXPECT_NE(says({90, 100, 110}), kOfSteps);
+}
+
+TEST(ScalingDocument, OfManySuspectsSixAreNamed) {
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 1000)};
+  for (int n = 2; n <= 10; ++n) cells.push_back(testing::cell(n, 1, 128, 1));
+  const std::vector<CellSource> sources{testing::source(cells)};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "speed-up");
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_NE(remarks[0].find("7 CPUs, batch 128: 1000 times as quick as 1 CPU; 3 more)"),
+            std::string::npos)
+      << remarks[0];
+}
+
 }  // namespace
 }  // namespace cputrain::report

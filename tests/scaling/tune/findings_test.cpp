@@ -124,5 +124,12 @@ TEST(FindingsJson, HasLaddersAndTheCurve) {
   EXPECT_DOUBLE_EQ(json["rate"]["advice"]["range"][1].get<double>(), 0.1);
 }
 
+TEST(Suggestion, SaysWhyAFigureIsMissing) {
+  Findings findings{.no_micro_batch = "a", .no_batch = "b", .no_rate = "c"};
+  const Suggestion suggestion = suggestion_of(findings);
+  EXPECT_EQ(suggestion.lines, (Words{"a", "b", "c"}));
+  EXPECT_TRUE(suggestion.flags.empty());
+}
+
 }  // namespace
 }  // namespace cputrain::tune

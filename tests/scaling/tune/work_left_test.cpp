@@ -118,5 +118,20 @@ TEST(WorkLeft, TimesAreRounded) {
   EXPECT_EQ(about_text(151), "3 min");
 }
 
+TEST(WorkLeft, ThePlanNamesWhatIsTried) {
+  const RatesLeft rates{.steps = 100, .likely_images = 16, .most_images = 16};
+  EXPECT_EQ(work({{"micro-batch", {8, 8, 8}}, {"batch", {16}}}, 1, rates).plan_text(),
+            "Tuning: up to 3 sizes of --micro-batch, then 1 size of --batch, then up to 100 steps "
+            "with growing learning rates: about 4 min, at most 4 min, by the first steps; the line "
+            "of each size says what is left");
+}
+
+TEST(WorkLeft, ABoundThatIsFarOffIsNotSaid) {
+  const std::vector<std::size_t> sizes{16, 32, 64, 128, 256, 512, 1024};
+  const std::string text = work({{"batch", sizes}}).plan_text();
+  EXPECT_NE(text.find("up to 7 sizes of --batch: about "), std::string::npos) << text;
+  EXPECT_EQ(text.find("at most"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace cputrain::tune
