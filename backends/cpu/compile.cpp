@@ -12,7 +12,6 @@
 #include "backends/cpu/ops/elementwise_ops.h"
 #include "backends/cpu/ops/input_op.h"
 #include "backends/cpu/ops/loss_op.h"
-#include "backends/cpu/ops/max_pool_op.h"
 #include "backends/cpu/ops/pool_op.h"
 #include "backends/cpu/ops/sharded_dense_op.h"
 #include "backends/cpu/ops/sum_and_pad_ops.h"
@@ -293,17 +292,13 @@ class OpMaker {
   void pool() {
     check_not_flattened();
     // The maximum of a ReLU's outputs is zero only where all of them are.
-    const auto* max = std::get_if<model::MaxPool>(&node().layer);
-    const bool zeros_are_dead = max && input().zeros_are_dead;
+    const bool zeros_are_dead =
+        std::holds_alternative<model::MaxPool>(node().layer) && input().zeros_are_dead;
     const Source src = read(input());
     const Activation dst =
         new_activation({node().dst, src.layout.block}, src.wants_diff, src.element);
     walk_.newest().zeros_are_dead = zeros_are_dead;
-    if (max && MaxPoolOp::possible(*max, src)) {
-      list_.ops.push_back(std::make_unique<MaxPoolOp>(planning_, next_op(), node(), src, dst));
-    } else {
-      push<PoolOp>(dst, node(), src, dst);
-    }
+    push<PoolOp>(dst, node(), src, dst);
   }
 
   void add() {

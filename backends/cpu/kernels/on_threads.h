@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 #include "backends/cpu/kernels/kernels.h"
@@ -21,6 +22,17 @@ void stop_at_zeros(const Number* dst, Number* diff, std::size_t count) {
   parallel_ranges(count, [&](std::size_t b, std::size_t e) {
     kernels::relu_backward(dst + b, diff + b, e - b);
   });
+}
+
+/// Whether one of them is NaN.
+inline bool has_nan(const float* values, std::size_t count) {
+  std::atomic<bool> found = false;
+  parallel_ranges(count, [&](std::size_t b, std::size_t e) {
+    int nan = 0;
+    for (std::size_t i = b; i < e; ++i) nan |= static_cast<int>(values[i] != values[i]);
+    if (nan != 0) found = true;
+  });
+  return found;
 }
 
 /// Brings an array into the caches.

@@ -1,6 +1,7 @@
 #include "backends/cpu/ops/pool_op.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "backends/cpu/kernels/on_threads.h"
 
@@ -41,6 +42,12 @@ PoolOp<Number>::PoolOp(const Planning& planning, int op, const model::Graph::Nod
       dnnl_(planning.dnnl),
       max_(std::holds_alternative<model::MaxPool>(node.layer)),
       training_(planning.training()) {
+  if (const auto* max = std::get_if<model::MaxPool>(&node.layer)) {
+    const bool blocked = src_.layout.block == 8 || src_.layout.block == 16;
+    if (std::is_same_v<Number, float> && blocked && max->size <= MaxPoolShape::kLargestSize) {
+      spreads_nan_ = MaxPoolShape::of(*max, src_.layout, dst.layout, false);
+    }
+  }
   const PoolKind kind = max_ ? PoolKind::max : PoolKind::average;
   std::size_t workspace = 0, forward_scratch = 0, backward_scratch = 0;
   for (const int images : planning.sizes) {
@@ -92,6 +99,10 @@ template <class Number>
 void PoolOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   prepared_[execution.size].pool.run();
+  if constexpr (std::is_same_v<Number, float>) {
+    if (!spreads_nan_ || !has_nan(src_data_, src_.count(execution.images))) return;
+    max_pool(*spreads_nan_, execution.images, src_data_, MapForm::blocked, dst_data_, nullptr);
+  }
 }
 
 template <class Number>

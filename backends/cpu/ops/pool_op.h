@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "backends/cpu/kernels/bf16.h"
+#include "backends/cpu/kernels/max_pool.h"
 #include "backends/cpu/ops/op.h"
 #include "compute/executor/activation_ops.h"
 
@@ -29,6 +32,9 @@ class PoolOp final : public compute::UnaryOp<Op, Number> {
   };
   const DnnlContext& dnnl_;
   bool max_, training_;
+  /// Where our kernel knows the pool: oneDNN's is quicker and loses NaN, so a map that has one is
+  /// pooled once more. The gradient needs no other winners: the loss is NaN, too.
+  std::optional<MaxPoolShape> spreads_nan_;
   std::vector<Prepared> prepared_;
   compute::MemoryPlan::Block workspace_{}, forward_scratch_{}, backward_scratch_{}, part_block_{};
   Number* part_ = nullptr;  ///< where it adds to the source's gradient: what it adds
