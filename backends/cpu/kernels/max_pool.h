@@ -15,6 +15,7 @@ struct MaxPoolShape {
   model::PadAmount rows, columns;
   bool relu;
 
+  /// A layer's pool between such maps; `relu`: with the ReLU behind it.
   static MaxPoolShape of(const model::MaxPool&, const compute::SampleLayout& src,
                          const compute::SampleLayout& dst, bool relu);
   /// A window of 2 x 2 for every 2 x 2 pixels; the last row or column of odd extents is left over.
