@@ -87,6 +87,8 @@ def arguments():
     p.add_argument("--model", default=os.path.join(HERE, "dogcat.json"), metavar="FILE",
                    help="a model file of cputrain [the one of dogcat]")
     a = p.parse_args()
+    if not a.json:
+        p.error("--json needs a file; its name is empty")
     if not os.path.exists(a.model):
         p.error(f"--model {a.model} is not there; cputrain export --model NAME --model-file FILE writes one")
     return a

@@ -64,6 +64,7 @@ class Script(ProgramTest):
     def test_wrong_words_have_their_message(self):
         good = ["--json", "f.json", "--seconds", "9"]
         for code, words, says in [(2, [], "--json"), (2, ["--json", "f.json"], "--seconds"),
+                                  (2, ["--json", "", "--seconds", "9"], "its name is empty"),
                                   (2, [*good, "--seconds", "-1"], "above 0"), (2, [*good, "--seconds", "x"], "above 0"),
                                   (2, [*good, "--batches", "0,8"], "from 1"), (2, [*good, "--batches", "8,"], "from 1"),
                                   (2, [*good, "--device", "tpu"], "tpu"),
