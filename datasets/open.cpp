@@ -133,7 +133,7 @@ Division divide(const Found& found, const data::DataRequest& request,
   }
   validation_name = fmt::format("{:.4g} %, chosen by seed", request.validation_split * 100);
   return split_validation(found.train, labels_of(*found.dataset), request.validation_split,
-                          {request.seed, Choice::validation, request.rounding});
+                          {request.seed, Choice::validation});
 }
 
 /// At most `limit` of the samples, in the proportions that classes have in `whole`.
@@ -143,7 +143,7 @@ std::vector<std::uint32_t> limited(const data::Dataset& data,
                                    const std::optional<std::size_t>& limit, Choice use,
                                    const data::DataRequest& request) {
   if (!limit || *limit >= samples.size()) return samples;
-  const Draw by{request.seed, use, request.rounding};
+  const Draw by{request.seed, use};
   const Labels labels = labels_of(data);
   return request.balanced ? choose_balanced(samples, labels, *limit, by).chosen
                           : choose_stratified(samples, whole, labels, *limit, by).chosen;
@@ -200,7 +200,7 @@ data::DataSource open_data(const data::DataRequest& request) {
   Division parts = divide(found, request, validation_name);
   if (request.expand == data::Expand::six) {
     turn_six_ways(found);
-    parts = {six_fold(parts.chosen), six_fold(parts.rest), parts.by_rounding};
+    parts = {six_fold(parts.chosen), six_fold(parts.rest)};
   }
   const data::Dataset& data = *found.dataset;
   data::DataSource source;
@@ -214,7 +214,6 @@ data::DataSource open_data(const data::DataRequest& request) {
   source.test_name = found.test_name;
   source.validation_name = source.validation.empty() ? "" : validation_name;
   source.own_validation = !found.validation_name.empty();
-  source.by_rounding = parts.by_rounding;
   source.ignored = found.unread.size();
   source.warnings = std::move(found.warnings);
   if (std::string alike = data::alike_warning(data.classes()); !alike.empty()) {

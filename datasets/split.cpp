@@ -39,10 +39,6 @@ Sizes counted_up(std::size_t count) {
   return order;
 }
 
-Sizes order_of_ties(std::size_t classes, const Draw& by) {
-  return by.rounding == data::Rounding::seed ? class_order(classes, by.seed) : counted_up(classes);
-}
-
 /// The first steps of Fisher and Yates' shuffle: quotas[c] samples of class c come to the front,
 /// and they are the same whatever the quota beyond them.
 Division draw(ByClass groups, std::span<const std::size_t> quotas, const Draw& by) {
@@ -62,14 +58,6 @@ Division draw(ByClass groups, std::span<const std::size_t> quotas, const Draw& b
   std::ranges::sort(division.chosen);
   std::ranges::sort(division.rest);
   return division;
-}
-
-Sizes validation_quotas(const Sizes& sizes, std::size_t total, const Draw& by) {
-  Sizes quotas = apportion(total, sizes, sizes, order_of_ties(sizes.size(), by));
-  for (std::size_t c = 0; c < sizes.size(); ++c) {
-    quotas[c] = std::min(quotas[c], std::max<std::size_t>(sizes[c], 1) - 1);
-  }
-  return quotas;
 }
 
 }  // namespace
@@ -112,10 +100,9 @@ Division choose_stratified(std::span<const std::uint32_t> samples,
                            std::size_t total, const Draw& by) {
   ByClass groups = group(samples, labels);
   // By what a split leaves, classes without an image for validation would come first.
-  const Sizes weights =
-      sizes_by_class(by.rounding == data::Rounding::seed ? whole : samples, labels);
+  const Sizes weights = sizes_by_class(whole, labels);
   const Sizes quotas = apportion(std::min(total, samples.size()), weights, sizes_of(groups),
-                                 order_of_ties(groups.size(), by));
+                                 class_order(groups.size(), by.seed));
   return draw(std::move(groups), quotas, by);
 }
 
@@ -123,12 +110,9 @@ Division choose_balanced(std::span<const std::uint32_t> samples, const Labels& l
                          std::size_t total, const Draw& by) {
   ByClass groups = group(samples, labels);
   const Sizes sizes = sizes_of(groups);
-  Sizes order = order_of_ties(groups.size(), by);
-  if (by.rounding == data::Rounding::names) {
-    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t c) { return sizes[c]; });
-  }
   const Sizes alike(sizes.size(), 1);
-  const Sizes quotas = apportion(std::min(total, samples.size()), alike, sizes, order);
+  const Sizes quotas = apportion(std::min(total, samples.size()), alike, sizes,
+                                 class_order(sizes.size(), by.seed));
   return draw(std::move(groups), quotas, by);
 }
 
@@ -138,15 +122,12 @@ Division split_validation(std::span<const std::uint32_t> samples, const Labels& 
   const Sizes sizes = sizes_of(groups);
   const auto asked =
       static_cast<std::size_t>(std::llround(split * static_cast<double>(samples.size())));
-  const std::size_t total = std::min(asked, samples.size());
-  const auto quotas_by = [&](data::Rounding rounding) {
-    return validation_quotas(sizes, total, {by.seed, by.use, rounding});
-  };
-  const Sizes quotas = quotas_by(by.rounding);
-  const bool by_rounding = quotas_by(data::Rounding::seed) != quotas_by(data::Rounding::names);
-  Division division = draw(std::move(groups), quotas, by);
-  division.by_rounding = by_rounding;
-  return division;
+  Sizes quotas = apportion(std::min(asked, samples.size()), sizes, sizes,
+                           class_order(sizes.size(), by.seed));
+  for (std::size_t c = 0; c < sizes.size(); ++c) {
+    quotas[c] = std::min(quotas[c], std::max<std::size_t>(sizes[c], 1) - 1);
+  }
+  return draw(std::move(groups), quotas, by);
 }
 
 }  // namespace cputrain::datasets

@@ -5,8 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "data/rounding.h"
-
 namespace cputrain::datasets {
 
 /// `total` things shared out in proportion to `weights`, at most limits[i] to i, which gets no less
@@ -28,7 +26,6 @@ enum class Choice : std::uint32_t { validation, limit_train, limit_validation };
 struct Draw {
   std::uint64_t seed = 0;
   Choice use = Choice::validation;
-  data::Rounding rounding = data::Rounding::seed;
 };
 
 /// Classes of samples.
@@ -39,7 +36,6 @@ struct Labels {
 
 struct Division {
   std::vector<std::uint32_t> chosen, rest;  ///< ascending
-  bool by_rounding = false;  ///< of split_validation(): another Rounding would choose others
 };
 
 /// Chooses `total` of the samples, of every class its proportion among `whole`, which has them all,

@@ -6,7 +6,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "checkpoint/earlier_state.h"
 #include "core/error.h"
 #include "core/json_fields.h"
 #include "core/strict_json.h"
@@ -128,14 +127,9 @@ Json parse_state(const std::string& text) {
     refuse(std::string("the text is not valid JSON: ") + error.what());
   }
   if (!state.is_object()) refuse("the text is no JSON object");
-  const auto format = state.find("format");
-  const bool is_earlier = format != state.end() && *format == 1u;
-  if (is_earlier) bring_up_to_date(state);
   if (!state.contains("format") || state.at("format") != kStateFormat) {
     refuse(fmt::format("format is not {}: another version wrote it", kStateFormat));
   }
-  const auto training = state.find("training");
-  if (training != state.end() && training->is_object()) name_resizing(*training);
   return state;
 }
 

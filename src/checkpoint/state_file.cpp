@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "checkpoint/earlier_state.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/progress_json.h"
 #include "core/error.h"

@@ -16,7 +16,6 @@
 #include "data/dataset.h"
 #include "data/expand.h"
 #include "data/input_bench.h"
-#include "data/rounding.h"
 #include "data/thumbnail.h"
 #include "data/turn.h"
 
@@ -28,7 +27,6 @@ struct DataRequest {
   std::string spec;                          ///< --data, in one of the forms of datasets/README.md
   double validation_split = 0.1;             ///< where the data has no part of its own for it
   std::uint64_t seed = 0;                    ///< chooses the split and what the limits keep
-  Rounding rounding = Rounding::seed;        ///< of the shares of classes in them
   std::optional<std::size_t> limit_train{};  ///< at most so many; chosen by seed
   std::optional<std::size_t> limit_validation{};
   bool balanced = false;  ///< the limits keep as many of each class, not the classes' proportions

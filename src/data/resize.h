@@ -60,9 +60,6 @@ std::string to_text(const Resizing&);
 /// What was done in words and numbers: "stretched to 64x64 by Pillow's BILINEAR (triangle ...)".
 std::string in_words(const Resizing&, Shape image);
 
-/// How programs before there was `fit` wrote it: their `bilinear` is the plain one.
-Resize earlier_resize(Resize);
-
 /// In which form images are wanted of a data set.
 struct ImageForm {
   Shape shape;

@@ -24,7 +24,7 @@ void fields_of_end(JsonMembers& f, TrainingEnd& end) {
   f.rare(kTarget, end.target_accuracy, -kMostCounted, kMostCounted);
   f.rare(kPatience, end.patience, 0, kMost);
   if (end.patience) f.may("min-delta", end.min_delta, -kMostCounted, kMostCounted);
-  // Files of before there was a choice have none: the loss.
+  // The loss, which is the default, is left out.
   const bool has_monitor = f.file() ? f.file()->has(kMonitor) : end.monitor != optim::Monitor::loss;
   if (has_monitor) f.word(kMonitor, end.monitor, names(optim::Monitor{}));
 }

@@ -33,8 +33,6 @@ data::DataSource open_divided(const Services& services, const TrainingFlags& fla
   request.exif = flags.exif.value_or(model.exif);
   const bool asked = flags.was_given("expand");
   if (!asked && model.data) request.expand = model.data->expand;
-  const auto past = past_of(model);
-  if (past && is_divided_alike(*past, request)) request.rounding = past->data.rounding;
   data::DataSource source = services.data.open(request);
   if (asked || request.expand == data::Expand::none || is_same(source, model)) return source;
   request.expand = data::Expand::none;  // as it lies there: this is other data
@@ -137,7 +135,6 @@ EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& serv
   Part part = choose_part(source, flags, model, request);
   doubt_learnt_images(source, model, part);
   if (flags.limit_val) {
-    request.rounding = data::Rounding::seed;  // whatever the part: a limit takes from all classes
     part.samples = services.data.limited(*source.dataset, part.samples, *flags.limit_val, request);
   }
   source.validation = std::move(part.samples);

@@ -317,11 +317,6 @@ Training open_training(const Session& session, TrainingSpec spec) {
   auto source = std::make_shared<const data::DataSource>(
       session.services.data.open(spec.flags.data_request(spec.seed)));
   say_data(session, *source);
-  if (spec.flags.rounding == data::Rounding::names && source->by_rounding) {
-    say(session,
-        "This training goes on with its parts of the data, in which the names of classes decided "
-        "which have an image more, as in the version that began it");
-  }
   follow_ready_form(spec, *source);
   const data::CacheSize cache = session.services.data.cache_size(*source, image_form(spec));
   const std::vector<NodeCapacity> capacities = measure_capacities(session);

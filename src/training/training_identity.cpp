@@ -45,10 +45,9 @@ std::string_view compared(std::string_view text) {
   return is_hash ? hash : text;
 }
 
-/// What holds where a file of an earlier version has no such name.
+/// What holds where a file has no such name.
 std::string before(std::string_view name) {
   if (name == kMonitor) return std::string(word_of(optim::Monitor::loss));
-  if (name == kRounding) return std::string(word_of(data::Rounding::names));
   return kNone;
 }
 
@@ -111,12 +110,8 @@ bool counts_evaluations(const nlohmann::ordered_json& then, const nlohmann::orde
 
 /// What tells two trainings apart only where it matters to what follows.
 bool is_without_effect(const std::string& name, const nlohmann::ordered_json& then,
-                       const nlohmann::ordered_json& here, Compared what) {
-  // Files of earlier versions do not say.
-  if (name == kEvalEvery) return !then.contains(name) || !counts_evaluations(then, here);
-  // No flag asks for it: a checkpoint is gone on from with its own (taken_over.h), and a run at its
-  // end may have no checkpoint any more.
-  return name == kRounding && what == Compared::finished_run;
+                       const nlohmann::ordered_json& here) {
+  return name == kEvalEvery && !counts_evaluations(then, here);
 }
 
 /// A resume need not name the weights that a training began with: they may be gone.
@@ -159,13 +154,12 @@ nlohmann::ordered_json training_identity(const Training& training) {
       identity[row.name] = flags[row.name];
     }
   }
-  identity[kRounding] = word_of(plan.spec.flags.rounding);
   identity[kEvalEvery] = plan.spec.flags.eval_every;
   if (const ClassWeights& weights = plan.spec.flags.class_weights; !weights.by_name.empty()) {
     identity["class-weights"] = with_hash(
         weights.text, Fnv1a().add(json_text(nlohmann::ordered_json(weights.by_name))).value());
   }
-  // A plateau's rate follows it. The loss is left out, as in files of before there was a choice.
+  // A plateau's rate follows it. The loss, which is the default, is left out.
   if (std::holds_alternative<optim::Plateau>(plan.spec.learning_rate.schedule) &&
       plan.spec.flags.safety.monitor != optim::Monitor::loss) {
     identity[kMonitor] = word_of(plan.spec.flags.safety.monitor);
@@ -207,7 +201,7 @@ std::vector<std::string> identity_differences(const nlohmann::ordered_json& then
     for (const auto& [name, value] : object->items()) {
       if (name == kEnd || (goes_on && may_differ(name, here))) continue;
       if (name == kFirstWeights && weights_are_gone(then, here)) continue;
-      if (is_without_effect(name, then, here, what)) continue;
+      if (is_without_effect(name, then, here)) continue;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }

@@ -14,8 +14,6 @@ inline constexpr const char* kSaveBest = "save-best";  ///< within kEnd
 /// And the weights that it begins with, which a resume need not name again, nor have: where they
 /// are named and not there, it says so, and a run that began with some is no other one for that.
 inline constexpr const char* kFirstWeights = "weights";
-/// How shares of classes in its parts are rounded (data::Rounding).
-inline constexpr const char* kRounding = "rounding";
 
 /// The name in the value of kFirstWeights, which has a hash, too.
 std::string name_of_weights(const std::string& value);

@@ -88,7 +88,7 @@ TEST(ProgressJson, EveryNumberComesBack) {
 TEST(ProgressJson, AccuraciesAreThereWhereTheyWereFollowed) {
   loop::Progress there = made_progress();
   const Json without = to_json(there);
-  EXPECT_FALSE(without["best"].contains("accuracy"));  // as in files of before there was a choice
+  EXPECT_FALSE(without["best"].contains("accuracy"));
   EXPECT_FALSE(without["patience"].contains("accuracy"));
   EXPECT_FALSE(without["plateau"].contains("best_accuracy"));
   EXPECT_FALSE(through_text(there).best.accuracy);
@@ -216,51 +216,12 @@ TEST(ProgressJson, ValuesLieWithinTheirLimits) {
 
 TEST(ProgressJson, StatesOfOtherFormsAreRefused) {
   for (const char* text :
-       {"", "[]", "1", "{}", "{\"format\": 1", "{\"format\": 3}", "{\"format\": 1.5}",
-        "{\"format\": \"1\"}", "{\"format\": 1, \"format\": 1}"}) {
+       {"", "[]", "1", "{}", "{\"format\": 2", "{\"format\": 3}", "{\"format\": 2.5}",
+        "{\"format\": \"2\"}", "{\"format\": 1}", "{\"format\": 2, \"format\": 2}"}) {
     EXPECT_THROW(parse_state(text), Error) << text;
   }
-  EXPECT_THROW(progress_of_state(parse_state("{\"format\": 1}")), Error);
-  EXPECT_THROW(progress_of_state(parse_state("{\"format\": 1, \"progress\": []}")), Error);
-}
-
-/// As version 0.1.0 wrote it before early stopping and best weights had counts of their own.
-TEST(ProgressJson, TheFormatBeforeIsStillRead) {
-  Json progress = to_json(made_progress());
-  progress.erase("patience");
-  progress["best"] = {{"loss", 0.25}, {"epoch", 1}, {"waited", 3}};
-  const Json old{{"format", 1},
-                 {"progress", progress},
-                 {"epochs", 20},
-                 {"training", {{"model", "tiny"}, {"network", "468f772b6c3b33c5"}}}};
-  const Json state = parse_state(old.dump());
-  const loop::Progress here = progress_of_state(state);
-  EXPECT_EQ(here.best.loss, 0.25);
-  EXPECT_EQ(here.best.epoch, 1);
-  EXPECT_EQ(here.patience.loss, 0.25);
-  EXPECT_EQ(here.patience.waited, 3);
-  EXPECT_EQ(state.at("training"), Json({{"model", "tiny"},
-                                        {"network", "(468f772b6c3b33c5)"},
-                                        {"classes", nullptr},
-                                        {"exif", "ignore"},
-                                        {"end", {{"epochs", 20}}}}));
-  Json today = old;
-  today["format"] = 2;
-  EXPECT_THROW(progress_of_state(parse_state(today.dump())), Error);
-}
-
-/// Its bilinear had no antialias, and nothing was cropped.
-TEST(ProgressJson, TrainingsFromBeforeThereWasAFitAreNamedAsToday) {
-  const auto training_of = [](const Json& training) {
-    const Json state{{"format", 2}, {"progress", to_json(made_progress())}, {"training", training}};
-    return parse_state(state.dump()).at("training");
-  };
-  EXPECT_EQ(training_of({{"resize", "bilinear"}}),
-            Json({{"resize", "bilinear-plain"}, {"fit", "stretch"}}));
-  EXPECT_EQ(training_of({{"resize", "nearest"}}),
-            Json({{"resize", "nearest"}, {"fit", "stretch"}}));
-  const Json today{{"fit", "crop"}, {"resize", "bilinear"}};
-  EXPECT_EQ(training_of(today), today);
+  EXPECT_THROW(progress_of_state(parse_state("{\"format\": 2}")), Error);
+  EXPECT_THROW(progress_of_state(parse_state("{\"format\": 2, \"progress\": []}")), Error);
 }
 
 }  // namespace

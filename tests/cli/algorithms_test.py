@@ -37,7 +37,7 @@ class Algorithms(ProgramTest):
         self.assert_ended(self.go("b", "--limit-val", "20"))  # 20 at once, training has 16
 
     def test_every_training_finds_out_for_itself(self):
-        # As earlier versions kept it: of a busy machine, or of weights that had not learnt.
+        # A file of that name is not read: it may be of a busy machine, or of weights that had not learnt.
         os.makedirs(self.path("caches", "cputrain"))
         kept = self.path("caches", "cputrain", "algorithms.json")
         with open(kept, "w") as f:

@@ -1,9 +1,8 @@
-"""Photographs that EXIF turns, from folder to answers; runs and weights from before there was a choice."""
+"""Photographs that EXIF turns, from folder to answers."""
 import json
 import os
 import unittest
 
-from formats import write_state
 from images import made_pixels, stored, write_png
 from tiny import TinyTest
 
@@ -48,9 +47,6 @@ class Photographs(TinyTest):
         self.assertNotEqual(ignored, upright)
         kept = self.metrics("old", "epoch")[-1]["val_loss"]
         self.assertAlmostEqual(self.evaluate("turned", run="old")["loss"], kept, delta=1e-6 * kept)
-        # Weights from before do not say, and were trained so.
-        self.change_weights("old", lambda metadata, tensors: self.assertEqual(metadata.pop("exif"), "ignore"))
-        self.assertAlmostEqual(self.evaluate("turned", run="old")["loss"], kept, delta=1e-6 * kept)
         self.assertNotEqual(self.evaluate("turned", "--exif", "apply", run="old")["loss"], kept)
 
     def test_another_choice_than_that_of_weights_is_warned_of(self):
@@ -67,7 +63,7 @@ class Photographs(TinyTest):
                 done = self.expect(0, *words, *more, says=[says])
                 self.assertEqual(done.stderr.count("learnt from"), 1, done.stderr)
                 self.assertNotIn("learnt from", self.expect(0, *words, "--exif", "ignore").stderr)
-        # Made-up images have none, and weights of earlier versions do not say what they learnt from.
+        # Made-up images have none, and imported weights do not say what they learnt from.
         self.assertNotIn("learnt from", self.tiny(0, "new", "synthetic:32", *run).stderr)
         self.change_weights("old", lambda metadata, tensors: metadata.pop("exif"))
         self.assertNotIn("learnt from", self.tiny(0, "new", "turned", *run).stderr)
@@ -87,24 +83,10 @@ class Photographs(TinyTest):
         self.tiny(0, "again", "turned", *words, "ignore")
         self.tiny(0, "new", "turned", "--weights", "again", says=["learnt from photographs read with --exif ignore"])
 
-    def make_earlier(self, checkpoint):
-        """Makes it one from before there was a choice, as state.json was then."""
-        state = self.json_of(checkpoint, "state.json")
-        training, progress = state["training"], state["progress"]
-        self.assertEqual(training.pop("exif"), "ignore")
-        state["format"], state["epochs"] = 1, training.pop("end")["epochs"]
-        for name in ("network", "data"):
-            training[name] = training[name][-17:-1]
-        del training["classes"]
-        progress["best"]["waited"] = progress.pop("patience")["waited"]
-        write_state(self.path(checkpoint), state)
-
-    def test_a_run_from_before_goes_on_as_it_began(self):
+    def test_a_resumed_run_goes_on_as_it_began(self):
         words = ["--model", "tiny.json", "--data", "turned", "--threads", "1", "--log-every", "1", "--out", "run"]
         whole = self.train("whole", "turned", "--epochs", "2", "--exif", "ignore")
         self.expect(0, *words, "--epochs", "1", "--exif", "ignore")
-        checkpoint, = [name for name in os.listdir(self.path("run")) if name.startswith("ckpt-")]
-        self.make_earlier("run/" + checkpoint)
         self.expect(2, *words, "--epochs", "2", "--resume", "auto", "--exif", "apply",
                     says=["exif: ignore in the checkpoint, apply here"])
         self.expect(0, *words, "--epochs", "2", "--resume", "auto", says=["goes on with --exif ignore"])

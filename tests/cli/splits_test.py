@@ -3,7 +3,6 @@ import json
 import os
 import unittest
 
-from formats import write_state
 from tiny import TinyTest
 
 CLASSES = [f"c{n:02}" for n in range(20)]
@@ -55,42 +54,6 @@ class SmallClasses(TinyTest):
             drawn.add(tuple(c["name"] for c in self.evaluate("data", *words)["classes"] if c["images"]))
         self.assertGreater(len(drawn), 1)
         self.assertEqual({len(names) for names in drawn}, {4})
-
-    def test_weights_of_earlier_versions_have_the_parts_that_they_had(self):
-        """Those went by names: with 10 images for 20 classes of 5 the first ten classes had one each."""
-        self.tiny(0, "run", "data")
-        self.tiny(0, "other", "data", "--weights", "run")
-        self.assertNotIn("too good", self.tiny(0, "next", "data", "--weights", "run").stderr)
-        self.change_weights("run", lambda metadata, _: self.assertEqual(metadata.pop("rounding"), "seed"))
-        kept = self.evaluate("data", says=["training kept it"])
-        self.assertEqual([c["name"] for c in kept["classes"] if c["images"]], CLASSES[:10])
-        self.tiny(0, "next", "data", "--weights", "run", says=["warning", "validation part", "too good"])
-        # Where nothing is to be rounded both are the same part.
-        words = ("--validation-split", "0.2")
-        self.tiny(0, "run", "data", *words)
-        self.change_weights("run", lambda metadata, _: self.assertEqual(metadata.pop("rounding"), "seed"))
-        self.assertNotIn("too good", self.tiny(0, "next", "data", "--weights", "run", *words).stderr)
-
-    def earlier(self, run):
-        """Makes the checkpoint one of before shares were rounded by the seed."""
-        checkpoint, = [name for name in os.listdir(self.path(run)) if name.startswith("ckpt-")]
-        state = self.json_of(run, checkpoint, "state.json")
-        self.assertEqual(state["training"].pop("rounding"), "seed")
-        write_state(self.path(run, checkpoint), state)
-
-    def test_a_training_of_an_earlier_version_goes_on_with_its_parts(self):
-        words = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--out", "run"]
-        self.expect(0, *words, "--epochs", "1")
-        self.earlier("run")
-        self.expect(0, *words, "--epochs", "2", "--resume", "auto", says=["goes on with its parts of the data"])
-        for _ in range(2):  # and again, with what the resumed one wrote
-            kept = self.evaluate("data", says=["training kept it"])
-            self.assertEqual([c["name"] for c in kept["classes"] if c["images"]], CLASSES[:10])
-            self.assertAlmostEqual(kept["loss"], self.metrics("run", "epoch")[-1]["val_loss"], places=5)
-            self.expect(0, *words, "--epochs", "3", "--resume", "auto", says=["goes on with its parts"])
-        self.expect(0, *words, "--epochs", "3", "--resume", "auto", says=["nothing is left to do"])
-        # A new one rounds by the seed.
-        self.assertNotIn("goes on with its parts", self.expect(0, *words, "--overwrite").stderr)
 
 
 class KnownFiles(TinyTest):
@@ -149,10 +112,6 @@ class ImagesThatLieElsewhere(TinyTest):
             self.tiny(0, "again", "other_images", "--weights", "run")
             self.assertTrue(self.learnt("swapped", "again"))
             self.assertFalse(self.learnt("one_less", "again"))
-        with self.subTest("weights of earlier versions"):
-            self.change_weights("run", lambda metadata, _: [metadata.pop(f"data_image_{what}") for what in
-                                                            ("names", "contents")])
-            self.assertFalse(self.learnt("swapped", "run"))
 
     def test_files_that_were_packed_by_another_seed(self):
         self.make("data", ant=20, bee=20)

@@ -49,28 +49,16 @@ TEST(Apportion, WhatALimitLeavesOthersGet) {
   EXPECT_EQ(apportion(12, Sizes{1, 1, 4}, Sizes{9, 1, 8}, counted_up(3)), (Sizes{3, 1, 8}));
 }
 
-/// As versions before Rounding had it: Hamilton's method, ties to the first.
-Sizes apportioned_by_names(std::size_t total, const Sizes& counts) {
+/// Hamilton's method without limits, ties in the order that the seed draws.
+Sizes apportioned(std::size_t total, const Sizes& counts, std::uint64_t seed) {
   const std::size_t sum = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  Sizes parts(counts.size()), order = counted_up(counts.size());
+  Sizes parts(counts.size()), order = class_order(counts.size(), seed);
   if (sum == 0) return parts;
   std::size_t given = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) given += parts[i] = total * counts[i] / sum;
   std::ranges::stable_sort(order, std::greater{},
                            [&](std::size_t i) { return total * counts[i] % sum; });
   for (std::size_t k = 0; given < total; ++k, ++given) ++parts[order[k]];
-  return parts;
-}
-
-/// The same of equal shares: smallest first, of equal ones the last.
-Sizes levelled_by_names(std::size_t total, const Sizes& counts) {
-  Sizes parts(counts.size()), order = counted_up(counts.size());
-  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-    return counts[a] != counts[b] ? counts[a] < counts[b] : a > b;
-  });
-  for (std::size_t k = 0, left = total; k < order.size(); ++k) {
-    left -= parts[order[k]] = std::min(counts[order[k]], left / (order.size() - k));
-  }
   return parts;
 }
 
@@ -108,32 +96,23 @@ std::vector<Sizes> some_counts() {
   return all;
 }
 
-// A training that an earlier version began goes on with its parts.
-TEST(RoundingByNames, IsThatOfEarlierVersions) {
-  constexpr auto kNames = data::Rounding::names;
+TEST(Choose, SharesAreThoseOfHamiltonsMethod) {
   for (const Sizes& counts : some_counts()) {
     const Made made(counts);
     for (std::size_t total = 0; total <= made.samples.size(); ++total) {
       SCOPED_TRACE(::testing::PrintToString(counts) + std::to_string(total));
-      const Draw by{7, Choice::limit_train, kNames};
-      const auto stratified = choose_stratified(made.samples, {}, made.labels, total, by).chosen;
-      EXPECT_EQ(made.by_class(stratified), apportioned_by_names(total, counts));
-      const auto balanced = choose_balanced(made.samples, made.labels, total, by).chosen;
-      EXPECT_EQ(made.by_class(balanced), levelled_by_names(total, counts));
+      const auto chosen = choose_stratified(made.samples, made.samples, made.labels, total,
+                                            {7, Choice::limit_train})
+                              .chosen;
+      EXPECT_EQ(made.by_class(chosen), apportioned(total, counts, 7));
       const double split = static_cast<double>(total) / static_cast<double>(made.samples.size());
       if (!(split >= 0)) continue;
-      Sizes kept = apportioned_by_names(total, counts);
+      Sizes kept = apportioned(total, counts, 7);
       for (std::size_t c = 0; c < counts.size(); ++c) {
         kept[c] = std::min(kept[c], std::max<std::size_t>(counts[c], 1) - 1);
       }
-      const Division parts =
-          split_validation(made.samples, made.labels, split, {7, Choice::validation, kNames});
+      const Division parts = split_validation(made.samples, made.labels, split, {7});
       EXPECT_EQ(made.by_class(parts.chosen), kept);
-      const Division drawn = split_validation(made.samples, made.labels, split, {7});
-      EXPECT_EQ(drawn.by_rounding, made.by_class(drawn.chosen) != kept);
-      EXPECT_EQ(parts.by_rounding, drawn.by_rounding);
-      if (drawn.by_rounding) continue;
-      EXPECT_EQ(drawn.chosen, parts.chosen);
     }
   }
 }

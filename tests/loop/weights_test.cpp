@@ -35,7 +35,7 @@ TEST(Weights, SurviveAFile) {
   ModelDescription mine{"mine", {"a", "b", "c"}, graph, 11};
   mine.validation_split = 0.25;
   mine.data = TrainingData{
-      0xfedcba9876543210u, data::Expand::six_leaky, 7, data::Rounding::seed, {1, 255}, {3}};
+      0xfedcba9876543210u, data::Expand::six_leaky, 7, {1, 255}, {3}};
   save_weights(path, mine, saved.program(), saved.arenas().weights);
 
   const ModelDescription description = read_description(path);
@@ -49,7 +49,6 @@ TEST(Weights, SurviveAFile) {
   EXPECT_EQ(description.data->place, 7u);
   EXPECT_EQ(description.data->earlier, (std::vector<std::uint64_t>{1, 255}));
   EXPECT_EQ(description.data->earlier_places, std::vector<std::uint64_t>{3});
-  EXPECT_EQ(description.data->rounding, data::Rounding::seed);
   EXPECT_EQ(past_training(model::safetensors::File(path))->seed, 11u);
   EXPECT_EQ(model::to_json(description.graph), model::to_json(graph));
   EXPECT_EQ(kernels_of(model::safetensors::File(path)), "");
@@ -220,24 +219,20 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                     {"classes", R"(["a","b","c"])"},
                                     {"seed", "1"},
                                     {"validation_split", "0.1"},
+                                    {"resize", "nearest"},
+                                    {"fit", "stretch"},
+                                    {"exif", "ignore"},
                                     {"graph", model::to_json(graph_with(3)).dump()}};
   EXPECT_FALSE(refused(good));
-  EXPECT_EQ(read_description(path).resize, data::Resize::bilinear_plain)
-      << "files of old do not say";
-  EXPECT_EQ(read_description(path).exif, data::Exif::ignore) << "and were trained so";
-  EXPECT_FALSE(read_description(path).data) << "nor what training saw";
+  EXPECT_EQ(read_description(path).resize, data::Resize::nearest);
+  EXPECT_EQ(read_description(path).exif, data::Exif::ignore);
+  EXPECT_FALSE(read_description(path).data) << "it does not say what training saw";
   good["data"] = "0123456789abcdef";
   EXPECT_FALSE(refused(good));
   EXPECT_EQ(read_description(path).data->fingerprint, 0x0123456789abcdefu);
   EXPECT_EQ(read_description(path).data->place, 0u);
-  good["resize"] = "nearest";
   good["exif"] = "apply";
-  EXPECT_FALSE(refused(good));
-  EXPECT_EQ(read_description(path).resize, data::Resize::nearest);
   good["resize"] = "bilinear";
-  EXPECT_FALSE(refused(good));
-  EXPECT_EQ(read_description(path).resize, data::Resize::bilinear_plain)
-      << "what it meant before there was a fit";
   good["fit"] = "crop:0.875";
   EXPECT_FALSE(refused(good));
   EXPECT_EQ(read_description(path).resize,
@@ -267,6 +262,11 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
     auto bad = good;
     bad[key] = value;
     EXPECT_TRUE(refused(bad)) << key << " " << value;
+  }
+  for (const auto& [key, value] : model::safetensors::Metadata(good)) {
+    auto bad = good;
+    bad.erase(key);
+    EXPECT_EQ(refused(bad), key != "data") << key;
   }
   good["classes"] = R"(["tab\tname","line\nend","\u001b[2J"])";  // whatever a folder may be called
   EXPECT_FALSE(refused(good));

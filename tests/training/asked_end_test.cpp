@@ -124,7 +124,7 @@ TEST(TrainingEnd, IsReadAsItIsWritten) {
   all.target_accuracy = 0.75;
   TrainingEnd by_accuracy = patience(2);
   by_accuracy.monitor = optim::Monitor::accuracy;
-  EXPECT_FALSE(to_json(all).contains(kMonitor));  // as in files of before there was a choice
+  EXPECT_FALSE(to_json(all).contains(kMonitor));
   for (const TrainingEnd& end : {epochs(4), steps(9), target(0.5), patience(2), all, by_accuracy}) {
     const TrainingEnd read = end_of_json(to_json(end));
     EXPECT_EQ(to_json(read), to_json(end));

@@ -24,12 +24,12 @@ namespace {
 constexpr const char* kFormat = "cputrain";
 constexpr const char* kFormatVersion = "1";
 constexpr const char *kTorchFormat = "pt", *kTorchLayout = "torch";
-constexpr const char *kKernels = "kernels", *kFit = "fit";
+constexpr const char *kKernels = "kernels", *kResize = "resize", *kFit = "fit", *kExif = "exif";
 constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "expand",
                      *kEarlier = "data_earlier", *kEarlierPlaces = "data_earlier_places",
                      *kOrigin = "data_origin", *kImageNames = "data_image_names",
                      *kImageContents = "data_image_contents", *kPhotographs = "data_photographs",
-                     *kRounding = "rounding", *kSeed = "seed", *kSplit = "validation_split";
+                     *kSeed = "seed", *kSplit = "validation_split";
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
   fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
@@ -94,11 +94,6 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
     if (!expand) wrong(path, "names no way to turn images that is known");
     data.expand = *expand;
   }
-  if (metadata.contains(kRounding)) {
-    const auto rounding = value_named<data::Rounding>(metadata.at(kRounding));
-    if (!rounding) wrong(path, "names no way to round shares of classes that is known");
-    data.rounding = *rounding;
-  }
   data.earlier = hashes_of(path, metadata, kEarlier);
   data.earlier_places = hashes_of(path, metadata, kEarlierPlaces);
   data.origin =
@@ -108,17 +103,14 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
   if (data.image_names.size() != data.image_contents.size()) {
     wrong(path, "names other images than it knows");
   }
-  data.photographs = metadata.contains("exif") && !metadata.contains(kPhotographs);
+  data.photographs = !metadata.contains(kPhotographs);
   return data;
 }
 
-/// Files of earlier versions do not say, or know no fit.
 data::Resizing resizing_of(const std::filesystem::path& path,
                            const model::safetensors::Metadata& metadata) {
-  if (!metadata.contains("resize")) return data::Resize::bilinear_plain;
-  const auto way = value_named<data::Resize>(metadata.at("resize"));
+  const auto way = value_named<data::Resize>(metadata.at(kResize));
   if (!way) wrong(path, "names no way to resize images that is known");
-  if (!metadata.contains(kFit)) return data::earlier_resize(*way);
   try {
     return {*way, data::parse_fit(metadata.at(kFit))};
   } catch (const Error&) {
@@ -126,11 +118,9 @@ data::Resizing resizing_of(const std::filesystem::path& path,
   }
 }
 
-/// Files of earlier versions do not say: they ignored it.
 data::Exif exif_of(const std::filesystem::path& path,
                    const model::safetensors::Metadata& metadata) {
-  if (!metadata.contains("exif")) return data::Exif::ignore;
-  const auto exif = value_named<data::Exif>(metadata.at("exif"));
+  const auto exif = value_named<data::Exif>(metadata.at(kExif));
   if (!exif) wrong(path, "names no use of EXIF orientation that is known");
   return *exif;
 }
@@ -188,11 +178,11 @@ model::safetensors::Metadata weights_metadata(const ModelDescription& descriptio
                    description.exif == data::Exif::apply ? "turned by EXIF orientation, " : "",
                    in_words(description.resize, description.graph.image()),
                    model::per_colour_text(input.scale), model::per_colour_text(input.offset))},
-      {"resize", std::string(word_of(description.resize.way))},
+      {kResize, std::string(word_of(description.resize.way))},
       {kFit, to_text(description.resize.fit)},
-      {"exif", std::string(word_of(description.exif))},
-      {"seed", std::to_string(description.seed)},
-      {"validation_split", fmt::format("{}", description.validation_split)}};
+      {kExif, std::string(word_of(description.exif))},
+      {kSeed, std::to_string(description.seed)},
+      {kSplit, fmt::format("{}", description.validation_split)}};
   if (!description.kernels.empty()) metadata[kKernels] = description.kernels;
   if (description.data) {
     metadata[kData] = fmt::format("{:016x}", description.data->fingerprint);
@@ -200,7 +190,6 @@ model::safetensors::Metadata weights_metadata(const ModelDescription& descriptio
     if (description.data->place) {
       metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
     }
-    metadata[kRounding] = std::string(word_of(description.data->rounding));
     const auto add_hashes = [&](const char* key, const std::vector<std::uint64_t>& hashes) {
       if (!hashes.empty()) metadata[key] = fmt::format("{:016x}", fmt::join(hashes, ","));
     };
@@ -236,8 +225,8 @@ ModelDescription read_description(const std::filesystem::path& path) {
   const model::safetensors::File file(path);
   const auto& metadata = file.metadata();
   if (!metadata.contains("format") && !metadata.contains("graph")) not_described(path);
-  for (const char* key :
-       {"format", "format_version", "model", "classes", "graph", "seed", "validation_split"}) {
+  for (const char* key : {"format", "format_version", "model", "classes", "graph", kResize, kFit,
+                          kExif, kSeed, kSplit}) {
     if (!metadata.contains(key)) wrong(path, fmt::format("does not say its {}", key));
   }
   // What `export` writes for PyTorch has the format that PyTorch's loaders look for.
@@ -294,12 +283,15 @@ std::optional<model::Input> input_of_weights(const model::WeightArrays& file) {
 }
 
 std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays& file) {
-  if (!file.describes_itself() || !file.metadata().contains("resize")) return std::nullopt;
-  return resizing_of(file.path(), file.metadata());
+  const auto& metadata = file.metadata();
+  if (!file.describes_itself() || !metadata.contains(kResize) || !metadata.contains(kFit)) {
+    return std::nullopt;
+  }
+  return resizing_of(file.path(), metadata);
 }
 
 std::optional<data::Exif> exif_of_weights(const model::WeightArrays& file) {
-  if (!file.describes_itself() || !file.metadata().contains("exif")) return std::nullopt;
+  if (!file.describes_itself() || !file.metadata().contains(kExif)) return std::nullopt;
   const auto past = past_training(file);
   if (past && !past->data.photographs) return std::nullopt;
   return exif_of(file.path(), file.metadata());

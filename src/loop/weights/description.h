@@ -10,7 +10,6 @@
 #include "data/exif.h"
 #include "data/expand.h"
 #include "data/resize.h"
-#include "data/rounding.h"
 #include "model/graph.h"
 #include "model/safetensors.h"
 #include "model/weights/weight_arrays.h"
@@ -25,18 +24,14 @@ struct TrainingData {
   std::uint64_t fingerprint = 0;  ///< Dataset::fingerprint(), with images turned as they were
   data::Expand expand = data::Expand::none;
   std::uint64_t place = 0;  ///< a hash of where it lay; 0 where it is no file or folder
-  /// How shares of classes in its validation part are rounded. Files of earlier versions do not
-  /// say: by names.
-  data::Rounding rounding = data::Rounding::names;
   /// Fingerprints of what earlier trainings learnt from, whose weights this one began with, and the
   /// places where that lay.
   std::vector<std::uint64_t> earlier{}, earlier_places{};
   std::uint64_t origin = 0;  ///< Dataset::origin()
   /// Some images that it learnt from, and earlier ones: hashes of their names with their classes,
-  /// and of their bytes. Files of earlier versions have none.
+  /// and of their bytes.
   std::vector<std::uint64_t> image_names{}, image_contents{};
-  /// Whether cameras may have turned its images, so that --exif means something. Unknown of files
-  /// of earlier versions that say nothing of EXIF: false.
+  /// Whether cameras may have turned its images, so that --exif means something.
   bool photographs = true;
 };
 
@@ -48,10 +43,9 @@ struct ModelDescription {
   std::uint64_t seed = 0;            ///< the training's, which also chose the validation part
   double validation_split = 0;       ///< how large that was, where the data had none of its own
   data::Resizing resize{};           ///< how images came to the input's size
-  /// Whether photographs were turned by it. Files of earlier versions do not say: ignored.
-  data::Exif exif = data::Exif::ignore;
+  data::Exif exif = data::Exif::ignore;  ///< whether photographs were turned by it
   std::string kernels{};               ///< a reproducible training's: Backend::kernels()
-  std::optional<TrainingData> data{};  ///< files of earlier versions do not say
+  std::optional<TrainingData> data{};  ///< unknown of imported weights
 };
 
 /// The description as a weight file's metadata.

@@ -49,7 +49,7 @@ struct CostsWhenActive {
 struct CostTable {
   // what was measured
   std::string cpu, host, build;
-  std::string date, commit;  ///< as those of a table of cells; empty in files of earlier versions
+  std::string date, commit;  ///< as those of a table of cells
   std::string model;
   int image_size = 0, classes = 0;
   std::string network;  ///< fingerprint of the graph and of what may compute it

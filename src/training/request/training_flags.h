@@ -75,7 +75,6 @@ struct TrainingFlags {
   bool balanced = false;
   bool allow_empty_classes = false;
   data::Expand expand = data::Expand::none;
-  data::Rounding rounding = data::Rounding::seed;  ///< no flag: an earlier version's goes on so
 
   // training
   std::optional<std::size_t> batch, batch_per_rank, base_batch;
@@ -150,7 +149,6 @@ struct TrainingFlags {
     return {.spec = data_or_synthetic(),
             .validation_split = validation_share(),
             .seed = split_seed,
-            .rounding = rounding,
             .limit_train = limit_train,
             .limit_validation = limit_val,
             .balanced = balanced,

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "checkpoint/earlier_state.h"
 #include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/shell_words.h"
@@ -51,7 +50,6 @@ nlohmann::ordered_json training_of(const nlohmann::json& summary) {
   const auto training = summary.find("training");
   if (training == summary.end() || !training->is_object()) return {};
   nlohmann::ordered_json known = *training;
-  checkpoint::name_resizing(known);
   try {
     end_of_json(known[kEnd]);
   } catch (const Error&) {

@@ -79,7 +79,6 @@ Sizes checked(const nlohmann::ordered_json& marks) {
   if (!marks.is_object()) wrong("they are no object");
   Sizes sizes;
   for (const auto& [name, size] : marks.items()) {
-    if (name == "dawnbench.tsv") continue;  // of earlier versions; it stays as it is
     if (!is_log(name)) wrong(printable(name) + " is no log of a run");
     // A negative number is a very large one here.
     if (!size.is_number_integer() || size.get<std::uint64_t>() > kMostBytes) {

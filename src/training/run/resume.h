@@ -32,8 +32,6 @@ struct Start {
   /// The same for how it resizes images.
   std::optional<data::Resize> resize{};
   std::optional<data::Fit> fit{};
-  /// And for how it rounds shares of classes in the parts of its data.
-  std::optional<data::Rounding> rounding{};
   BegunWith begun_with{};
 };
 

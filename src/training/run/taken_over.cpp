@@ -70,15 +70,6 @@ std::string choice_of(const Session& session, const Start& start, const char* fl
   return before;
 }
 
-/// Trainings of earlier versions do not say it.
-std::string rounding_of(const Start& start) {
-  if (start.checkpoint.empty()) return {};
-  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
-  const auto found = training.find(kRounding);
-  if (found == training.end()) return std::string(word_of(data::Rounding::names));
-  return found->is_string() ? found->get<std::string>() : "";
-}
-
 /// As config.json has it, which is right from any folder; else as it was named.
 std::string first_weights_in(const std::filesystem::path& checkpoint) {
   const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
@@ -143,7 +134,6 @@ void take_over(const Session& session, const TrainingSpec& spec, Start& start) {
       choice_of(session, start, "fit", spec.flags.fit.has_value(), to_text(spec.resize.fit));
   start.resize = value_named<data::Resize>(ranks.gather(resize).front());
   start.fit = fit_named(ranks.gather(fit).front());
-  start.rounding = value_named<data::Rounding>(ranks.gather(rounding_of(start)).front());
   start.begun_with = from_lines(ranks.gather(in_lines(begun_with(start.checkpoint))).front());
 }
 
@@ -153,7 +143,6 @@ TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
   if (start.goes_on && !start.allreduce.empty() && asked == comm::AllreduceChoice{}) {
     asked = comm::parse_allreduce(start.allreduce);
   }
-  if (start.rounding) spec.flags.rounding = *start.rounding;
   if (!spec.flags.exif) spec.flags.exif = start.exif;
   if (!spec.flags.resize) spec.flags.resize = start.resize;
   if (!spec.flags.fit) spec.flags.fit = start.fit;

@@ -99,9 +99,8 @@ Learnt learnt_from(const loop::PastTraining& past, const data::DataSource& sourc
                    const data::DataRequest& here) {
   const std::uint64_t fingerprint = source.dataset->fingerprint();
   if (fingerprint == past.data.fingerprint) {
-    const bool rounded_alike = past.data.rounding == here.rounding || !source.by_rounding;
-    const bool alike = is_divided_alike(past, here) && rounded_alike;
-    return alike && !source.validation.empty() ? Learnt::not_from_kept : Learnt::from_all;
+    return is_divided_alike(past, here) && !source.validation.empty() ? Learnt::not_from_kept
+                                                                      : Learnt::from_all;
   }
   if (contains(past.data.earlier, fingerprint)) return Learnt::earlier;
   const std::uint64_t place = place_of_data(here.spec);
@@ -123,7 +122,6 @@ loop::TrainingData data_to_keep(const data::DataSource& source, const data::Data
   return {.fingerprint = source.dataset->fingerprint(),
           .expand = request.expand,
           .place = place_of_data(request.spec),
-          .rounding = request.rounding,
           .origin = source.dataset->origin(),
           .photographs = data::may_have_exif(request.spec)};
 }

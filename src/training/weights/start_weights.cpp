@@ -293,7 +293,7 @@ void warn_of_learnt_images(const Session& session, const TrainingSpec& spec,
   } else if (learnt == Learnt::from_all || learnt == Learnt::earlier) {
     warn_once(session,
               fmt::format("--weights {} learnt from this data with another validation part "
-                          "(another --seed or --validation-split, or an earlier version): images "
+                          "(another --seed or --validation-split): images "
                           "for validation are among those, so its accuracy will be too good",
                           file));
   } else if (learnt == Learnt::from_some) {
