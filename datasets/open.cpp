@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
-#include "data/data_spec.h"
+#include "data/parse_data.h"
 #include "datasets/folders/found.h"
 #include "datasets/formats/packed.h"
 #include "datasets/formats/pickles.h"

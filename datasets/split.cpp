@@ -111,8 +111,8 @@ Division choose_balanced(std::span<const std::uint32_t> samples, const Labels& l
   ByClass groups = group(samples, labels);
   const Sizes sizes = sizes_of(groups);
   const Sizes alike(sizes.size(), 1);
-  const Sizes quotas = apportion(std::min(total, samples.size()), alike, sizes,
-                                 class_order(sizes.size(), by.seed));
+  const Sizes quotas =
+      apportion(std::min(total, samples.size()), alike, sizes, class_order(sizes.size(), by.seed));
   return draw(std::move(groups), quotas, by);
 }
 
@@ -122,8 +122,8 @@ Division split_validation(std::span<const std::uint32_t> samples, const Labels& 
   const Sizes sizes = sizes_of(groups);
   const auto asked =
       static_cast<std::size_t>(std::llround(split * static_cast<double>(samples.size())));
-  Sizes quotas = apportion(std::min(asked, samples.size()), sizes, sizes,
-                           class_order(sizes.size(), by.seed));
+  Sizes quotas =
+      apportion(std::min(asked, samples.size()), sizes, sizes, class_order(sizes.size(), by.seed));
   for (std::size_t c = 0; c < sizes.size(); ++c) {
     quotas[c] = std::min(quotas[c], std::max<std::size_t>(sizes[c], 1) - 1);
   }

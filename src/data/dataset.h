@@ -105,8 +105,8 @@ struct DataSource {
   std::vector<std::uint32_t> test;
   std::string validation_name, test_name;  ///< what these parts are, for messages; or empty
   bool own_validation =
-      false;  ///< the data has a part that validates; else seed and split choose it
-  std::size_t ignored = 0;                 ///< files that are not read
+      false;                ///< the data has a part that validates; else seed and split choose it
+  std::size_t ignored = 0;  ///< files that are not read
   std::vector<UnreadFile> unread;          ///< these, where they were asked for
   std::vector<std::string> warnings;       ///< what may be wrong with the data, a sentence each
   std::vector<std::string> empty_classes;  ///< classes without an image, where they are allowed

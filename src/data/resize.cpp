@@ -93,7 +93,6 @@ std::string in_words(const Resizing& resizing, Shape image) {
       rounds_twice(resizing.way) ? "width first, bytes after each axis" : "rounded to bytes");
 }
 
-
 Resizing ImageForm::kept_resize() const {
   return larger == 1 ? resize : Resizing{resize.way, {resize.fit.how}};
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "loop/training_end.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 /// What ends a training: a resume may ask for another end, and goes on where that is a later one.
 namespace cputrain::training {

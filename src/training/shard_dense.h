@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/graph.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 #include "training/session/session.h"
 
 /// Which dense layers the ranks of a node compute together (model/rewrite.h: with_sharded_dense).

@@ -6,7 +6,7 @@
 
 #include "compute/reproducible/chunked_program.h"
 #include "model/graph.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 #include "training/session/session.h"
 
 namespace cputrain::training {

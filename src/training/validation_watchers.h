@@ -3,7 +3,7 @@
 #include <string>
 
 #include "data/dataset.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 /// What looks at the loss or the accuracy of validation after each epoch.
 namespace cputrain::training {

@@ -34,8 +34,7 @@ TEST(Weights, SurviveAFile) {
   initialise_weights(graph, saved.program(), 11, saved.arenas().weights);
   ModelDescription mine{"mine", {"a", "b", "c"}, graph, 11};
   mine.validation_split = 0.25;
-  mine.data = TrainingData{
-      0xfedcba9876543210u, data::Expand::six_leaky, 7, {1, 255}, {3}};
+  mine.data = TrainingData{0xfedcba9876543210u, data::Expand::six_leaky, 7, {1, 255}, {3}};
   save_weights(path, mine, saved.program(), saved.arenas().weights);
 
   const ModelDescription description = read_description(path);
@@ -213,16 +212,12 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
       return error.code() == ExitCode::data;
     }
   };
-  model::safetensors::Metadata good{{"format", "cputrain"},
-                                    {"format_version", "1"},
-                                    {"model", "m"},
-                                    {"classes", R"(["a","b","c"])"},
-                                    {"seed", "1"},
-                                    {"validation_split", "0.1"},
-                                    {"resize", "nearest"},
-                                    {"fit", "stretch"},
-                                    {"exif", "ignore"},
-                                    {"graph", model::to_json(graph_with(3)).dump()}};
+  model::safetensors::Metadata good{
+      {"format", "cputrain"}, {"format_version", "1"},
+      {"model", "m"},         {"classes", R"(["a","b","c"])"},
+      {"seed", "1"},          {"validation_split", "0.1"},
+      {"resize", "nearest"},  {"fit", "stretch"},
+      {"exif", "ignore"},     {"graph", model::to_json(graph_with(3)).dump()}};
   EXPECT_FALSE(refused(good));
   EXPECT_EQ(read_description(path).resize, data::Resize::nearest);
   EXPECT_EQ(read_description(path).exif, data::Exif::ignore);

@@ -9,7 +9,7 @@
 #include "composition/services.h"
 #include "emulated/counts.h"
 #include "tests/support/temporary_folder.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 namespace cputrain::bench {
 namespace {

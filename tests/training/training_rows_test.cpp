@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "tests/support/refusal.h"
+#include "training/request/choose_training.h"
 #include "training/request/effective_flags.h"
-#include "training/request/training_spec.h"
 
 namespace cputrain::training {
 namespace {

@@ -15,7 +15,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "data/classes/class_names.h"
-#include "data/data_spec.h"
+#include "data/parse_data.h"
 #include "loop/weights/description.h"
 #include "system/print.h"
 #include "training/evaluation_part.h"

@@ -22,7 +22,7 @@
 #include "system/print.h"
 #include "system/tell.h"
 #include "training/request/build_graph.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 #include "zoo/model_file.h"
 
 namespace cputrain::commands {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "data/data_spec.h"
+#include "data/parse_data.h"
 #include "training/run/run_weights.h"
 
 namespace cputrain::commands {

@@ -7,10 +7,10 @@
 
 #include "core/text.h"
 #include "data/augment.h"
-#include "data/data_spec.h"
+#include "data/parse_data.h"
 #include "training/request/backend_words.h"
+#include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
-#include "training/request/training_spec.h"
 
 namespace cputrain::cli {
 namespace {

@@ -37,15 +37,15 @@ struct TrainingData {
 
 /// What a weight file says about itself, so that eval and predict need no other word.
 struct ModelDescription {
-  std::string model;                 ///< "dogcat"
-  std::vector<std::string> classes;  ///< by label
-  model::Graph graph;                ///< with the image's size and scale
-  std::uint64_t seed = 0;            ///< the training's, which also chose the validation part
-  double validation_split = 0;       ///< how large that was, where the data had none of its own
-  data::Resizing resize{};           ///< how images came to the input's size
+  std::string model;                     ///< "dogcat"
+  std::vector<std::string> classes;      ///< by label
+  model::Graph graph;                    ///< with the image's size and scale
+  std::uint64_t seed = 0;                ///< the training's, which also chose the validation part
+  double validation_split = 0;           ///< how large that was, where the data had none of its own
+  data::Resizing resize{};               ///< how images came to the input's size
   data::Exif exif = data::Exif::ignore;  ///< whether photographs were turned by it
-  std::string kernels{};               ///< a reproducible training's: Backend::kernels()
-  std::optional<TrainingData> data{};  ///< unknown of imported weights
+  std::string kernels{};                 ///< a reproducible training's: Backend::kernels()
+  std::optional<TrainingData> data{};    ///< unknown of imported weights
 };
 
 /// The description as a weight file's metadata.

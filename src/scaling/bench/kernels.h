@@ -12,7 +12,7 @@
 #include "core/statistics/spread.h"
 #include "data/batch_source.h"
 #include "model/least_bytes.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 #include "training/session/session.h"
 
 namespace cputrain::bench {

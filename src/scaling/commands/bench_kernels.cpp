@@ -14,7 +14,7 @@
 #include "system/print.h"
 #include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 #include "training/session/decode_images.h"
 
 namespace cputrain::commands {

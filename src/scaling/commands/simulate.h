@@ -11,7 +11,7 @@
 #include "scaling/cells/plan.h"
 #include "scaling/simulation/platform.h"
 #include "scaling/simulation/simulated_costs.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 /// The command `simulate`: its flags, and what it makes of cells of CPUs and of GPUs alike.
 namespace cputrain::commands {

@@ -16,7 +16,7 @@
 #include "scaling/commands/kept_part.h"
 #include "scaling/commands/tune_speed.h"
 #include "scaling/tune/findings.h"
-#include "scaling/tune/rate_test.h"
+#include "scaling/tune/test_rates.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "training/request/build_graph.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scaling/simulation/cost_table.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 #include "training/session/services.h"
 
 namespace cputrain::simulation {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scaling/cells/plan.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 namespace cputrain::sweep {
 

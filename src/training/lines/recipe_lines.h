@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "data/batch_plan.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 /// Batches and learning rate in the start-up lines.
 namespace cputrain::training {

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/shell_words.h"
 #include "core/text.h"
-#include "data/data_spec.h"
+#include "data/parse_data.h"
 #include "system/limits/available_memory.h"
 
 namespace cputrain::training {

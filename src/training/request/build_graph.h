@@ -2,7 +2,7 @@
 
 #include "data/pipeline.h"
 #include "model/graph.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 namespace cputrain::training {
 

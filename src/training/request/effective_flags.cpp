@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "data/data_spec.h"
+#include "data/parse_data.h"
 #include "system/files.h"
 #include "training/request/training_rows.h"
 

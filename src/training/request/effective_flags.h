@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 namespace cputrain::training {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/text.h"
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 namespace cputrain::training {
 

@@ -7,8 +7,8 @@
 
 #include "core/text.h"
 #include "model/normalization.h"
+#include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
-#include "training/request/training_spec.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::training {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 #include "training/session/session.h"
 
 namespace cputrain::training {

@@ -8,7 +8,7 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "data/classes/alike_names.h"
-#include "data/data_spec.h"
+#include "data/parse_data.h"
 #include "data/pixel_sample.h"
 
 namespace cputrain::training {

@@ -1,4 +1,4 @@
-#include "scaling/tune/rate_test.h"
+#include "scaling/tune/test_rates.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "data/data_spec.h"
+#include "data/parse_data.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // What flags and a recipe decide, before any rank is known.
-#include "training/request/training_spec.h"
+#include "training/request/choose_training.h"
 
 #include <gtest/gtest.h>
 
