@@ -19,20 +19,20 @@
 #include <thread>
 
 #include "backends/cpu/short_waits.h"
-#include "cli/command_line.h"
-#include "cli/flags/idle_flags.h"
+#include "cli/commands/command_line.h"
+#include "cli/commands/idle_flags.h"
 #include "cli/help/help_text.h"
 #include "composition/command_list.h"
 #include "composition/services.h"
 #include "core/version.h"
-#include "model/weights/error_with_lines.h"
+#include "model/weights/weight_arrays.h"
 #include "system/clock.h"
 #include "system/limits/process_limits.h"
+#include "system/output.h"
 #include "system/pages.h"
-#include "system/placement/launcher_gone.h"
+#include "system/placement/launcher.h"
+#include "system/print.h"
 #include "system/signals.h"
-#include "system/tell.h"
-#include "system/terminal/output.h"
 
 extern "C" {
 extern char** environ;  // NOLINT: the name is the system's

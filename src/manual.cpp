@@ -6,10 +6,10 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "cli/help/reference.h"
+#include "cli/help/help_text.h"
 #include "cli/manual/manual_files.h"
 #include "composition/command_list.h"
-#include "system/tell.h"
+#include "system/print.h"
 
 namespace {
 

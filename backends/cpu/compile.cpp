@@ -18,7 +18,7 @@
 #include "backends/cpu/ops/widen_op.h"
 #include "compute/executor/graph_walk.h"
 #include "core/error.h"
-#include "model/frozen_part.h"
+#include "model/layer_patterns.h"
 
 namespace cputrain::cpu {
 namespace {

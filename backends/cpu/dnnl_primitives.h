@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compute/executor/sample_layout.h"
+#include "compute/executor/memory_plan.h"
 #include "model/layer.h"
 
 /// Everything that differs between oneDNN's versions 2 and 3, and the one checked way into the

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "system/shared_block.h"
+#include "system/pages.h"
 
 namespace cputrain::cpu {
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "backends/cpu/dnnl_primitives.h"
-#include "compute/executor/sample_layout.h"
-#include "compute/parameters/parameter_format.h"
+#include "compute/executor/memory_plan.h"
+#include "compute/parameters/parameters.h"
 
 namespace cputrain::cpu {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "backends/cuda/kernels/shapes.h"
-#include "compute/parameters/parameter_format.h"
+#include "compute/parameters/parameters.h"
 
 namespace cputrain::cuda {
 

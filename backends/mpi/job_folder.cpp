@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "core/hash.h"
-#include "system/descriptor.h"
+#include "system/bounded_file.h"
 #include "system/file_lock.h"
-#include "system/placement/launcher_gone.h"
+#include "system/placement/launcher.h"
 
 namespace cputrain::mpi {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "comm/allreduce/allreduce.h"
+#include "comm/allreduce.h"
 #include "comm/point_to_point.h"
 
 namespace cputrain::mpi {

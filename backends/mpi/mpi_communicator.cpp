@@ -12,7 +12,7 @@
 #include "backends/mpi/node.h"
 #include "backends/mpi/pieces.h"
 #include "backends/mpi/session.h"
-#include "system/terminal/output.h"
+#include "system/output.h"
 
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>  // MPIX_CUDA_AWARE_SUPPORT

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "backends/mpi/check.h"
-#include "system/descriptor.h"
+#include "system/bounded_file.h"
 #include "system/scratch/scratch_file.h"
 
 namespace cputrain::mpi {

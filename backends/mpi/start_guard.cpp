@@ -16,8 +16,8 @@
 #include "core/text.h"
 #include "system/clock.h"
 #include "system/lost_time/own_clock.h"
-#include "system/tell.h"
-#include "system/terminal/output.h"
+#include "system/output.h"
+#include "system/print.h"
 
 namespace cputrain::mpi {
 namespace {

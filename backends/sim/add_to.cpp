@@ -1,6 +1,6 @@
 // comm/allreduce/segments.h: the sum takes its time and touches no array.
 #include "backends/sim/core.h"
-#include "comm/allreduce/segments.h"
+#include "comm/allreduce/sum_arrays.h"
 
 namespace cputrain::comm {
 

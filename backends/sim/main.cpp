@@ -12,10 +12,10 @@
 #include <string>
 
 #include "backends/sim/simulated_cell.h"
-#include "cli/command_line.h"
+#include "cli/commands/command_line.h"
 #include "cli/commands/commands.h"
 #include "core/error.h"
-#include "system/tell.h"
+#include "system/print.h"
 
 namespace cputrain::sim {
 namespace {

@@ -7,10 +7,10 @@
 #include "backends/sim/no_pixels.h"
 #include "backends/sim/sim_backend.h"
 #include "backends/sim/sim_program.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "loop/loop.h"
-#include "training/batch_plans.h"
-#include "training/compiled_training.h"
+#include "training/plan/batch_plans.h"
+#include "training/plan/compiled_training.h"
 
 namespace cputrain::sim {
 namespace {

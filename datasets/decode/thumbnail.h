@@ -4,8 +4,8 @@
 #include <span>
 
 #include "core/shape.h"
-#include "data/thumbnail.h"
-#include "data/turn.h"
+#include "data/dataset.h"
+#include "data/exif.h"
 
 namespace cputrain::datasets {
 

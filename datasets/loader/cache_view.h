@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "system/shared_block.h"
+#include "system/pages.h"
 
 namespace cputrain::datasets {
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "system/descriptor.h"
+#include "system/bounded_file.h"
 
 namespace cputrain::datasets {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "core/shape.h"
 #include "data/augment.h"
+#include "data/exif.h"
 #include "data/resize.h"
-#include "data/turn.h"
 #include "datasets/pixels/colour.h"
 #include "datasets/pixels/pixel_map.h"
 #include "datasets/pixels/rand_augment.h"

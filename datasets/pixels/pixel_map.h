@@ -4,9 +4,9 @@
 #include <optional>
 #include <span>
 
-#include "compute/image_move.h"
+#include "compute/image_feed.h"
 #include "core/shape.h"
-#include "data/turn.h"
+#include "data/exif.h"
 
 namespace cputrain::datasets {
 

@@ -13,7 +13,6 @@
 #include <iterator>
 #include <system_error>
 
-#include "checkpoint/names.h"
 #include "core/error.h"
 #include "system/files.h"
 #include "system/temporary.h"

@@ -1,17 +1,20 @@
 #include "checkpoint/manifest.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <optional>
 #include <set>
+#include <span>
+#include <vector>
 
-#include "core/crc32c.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/text.h"
 
 namespace cputrain::checkpoint {
+
 namespace {
 
 constexpr std::string_view kFormat = "cputrain checkpoint ";
@@ -93,6 +96,19 @@ std::vector<ManifestFile> parse_manifest(std::string_view text) {
   // Numbers have other spellings, such as zeros before them, that no program of ours writes.
   if (manifest_text(files) != text) wrong("is not as this program writes it");
   return files;
+}
+
+std::uint32_t checksum_of(const system::RegularFile& file) {
+  constexpr std::size_t kPiece = 1 << 20;
+  std::vector<std::byte> piece(
+      static_cast<std::size_t>(std::min<std::uintmax_t>(file.size(), kPiece)));
+  std::uint32_t checksum = 0;
+  for (std::uintmax_t done = 0; done < file.size(); done += piece.size()) {
+    piece.resize(static_cast<std::size_t>(std::min<std::uintmax_t>(file.size() - done, kPiece)));
+    file.read_at(done, piece);
+    checksum = crc32c(piece, checksum);
+  }
+  return checksum;
 }
 
 }  // namespace cputrain::checkpoint

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/arena_tensors.h"
-#include "exchange/kept_parts.h"
+#include "exchange/compression/gradient_sum.h"
 #include "loop/arena_owners.h"
 #include "loop/parts.h"
 

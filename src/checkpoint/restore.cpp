@@ -9,7 +9,6 @@
 #include "checkpoint/arena_tensors.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/own_parts.h"
-#include "checkpoint/progress_json.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/state_file.h"
 #include "core/text.h"

@@ -10,7 +10,7 @@
 #include "checkpoint/state_file.h"
 #include "comm/agreement.h"
 #include "core/error.h"
-#include "loop/safety/numbers.h"
+#include "loop/update_gate.h"
 #include "loop/weights/weights.h"
 
 namespace cputrain::checkpoint {

@@ -8,7 +8,6 @@
 #include <system_error>
 #include <vector>
 
-#include "checkpoint/checksum.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
 #include "core/text.h"

@@ -13,10 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/checksum.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/names.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "system/bounded_file.h"

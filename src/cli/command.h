@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/choices.h"
+#include "cli/flags/choices.h"
+#include "cli/flags/entries.h"
 #include "cli/flags/flags.h"
-#include "cli/help/entries.h"
 #include "core/error.h"
 #include "training/request/training_flags.h"
 #include "training/session/services.h"

@@ -4,12 +4,12 @@
 
 #include <filesystem>
 
-#include "cli/help/foreign_words.h"
+#include "cli/flags/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "model/safetensors.h"
 #include "model/weights/weight_format.h"
-#include "system/tell.h"
+#include "system/print.h"
 #include "training/request/followed_weights.h"
 #include "training/run/run_weights.h"
 #include "zoo/published.h"

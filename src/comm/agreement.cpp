@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "system/tell.h"
+#include "system/print.h"
 
 namespace cputrain::comm {
 

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
-#include "comm/allreduce/allreduce.h"
+#include "comm/allreduce.h"
+#include "comm/allreduce_choice.h"
+#include "comm/communicator.h"
+#include "comm/node_arrays.h"
 #include "comm/point_to_point.h"
 
 namespace cputrain::comm {
@@ -16,5 +21,12 @@ struct Channel {
   /// Those that `allreduce` sums over.
   PointToPoint& members() const { return group ? *group : *peers; }
 };
+
+/// The algorithms of these ranges between all ranks, and between this rank and the owners of the
+/// same slice on other nodes (itself alone where it owns none). Collective over all ranks.
+Channel open_world(Communicator&, const std::vector<SizeRange>&);
+Channel open_lane(Communicator&, const NodeMap&, const std::vector<SizeRange>&);
+
+using OpenChannel = std::function<Channel(const std::vector<SizeRange>&)>;
 
 }  // namespace cputrain::comm

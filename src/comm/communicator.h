@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "comm/allreduce/allreduce.h"
+#include "comm/allreduce.h"
 #include "comm/node.h"
 #include "comm/point_to_point.h"
 #include "comm/pulse.h"
@@ -83,5 +83,8 @@ double mean_of_ranks(Communicator&, double mine);
 
 /// The largest of the ranks' values that are known, on every rank. Collective.
 std::optional<double> largest_of_ranks(Communicator&, std::optional<double> mine);
+
+/// One rank: this process alone. Nothing is sent, all contracts hold; abort ends the process.
+std::unique_ptr<Communicator> make_solo();
 
 }  // namespace cputrain::comm

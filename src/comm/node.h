@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/array.h"
-#include "system/shared_block.h"
+#include "system/pages.h"
 
 namespace cputrain::comm {
 

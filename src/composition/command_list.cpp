@@ -7,7 +7,7 @@
 #include "composition/backend_list.h"
 #include "composition/services.h"
 #include "scaling/commands/commands.h"
-#include "scaling/report/evaluation/evaluation_page.h"
+#include "scaling/report/trainings/evaluation_page.h"
 
 namespace cputrain::composition {
 namespace {

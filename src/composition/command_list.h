@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cli/choices.h"
+#include "cli/flags/choices.h"
 
 namespace cputrain::composition {
 

@@ -12,7 +12,7 @@
 #include "backends/onnx/onnx_writer.h"
 #include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "composition/backend_list.h"
 #include "core/error.h"
 #include "core/text.h"

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "compute/device_sums.h"
+#include "compute/factors.h"
 #include "compute/image_feed.h"
 #include "compute/memory.h"
 #include "compute/program.h"
-#include "compute/reproducible/factors.h"
 #include "compute/update.h"
 #include "core/precision.h"
 #include "optim/update_rule.h"

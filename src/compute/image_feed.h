@@ -4,13 +4,30 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
-#include "compute/image_move.h"
 #include "compute/program.h"
+#include "core/shape.h"
 
 /// How images get to a device while it computes.
 namespace cputrain::compute {
+
+/// An image as pixels of another one, its source, whose bytes are moved and not computed. Pixel
+/// (y, x) is the source's pixel number first + y * down + x * across, counted row by row; outside
+/// rows [top, bottom) and columns [left, right) it is black.
+struct alignas(16) ImageMove {
+  std::uint32_t source = 0;  ///< which of many images
+  std::int32_t first = 0, down = 0, across = 1;
+  std::int32_t top = 0, bottom = 0, left = 0, right = 0;
+
+  bool operator==(const ImageMove&) const = default;
+};
+
+/// The source as it is.
+inline ImageMove whole_image(std::uint32_t source, const Shape& image) {
+  return {.source = source, .down = image.width, .bottom = image.height, .right = image.width};
+}
 
 /// What a feed has room for.
 struct FeedSize {
@@ -50,6 +67,25 @@ class ImageFeeder {
   /// Error(internal) where there is no room.
   virtual std::unique_ptr<ImageFeed> make_feed(const FeedSize&) = 0;
   virtual FeedBytes feed_bytes(const FeedSize&) const = 0;
+};
+
+/// What a program would keep of an image.
+struct FeatureFacts {
+  int node;           ///< whose output is kept, in the compiled graph (pools before their ReLUs)
+  std::size_t bytes;  ///< per image, with what finds it again
+};
+
+/// A program that can keep what its frozen beginning makes of an image, so that later passes over
+/// the same pixels begin behind it. Images are told apart by their pixels: each view that an
+/// augmentation makes is one of its own. Programs whose arrays lie on a device cannot.
+class KeepsFeatures {
+ public:
+  virtual ~KeepsFeatures() = default;
+
+  /// Nothing where the graph has no such beginning.
+  virtual std::optional<FeatureFacts> features() const = 0;
+  /// Keeps those of the first images that have room in so many bytes.
+  virtual void keep_features(std::size_t most_bytes) = 0;
 };
 
 }  // namespace cputrain::compute

@@ -9,7 +9,7 @@
 
 #include "core/array.h"
 #include "core/hash.h"
-#include "system/shared_block.h"
+#include "system/pages.h"
 
 namespace cputrain::compute {
 

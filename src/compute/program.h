@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "compute/device_sums.h"
@@ -10,13 +12,59 @@
 #include "compute/layer_time.h"
 #include "compute/memory.h"
 #include "compute/mixed_label.h"
-#include "compute/parameters/stored_parameters.h"
-#include "compute/pending.h"
+#include "compute/parameters/parameters.h"
 #include "compute/tally.h"
 #include "compute/tuner.h"
 #include "compute/update.h"
 
 namespace cputrain::compute {
+
+/// A program's parameters: where they lie in arenas (weights, gradients, optimizer state), and
+/// their way from and to the canonical layout. `parameter` indexes layout().parameters.
+class StoredParameters {
+ public:
+  using Formats = std::vector<std::unique_ptr<ParameterFormat>>;
+
+  /// A format for each parameter; without any, arenas hold canonical numbers of layout.dtype. The
+  /// memory, where arenas lie, is borrowed.
+  StoredParameters(ParameterLayout, Formats, Memory&);
+  /// The same in arenas of another memory.
+  StoredParameters in(Memory& memory) const;
+
+  const ParameterLayout& layout() const { return layout_; }
+
+  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const;
+  /// The same as float32, as files have them. A dense layer may be half of a process's memory, so
+  /// arenas of floats do not go by way of doubles.
+  std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const;
+  void from_canonical(std::size_t parameter, std::span<const double> values,
+                      const Array& arena) const;
+  /// The same, where arenas of floats need no second copy.
+  void from_canonical(std::size_t parameter, std::span<const float> values,
+                      const Array& arena) const;
+
+ private:
+  Array stored_part(std::size_t parameter, const Array& arena) const;
+
+  ParameterLayout layout_;
+  std::shared_ptr<const Formats> formats_;
+  Memory* memory_;
+};
+
+/// A result that a device may still be at. Valid as long as what it came from.
+template <class T>
+class Pending {
+ public:
+  Pending(T there = {}) : there_(std::move(there)) {}
+  /// `fetch` waits until the device has come there.
+  explicit Pending(std::function<T()> fetch) : fetch_(std::move(fetch)) {}
+
+  T wait() const { return fetch_ ? fetch_() : there_; }
+
+ private:
+  T there_{};
+  std::function<T()> fetch_;
+};
 
 enum class Phase { train, evaluate };
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace cputrain {
 
@@ -33,6 +35,13 @@ class Error : public std::runtime_error {
 
 [[noreturn]] inline void fail(ExitCode code, const std::string& message) {
   throw Error(code, message);
+}
+
+/// The same with a message that is put together, as fmt::format does it.
+template <class First, class... Others>
+[[noreturn]] void fail(ExitCode code, fmt::format_string<First, Others...> message, First&& first,
+                       Others&&... others) {
+  fail(code, fmt::format(message, std::forward<First>(first), std::forward<Others>(others)...));
 }
 
 }  // namespace cputrain

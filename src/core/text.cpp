@@ -1,12 +1,14 @@
 #include "core/text.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <numeric>
+#include <string_view>
 
 namespace cputrain {
+
 namespace {
 
 /// Levenshtein's distance: insertions, deletions and substitutions between two words.
@@ -224,6 +226,23 @@ std::string eta_text(double seconds) {
   if (s > 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s % 3600 / 60, s % 60);
   if (s > 60) return fmt::format("{}:{:02}", s / 60, s % 60);
   return fmt::format("{}s", s);
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain = std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) ||
+           std::string_view("-_./,:=+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !word.empty()) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string command_line(const std::vector<std::string>& words) {
+  std::vector<std::string> parts;
+  for (const std::string& word : words) parts.push_back(quoted(word));
+  return join(parts, " ");
 }
 
 }  // namespace cputrain

@@ -1,10 +1,96 @@
 #include "data/dataset.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "core/error.h"
 
 namespace cputrain::data {
+
+namespace {
+
+/// Nothing brighter is nearly black. 12 bits that lie in 16 come to 15, or to 16 where a reader
+/// rounds.
+constexpr std::uint8_t kDark = 16;
+
+bool is_one_colour(std::span<const std::uint8_t> rgb) {
+  return std::ranges::equal(rgb.subspan(3), rgb.first(rgb.size() - 3));
+}
+
+bool is_dark(std::span<const std::uint8_t> rgb) {
+  return std::ranges::all_of(rgb, [](std::uint8_t value) { return value <= kDark; });
+}
+
+Flaw flaw_of_pixels(std::span<const std::uint8_t> rgb, StoredAs stored) {
+  const bool one_colour = is_one_colour(rgb), dark = is_dark(rgb);
+  if (one_colour && stored.alpha) return Flaw::in_alpha;
+  if (dark && stored.bits > 8) return Flaw::low_bits;
+  if (one_colour) return Flaw::one_colour;
+  return dark ? Flaw::nearly_black : Flaw::none;
+}
+
+}  // namespace
+
+std::string_view flaw_name(Flaw flaw) {
+  switch (flaw) {
+    case Flaw::none:
+      return "none";
+    case Flaw::one_colour:
+      return "one colour";
+    case Flaw::nearly_black:
+      return "nearly black";
+    case Flaw::in_alpha:
+      return "one colour without alpha";
+    case Flaw::low_bits:
+      return "low bits of 16";
+    case Flaw::unturned:
+      return "not turned";
+  }
+  return "unknown";
+}
+
+std::string_view flaw_text(Flaw flaw) {
+  switch (flaw) {
+    case Flaw::none:
+      return "have no flaw";
+    case Flaw::one_colour:
+      return "are of one colour alone";
+    case Flaw::nearly_black:
+      return "are nearly black (no value is above 16 of 255)";
+    case Flaw::in_alpha:
+      return "are of one colour, since their alpha channel is not read";
+    case Flaw::low_bits:
+      return "are nearly black, since their values use the lower 12 of 16 bits or fewer";
+    case Flaw::unturned:
+      return "are not upright, since their EXIF orientation is ignored";
+  }
+  return "are unknown";
+}
+
+std::string_view flaw_remedy(Flaw flaw) {
+  switch (flaw) {
+    case Flaw::none:
+      return "";
+    case Flaw::one_colour:
+    case Flaw::nearly_black:
+      return "look at the originals, or leave such files out";
+    case Flaw::in_alpha:
+      return "flatten them on white, so that shapes which alpha holds are seen";
+    case Flaw::low_bits:
+      return "multiply their values until they fill 16 bits (16 times for 12 bits)";
+    case Flaw::unturned:
+      return "a new training reads them upright with --exif apply";
+  }
+  return "";
+}
+
+Flaw flaw_of(const ReadResult& result, std::span<const std::uint8_t> rgb, Exif exif,
+             StoredAs stored) {
+  if (result.status != ReadStatus::ok || rgb.size() < 3) return Flaw::none;
+  const Flaw flaw = flaw_of_pixels(rgb, stored);
+  const bool not_upright = result.turned && exif == Exif::ignore;
+  return flaw == Flaw::none && not_upright ? Flaw::unturned : flaw;
+}
 
 std::string_view status_name(ReadStatus status) {
   switch (status) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,12 +11,66 @@
 
 #include "core/shape.h"
 #include "data/exif.h"
-#include "data/filling_cache.h"
-#include "data/flaw.h"
 #include "data/resize.h"
-#include "data/turn.h"
 
 namespace cputrain::data {
+
+struct ReadResult;
+
+/// Why an image that can be read shows a network nothing, or something else than people see.
+/// `in_alpha` and `low_bits` are causes of the first two that only the file shows.
+enum class Flaw : std::uint8_t { none, one_colour, nearly_black, in_alpha, low_bits, unturned };
+
+/// "one colour", "nearly black", ...: a key in JSON.
+std::string_view flaw_name(Flaw);
+/// What such images are: they "are of one colour alone".
+std::string_view flaw_text(Flaw);
+/// What to try.
+std::string_view flaw_remedy(Flaw);
+
+/// How a file holds an image, as far as reading drops something of it.
+struct StoredAs {
+  bool alpha = false;
+  int bits = 8;  ///< in a sample
+};
+
+/// The flaw of an image as it was read, RGB bytes; `none` for one that could not be read. Stops at
+/// the first pixels that differ and are bright enough, so it costs next to nothing for a
+/// photograph.
+Flaw flaw_of(const ReadResult&, std::span<const std::uint8_t> rgb, Exif, StoredAs = {});
+
+/// Decoded images of a node that come while a training goes on: each when it is first needed, or
+/// before that, by threads of its own. Its ranks fill it together. Some may not be kept, and are
+/// decoded whenever they are needed. From any thread, and no call waits for another thread or rank.
+class FillingCache {
+ public:
+  virtual ~FillingCache() = default;
+
+  /// Pixels of the image that a sample shows; null while they are not there, or not kept.
+  virtual const std::uint8_t* find(std::uint32_t sample) const = 0;
+  /// The same where they are not there: decodes them into the cache, or into `space` where it does
+  /// not keep them or somebody else is at it. Error(data) for a damaged image.
+  virtual const std::uint8_t* decode(std::uint32_t sample, std::span<std::uint8_t> space) = 0;
+
+  /// Reads what nobody has read yet, whether it is kept or not: what no micro-batch has asked for
+  /// may be damaged, too. Behind it damage() knows of all that was there when it was called.
+  virtual void read_rest() = 0;
+
+  virtual bool keeps_all() const = 0;
+  /// Whether each image was decoded once, or found to be damaged.
+  virtual bool complete() const = 0;
+  /// An image of the node that cannot be read, and why; empty while none is known. Where complete()
+  /// was true before, empty means that there is none.
+  virtual std::string damage() const = 0;
+  /// Whether a file that was whole before was another one, or none, when this rank read it again:
+  /// that is no damage which leaves an image out.
+  virtual bool has_changed() const = 0;
+  /// Once it is complete: warnings of classes whose images show little (Flaw).
+  virtual std::vector<std::string> flaws() const = 0;
+
+  /// Ends its threads. Images may still be asked for.
+  virtual void stop() = 0;
+};
 
 /// How reading one sample went. The reasons are those `data check` counts.
 enum class ReadStatus { ok, unreadable, empty, not_an_image, truncated, too_large, unsupported };
@@ -139,6 +194,13 @@ struct ImageSet {
   /// The same: where they lie, or read into `space`, H*W*3 bytes. Error(data) where they are not
   /// what they were, or are damaged.
   const std::uint8_t* pixels_of(std::size_t i, std::span<std::uint8_t> space) const;
+};
+
+/// A small image as a file, for a page.
+struct Thumbnail {
+  std::string type;  ///< "image/png"
+  std::vector<std::byte> file;
+  int width = 0, height = 0;
 };
 
 }  // namespace cputrain::data

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/names.h"
 
 namespace cputrain::data {
@@ -10,5 +12,11 @@ enum class Exif { apply, ignore };
 constexpr auto names(Exif) {
   return std::to_array<Name<Exif>>({{Exif::apply, "apply"}, {Exif::ignore, "ignore"}});
 }
+
+/// Ways to turn an image that move pixels and compute none. Turns are anticlockwise. These six, in
+/// this order, are what the potato chips program makes of each original: "original, vertical flip,
+/// horizontal flip, three 90-degree rotations".
+enum class Turn : std::uint8_t { none, flip_vertical, flip_horizontal, by_90, by_180, by_270 };
+constexpr std::uint32_t kTurns = 6;
 
 }  // namespace cputrain::data

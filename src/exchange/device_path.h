@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/allreduce/allreduce_choice.h"
+#include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
 #include "compute/device_sums.h"
 

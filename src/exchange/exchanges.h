@@ -3,14 +3,14 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "comm/node_map.h"
+#include "comm/node_arrays.h"
 #include "compute/device_sums.h"
+#include "compute/factors.h"
 #include "compute/memory.h"
-#include "compute/reproducible/factors.h"
 #include "exchange/buckets.h"
 #include "exchange/compression/compression.h"
+#include "exchange/compression/gradient_sum.h"
 #include "exchange/exchange.h"
-#include "exchange/gradient_sum.h"
 
 /// The ways to exchange gradients. make_exchange.h chooses one.
 namespace cputrain::exchange {

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "comm/allreduce/candidates.h"
-#include "comm/open_channel.h"
+#include "comm/channel.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "exchange/compression/gradient_sum.h"
 #include "exchange/device_path.h"
-#include "exchange/staged_sum.h"
 #include "system/pages.h"
 
 namespace cputrain::exchange {

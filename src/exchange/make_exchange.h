@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/allreduce/allreduce_choice.h"
+#include "comm/allreduce_choice.h"
 #include "exchange/exchanges.h"
 
 namespace cputrain::exchange {

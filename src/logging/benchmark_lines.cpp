@@ -12,8 +12,8 @@
 
 #include "core/statistics/statistics.h"
 #include "logging/reporters.h"
+#include "system/output.h"
 #include "system/print.h"
-#include "system/terminal/output.h"
 
 namespace cputrain::logging {
 namespace {

@@ -12,8 +12,8 @@
 #include "system/clock.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
-#include "system/terminal/output.h"
-#include "system/terminal/redrawn_line.h"
+#include "system/output.h"
+#include "system/redrawn_line.h"
 
 namespace cputrain::logging {
 namespace {

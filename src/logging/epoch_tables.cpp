@@ -14,7 +14,7 @@
 
 #include "core/json_text.h"
 #include "core/text.h"
-#include "logging/epoch_lines.h"
+#include "logging/json_lines.h"
 #include "logging/log_file.h"
 #include "logging/reporters.h"
 #include "system/files.h"

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "core/crc32c.h"
+#include "core/hash.h"
 #include "event.pb.h"  // which protoc makes of event.proto
 #include "system/clock.h"
 

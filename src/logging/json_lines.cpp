@@ -1,14 +1,18 @@
+#include "logging/json_lines.h"
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 
 #include "core/json_fields.h"
 #include "core/json_text.h"
-#include "logging/epoch_lines.h"
 #include "logging/log_file.h"
 #include "logging/reporters.h"
+#include "system/bounded_file.h"
 
 namespace cputrain::logging {
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -171,6 +175,22 @@ std::unique_ptr<RunReporter> json_lines_reporter(const std::filesystem::path& pa
                                                  std::size_t log_every, const LogPlace& place,
                                                  system::WriteQueue* queue) {
   return std::make_unique<JsonLines>(path, log_every, place, queue);
+}
+
+void for_epoch_lines(const std::filesystem::path& path,
+                     const std::function<void(const nlohmann::json& line)>& look) {
+  constexpr system::BoundedLines::Limits kLimits{.file = std::uintmax_t{1} << 32,
+                                                 .line = 1 << 20};  // far more than is written
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  try {
+    system::BoundedLines lines(path, kLimits);
+    while (const auto text = lines.next()) {
+      const auto line = nlohmann::json::parse(*text, nullptr, false);
+      if (line.is_object() && line.value("type", nlohmann::json()) == "epoch") look(line);
+    }
+  } catch (const std::runtime_error&) {  // what cannot be read is not there
+  }
 }
 
 }  // namespace cputrain::logging

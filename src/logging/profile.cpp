@@ -8,7 +8,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "system/files.h"
-#include "system/terminal/output.h"
+#include "system/output.h"
 
 namespace cputrain::logging {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compute/layer_time.h"
-#include "logging/run_reporter.h"
+#include "logging/reporters.h"
 
 namespace cputrain::logging {
 

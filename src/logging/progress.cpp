@@ -6,8 +6,8 @@
 
 #include "core/text.h"
 #include "logging/reporters.h"
-#include "system/terminal/log_pace.h"
-#include "system/terminal/output.h"
+#include "system/log_pace.h"
+#include "system/output.h"
 
 namespace cputrain::logging {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "loop/loop_details.h"
-#include "loop/safety/lost_input.h"
+#include "loop/replicas.h"
 
 namespace cputrain::loop {
 

@@ -10,13 +10,11 @@
 #include <utility>
 
 #include "core/error.h"
-#include "loop/evaluation/evaluate.h"
+#include "loop/evaluate.h"
 #include "loop/faults.h"
-#include "loop/moving_statistics.h"
-#include "loop/safety/lost_input.h"
-#include "loop/safety/numbers.h"
-#include "loop/safety/replicas.h"
-#include "loop/weights/averaged_weights.h"
+#include "loop/parts.h"
+#include "loop/replicas.h"
+#include "loop/update_gate.h"
 
 namespace cputrain::loop {
 namespace {

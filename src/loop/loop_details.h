@@ -4,6 +4,7 @@
 
 #include "loop/epoch_meter.h"
 #include "loop/loop.h"
+#include "loop/records.h"
 #include "loop/step.h"
 #include "system/clock.h"
 

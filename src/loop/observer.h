@@ -4,6 +4,7 @@
 
 #include "comm/pulse.h"
 #include "loop/parts.h"
+#include "loop/records.h"
 
 namespace cputrain::loop {
 
@@ -27,6 +28,20 @@ class Observer {
   const Parts& parts_;
   std::uint64_t step_ = 0;
   unsigned seen_ = 0;  ///< phases of this step, a bit each: faults come at the first of a kind
+};
+
+/// Hears from the loop what happens. By default it does nothing with it.
+class Reporter {
+ public:
+  virtual ~Reporter() = default;
+  virtual void begin_epoch(const EpochStart&) {}
+  virtual void step(const StepRecord&) {}
+  /// So many of all images have been evaluated behind an epoch: at least once a batch.
+  virtual void validating([[maybe_unused]] std::size_t images, [[maybe_unused]] std::size_t all) {}
+  virtual void epoch(const EpochRecord&) {}
+  /// A plateau changed the learning rate, which is this one from that epoch on (from 1). After the
+  /// epoch before, unless it was the last one.
+  virtual void rate_changed([[maybe_unused]] int epoch, [[maybe_unused]] double rate) {}
 };
 
 }  // namespace cputrain::loop

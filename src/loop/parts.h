@@ -1,20 +1,29 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
+#include "core/names.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
 #include "loop/optimizer.h"
-#include "loop/safety/nan_policy.h"
 #include "loop/timeline.h"
 #include "optim/learning_rate.h"
 
 namespace cputrain::loop {
+
+/// What happens where the gradients of a step are NaN or infinite. `abort`: the training ends.
+/// `skip`: the step changes nothing. `rollback`: back to the last checkpoint, and on without it.
+enum class NanPolicy { abort, skip, rollback };
+constexpr auto names(NanPolicy) {
+  return std::to_array<Name<NanPolicy>>(
+      {{NanPolicy::abort, "abort"}, {NanPolicy::skip, "skip"}, {NanPolicy::rollback, "rollback"}});
+}
 
 /// A rank's program, compiled to train, and the ranks that it works with. All of it is borrowed.
 struct RankProgram {
@@ -62,5 +71,10 @@ struct StepToDo {
   NanPolicy on_nan = NanPolicy::abort;
   bool left_out = false;  ///< it changes nothing, whatever its gradients are
 };
+
+/// Calls work() while the averages of the weights (OptimizerOptions::ema) lie in the place of the
+/// weights, on all ranks, and puts both back. Meanwhile Parts::aside has the weights on rank 0.
+/// Collective, between two steps; work() does not throw on some ranks alone.
+void with_averages(Parts&, const std::function<void()>& work);
 
 }  // namespace cputrain::loop

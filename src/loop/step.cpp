@@ -1,14 +1,16 @@
 #include "loop/step.h"
 
 #include <array>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
-#include "loop/penalty.h"
-#include "loop/safety/lost_input.h"
-#include "loop/safety/update_gate.h"
+#include "loop/replicas.h"
+#include "loop/update_gate.h"
 
 namespace cputrain::loop {
+
 namespace {
 
 using comm::Phase;
@@ -215,6 +217,21 @@ compute::Tally finish_step(comm::Communicator& communicator, StepResult& step) {
   step.waited += agreed;
   step.seconds += computed + agreed;
   return tally;
+}
+
+compute::Pending<double> l2_penalty(compute::Backend& backend,
+                                    const compute::ParameterLayout& layout, const Array& weights) {
+  std::vector<Array> kernels;
+  std::vector<double> factors;
+  for (const compute::Parameter& parameter : layout.parameters) {
+    if (parameter.l2 == 0 || !parameter.learnt) continue;
+    kernels.push_back(weights.slice(parameter.range.begin, parameter.range.end));
+    factors.push_back(static_cast<double>(parameter.l2));
+  }
+  if (kernels.empty()) return 0.0;
+  return compute::Pending<double>([factors, sums = backend.sums_of_squares(kernels)] {
+    return std::inner_product(factors.begin(), factors.end(), sums.wait().begin(), 0.0);
+  });
 }
 
 }  // namespace cputrain::loop

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "compute/backend.h"
 #include "core/budget.h"
 #include "loop/observer.h"
 #include "loop/parts.h"
@@ -60,5 +61,11 @@ compute::Tally agree(const RankProgram&, Observer&, const StepWishes&, const Ste
 /// The sums of the step that was run last, by add_up(), where they cannot come with the next one.
 /// The wait for them becomes part of the step.
 compute::Tally finish_step(comm::Communicator&, StepResult&);
+
+/// Sum over parameters that learn of l2 * sum of squares: what Keras adds to the mean loss that it
+/// prints, in training (with the weights that the step began with) and in evaluation. It takes the
+/// weights as they are when it is waited for.
+compute::Pending<double> l2_penalty(compute::Backend&, const compute::ParameterLayout&,
+                                    const Array& weights);
 
 }  // namespace cputrain::loop

@@ -9,7 +9,6 @@
 
 #include "core/names.h"
 #include "core/overloaded.h"
-#include "core/per_colour.h"
 #include "core/shape.h"
 
 /// A layer is data: a description without memory, device or state. Backends turn a graph of them

@@ -4,9 +4,11 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/overloaded.h"
 #include "core/text.h"
 
 namespace cputrain::model {
+
 namespace {
 
 using Names = std::vector<std::string>;
@@ -102,6 +104,108 @@ Names backbone_layers(const Graph& graph) {
   std::erase_if(
       names, [&](const std::string& name) { return std::ranges::find(head, name) != head.end(); });
   return names;
+}
+
+namespace {
+
+/// Whether it gives the same numbers for the same input in every pass.
+bool is_constant(const Graph::Node& node) {
+  if (const auto* dropout = std::get_if<Dropout>(&node.layer)) return dropout->rate == 0;
+  return node.parameters.empty() || node.frozen;
+}
+
+}  // namespace
+
+std::vector<int> frozen_cuts(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  // By node, the last one that reads it.
+  std::vector<int> last_reader(nodes.size(), 0);
+  for (int i = 1; i < static_cast<int>(nodes.size()); ++i) {
+    for (const int src : nodes[static_cast<std::size_t>(i)].src) {
+      last_reader[static_cast<std::size_t>(src)] = i;
+    }
+  }
+  std::vector<int> cuts;
+  int needed_until = last_reader[0];  // by the nodes before this one
+  for (int i = 1; i + 1 < static_cast<int>(nodes.size()); ++i) {
+    if (!is_constant(nodes[static_cast<std::size_t>(i)])) break;
+    if (needed_until <= i) cuts.push_back(i);
+    needed_until = std::max(needed_until, last_reader[static_cast<std::size_t>(i)]);
+  }
+  return cuts;
+}
+
+double share_of_work(const Graph& graph, int node) {
+  double before = 0, all = 0;
+  for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
+    const double work = macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
+    all += work;
+    if (i <= node) before += work;
+  }
+  return all > 0 ? before / all : 0;
+}
+
+namespace {
+
+/// What a layer does to channels that come from behind it.
+enum class Passage {
+  makes,   ///< its own kernel makes them
+  scales,  ///< each gets a factor and an addend that are parameters
+  linear,  ///< each stays itself, and a change of sign passes
+  bends,   ///< each stays itself, but a change of sign does not pass
+  mixes,   ///< they are not those of what it reads
+};
+
+Passage passage(const Graph& graph, int index) {
+  return std::visit(
+      Overloaded{
+          [](const Convolution& l) { return l.groups == 1 ? Passage::makes : Passage::mixes; },
+          [](const Dense&) { return Passage::makes; },
+          [](const BatchNorm&) { return Passage::scales; },
+          [](const ZeroPad&) { return Passage::linear; },
+          [](const AveragePool&) { return Passage::linear; },
+          [](const GlobalAveragePool&) { return Passage::linear; },
+          [](const Dropout&) { return Passage::linear; },
+          [](const SigmoidCrossEntropy&) { return Passage::linear; },
+          [](const SoftmaxCrossEntropy&) { return Passage::linear; },
+          [](const Relu&) { return Passage::bends; },
+          [](const Relu6&) { return Passage::bends; },
+          [](const Silu&) { return Passage::bends; },
+          [](const MaxPool&) { return Passage::bends; },
+          [&](const Flatten&) {
+            const Shape src = graph.src_shape(index);
+            return src.height * src.width == 1 ? Passage::linear : Passage::mixes;
+          },
+          [](const Add&) { return Passage::mixes; },
+          [](const Concat&) { return Passage::mixes; },
+          [](const Input&) { return Passage::mixes; },
+      },
+      graph.nodes()[static_cast<std::size_t>(index)].layer);
+}
+
+}  // namespace
+
+ClassOutputs class_outputs(const Graph& graph) {
+  ClassOutputs outputs{.count = graph.back().dst.channels, .arrays = {}, .negated = {}};
+  bool sign_passes = outputs.count == 1;
+  int index = static_cast<int>(graph.nodes().size()) - 1;
+  while (true) {
+    const Graph::Node& node = graph.nodes()[static_cast<std::size_t>(index)];
+    const Passage through = passage(graph, index);
+    if (through == Passage::mixes) return {};
+    for (const ParameterSpec& spec : node.parameters) outputs.arrays.push_back(spec.name);
+    const bool affine = through == Passage::makes || through == Passage::scales;
+    if (affine && sign_passes && outputs.negated.empty()) {
+      // Kernel and bias, or gamma and beta: the first two of either.
+      for (std::size_t i = 0; i < node.parameters.size() && i < 2; ++i) {
+        outputs.negated.push_back(node.parameters[i].name);
+      }
+    }
+    if (through == Passage::makes) return outputs;
+    if (through == Passage::bends) sign_passes = false;
+    index = node.src.front();
+    if (graph.readers(index) != 1) return {};
+  }
 }
 
 }  // namespace cputrain::model

@@ -23,4 +23,26 @@ std::vector<std::string> head_layers(const Graph&);
 /// The layers with parameters that are none of these.
 std::vector<std::string> backbone_layers(const Graph&);
 
+/// The nodes at which the graph may be cut into a beginning that gives the same numbers for an
+/// image in every pass (nothing in it learns, and nothing is drawn at random) and a rest that reads
+/// this node alone of it. In the order of the graph; the image is none of them.
+std::vector<int> frozen_cuts(const Graph&);
+
+/// The part of the multiply-adds of a forward pass that are those of nodes up to `node`.
+double share_of_work(const Graph&, int node);
+
+/// Which parameters make the network's outputs, so that classes can be put into another order.
+struct ClassOutputs {
+  int count = 0;  ///< outputs of the network: 1 for two classes
+  /// Those whose last extent counts the outputs: kernel and bias of the last layer that has one,
+  /// and of batch normalization behind it. Empty where what lies between mixes channels or is read
+  /// by others, too.
+  std::vector<std::string> arrays;
+  /// For a network with one output: those whose negation makes the probability of class 1 that of
+  /// class 0. Empty where no negation does.
+  std::vector<std::string> negated;
+};
+
+ClassOutputs class_outputs(const Graph&);
+
 }  // namespace cputrain::model

@@ -13,7 +13,6 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/strict_json.h"
 #include "core/text.h"
 
 namespace cputrain::model::safetensors {

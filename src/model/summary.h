@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -13,5 +14,24 @@ std::string summary_text(const Graph&);
 
 /// {"parameters", "macs_per_image", "layers": [{"name", "type", "output": [H, W, C], ...}]}
 nlohmann::ordered_json summary_json(const Graph&);
+
+/// What a layer must at least move between memory and the processor, in either direction.
+struct LeastBytes {
+  double of_image = 0;  ///< source and destination
+  double of_call = 0;   ///< weights, however many images are computed at once
+};
+
+/// By layer: source, destination and weights, once each; backward moves their gradients instead, as
+/// many. An image has a byte a pixel and channel, all else elements of `element_bytes`. A max pool
+/// (and a ReLU behind it) that alone reads a convolution runs with it in the cache and moves
+/// nothing by itself: the convolution's destination is then the pooled map. Zeros around a map are
+/// not read.
+std::map<std::string, LeastBytes> least_bytes(const Graph&, std::size_t element_bytes);
+
+/// Numbers of the maps that layers with weights read, of one image: each map once, without the
+/// zeros around it, and without the image. A training step keeps them for the gradients of weights.
+/// Where nothing stays in a cache, each is written and read forward, read for the weights'
+/// gradients, and its own gradient is written and read.
+double kept_numbers(const Graph&);
 
 }  // namespace cputrain::model

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/names.h"
-#include "optim/monitor.h"
 #include "optim/schedule.h"
 
 namespace cputrain::optim {

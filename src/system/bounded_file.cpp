@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/strict_json.h"
+#include "core/json_text.h"
 #include "core/text.h"
 
 namespace cputrain::system {

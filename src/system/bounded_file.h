@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unistd.h>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 /// Reading files that may be hostile: a pipe without a writer, gigabytes, a line without an end.
 /// std::runtime_error has what is wrong with one.
@@ -74,6 +76,27 @@ class BoundedLines {
   std::uintmax_t most_;
   std::string piece_;      ///< what was read ahead
   std::size_t place_ = 0;  ///< in piece_
+};
+
+/// An open file, or what open() failed with (-1). Closed at the end of its scope, unless released.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+
+  int number() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
 };
 
 }  // namespace cputrain::system

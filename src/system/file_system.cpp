@@ -12,8 +12,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "system/descriptor.h"
-#include "system/tell.h"
+#include "system/bounded_file.h"
+#include "system/print.h"
 
 namespace cputrain::system {
 

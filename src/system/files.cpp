@@ -14,7 +14,6 @@
 
 #include "core/error.h"
 #include "system/bounded_file.h"
-#include "system/descriptor.h"
 #include "system/file_lock.h"
 #include "system/file_system.h"
 #include "system/temporary.h"

@@ -3,9 +3,15 @@
 #include <cstddef>
 #include <span>
 
-#include "system/shared_block.h"
-
 namespace cputrain::system {
+
+/// Memory that is freed with the object, of this process or shared by the ranks of a node. Zeroed;
+/// 64-byte aligned.
+class SharedBlock {
+ public:
+  virtual ~SharedBlock() = default;
+  virtual std::span<std::byte> bytes() const = 0;
+};
 
 /// How much of an area will ever be written. Of a sparse one only what is touched takes memory, in
 /// small pages, and only that counts where the system promises no more than it has.

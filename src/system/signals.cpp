@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "system/terminal/output.h"
-#include "system/terminal/redrawn_line.h"
+#include "system/output.h"
+#include "system/redrawn_line.h"
 
 namespace cputrain::system {
 namespace {

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
 #include <random>
 #include <thread>
@@ -19,6 +19,7 @@
 #include "system/file_lock.h"
 
 namespace cputrain::system {
+
 namespace {
 
 constexpr std::string_view kTemporary = ".tmp";
@@ -106,6 +107,25 @@ AbandonedFile::AbandonedFile(const std::filesystem::path& path)
 
 AbandonedFile::~AbandonedFile() {
   if (descriptor_ >= 0) close_locked(descriptor_);
+}
+
+namespace {
+
+std::filesystem::path folder_in(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? value : "";
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> cache_folder() {
+  std::filesystem::path cache = folder_in("XDG_CACHE_HOME");
+  if (!cache.is_absolute()) {  // which the XDG specification demands
+    const std::filesystem::path home = folder_in("HOME");
+    if (!home.is_absolute()) return std::nullopt;
+    cache = home / ".cache";
+  }
+  return cache / "cputrain";
 }
 
 }  // namespace cputrain::system

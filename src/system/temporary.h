@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -49,5 +50,9 @@ class AbandonedFile {
   int descriptor_;
   bool free_ = false, abandoned_ = false, missing_ = false;
 };
+
+/// "cputrain" in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), which need not exist;
+/// nothing where the environment names none.
+std::optional<std::filesystem::path> cache_folder();
 
 }  // namespace cputrain::system

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "loop/training_end.h"
+#include "loop/progress.h"
 #include "training/request/choose_training.h"
 
 /// What ends a training: a resume may ask for another end, and goes on where that is a later one.

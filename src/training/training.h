@@ -8,10 +8,10 @@
 #include "checkpoint/snapshot.h"
 #include "loop/loop.h"
 #include "loop/weights/description.h"
-#include "training/batch_plans.h"
-#include "training/compiled_training.h"
-#include "training/memory/image_place.h"
-#include "training/session/decode_images.h"
+#include "training/plan/batch_plans.h"
+#include "training/plan/compiled_training.h"
+#include "training/plan/decode_images.h"
+#include "training/plan/image_place.h"
 
 namespace cputrain::training {
 

@@ -1,5 +1,4 @@
 #include "zoo/networks.h"
-#include "zoo/normalised.h"
 
 namespace cputrain::zoo {
 namespace {

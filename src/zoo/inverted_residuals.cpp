@@ -1,7 +1,6 @@
 // Networks of inverted residuals: channels are widened, each is convolved, and they are narrowed.
 
 #include "zoo/networks.h"
-#include "zoo/normalised.h"
 
 namespace cputrain::zoo {
 namespace {

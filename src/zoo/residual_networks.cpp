@@ -1,7 +1,6 @@
 // Networks of residual blocks as torchvision has them. Layers have the names of its modules.
 
 #include "zoo/networks.h"
-#include "zoo/normalised.h"
 
 namespace cputrain::zoo {
 namespace {

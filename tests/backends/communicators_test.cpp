@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/threads/threads_communicator.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "tests/exchange/cases.h"
 
 namespace cputrain::testing {

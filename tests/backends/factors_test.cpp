@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/reference/reference_backend.h"
-#include "compute/reproducible/chunked_program.h"
+#include "compute/chunked_program.h"
 #include "tests/backends/backends_under_test.h"
 #include "tests/backends/trial.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compute/selftest/trial.h"
+#include "compute/selftest/layer_plans.h"
 #include "compute/selftest_case.h"
 
 /// What tests of backends share with `selftest`: programs that are driven through the contracts.

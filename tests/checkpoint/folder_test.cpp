@@ -12,7 +12,6 @@
 #include <optional>
 #include <vector>
 
-#include "checkpoint/names.h"
 #include "tests/checkpoint/made_up.h"
 #include "tests/support/forbidden_call.h"
 #include "tests/support/in_a_child.h"

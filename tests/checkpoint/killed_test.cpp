@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "checkpoint/names.h"
+#include "checkpoint/folder.h"
 #include "tests/checkpoint/made_up.h"
 #include "tests/support/temporary_folder.h"
 

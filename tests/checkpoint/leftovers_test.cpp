@@ -15,7 +15,6 @@
 #include <string>
 
 #include "checkpoint/folder.h"
-#include "checkpoint/names.h"
 #include "checkpoint/writer.h"
 #include "system/files.h"
 #include "tests/checkpoint/made_up.h"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "core/crc32c.h"
 #include "core/error.h"
+#include "core/hash.h"
 
 namespace cputrain::checkpoint {
 namespace {

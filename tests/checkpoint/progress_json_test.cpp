@@ -1,4 +1,4 @@
-#include "checkpoint/progress_json.h"
+#include "checkpoint/state_file.h"
 
 #include <gtest/gtest.h>
 

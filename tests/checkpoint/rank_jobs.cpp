@@ -13,7 +13,7 @@
 #include "checkpoint/arena_tensors.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/writer.h"
-#include "exchange/kept_parts.h"
+#include "exchange/compression/gradient_sum.h"
 #include "logging/reporters.h"
 #include "tests/support/locked_backend.h"
 

@@ -7,10 +7,9 @@
 #include <set>
 #include <tuple>
 
-#include "cli/command_line.h"
-#include "cli/help/foreign_words.h"
+#include "cli/commands/command_line.h"
+#include "cli/flags/foreign_words.h"
 #include "cli/help/help_text.h"
-#include "cli/help/reference.h"
 #include "composition/command_list.h"
 #include "core/error.h"
 #include "core/text.h"

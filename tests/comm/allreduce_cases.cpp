@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/allreduce/allreduce_choice.h"
+#include "comm/allreduce_choice.h"
 #include "tests/comm/cases.h"
 
 namespace cputrain::comm {

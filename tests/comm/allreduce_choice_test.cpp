@@ -1,4 +1,4 @@
-#include "comm/allreduce/allreduce_choice.h"
+#include "comm/allreduce_choice.h"
 
 #include <gtest/gtest.h>
 

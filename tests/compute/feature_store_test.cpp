@@ -1,12 +1,10 @@
-#include "compute/executor/feature_store.h"
+#include "compute/executor/frozen_prefix.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 #include <set>
-
-#include "compute/executor/frozen_prefix.h"
 
 namespace cputrain::compute {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/fail.h"
+#include "core/error.h"
 #include "tests/support/refusal.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/shell_words.h"
+#include "core/text.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,6 @@
 #include <numbers>
 #include <vector>
 
-#include "core/statistics/spread.h"
-
 namespace cputrain {
 namespace {
 

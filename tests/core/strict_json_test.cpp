@@ -1,4 +1,4 @@
-#include "core/strict_json.h"
+#include "core/json_text.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "datasets/datasets.h"
 #include "datasets/decode/decoders.h"
 #include "tests/datasets/made_files.h"

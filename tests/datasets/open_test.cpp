@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "data/classes/relabelled.h"
+#include "data/classes/class_names.h"
 #include "tests/datasets/made_files.h"
 #include "tests/datasets/open_fixture.h"
 #include "tests/support/refusal.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/open_channel.h"
+#include "comm/channel.h"
 #include "exchange/compression/compression.h"
 #include "tests/exchange/cases.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exchange/kept_parts.h"
+#include "exchange/compression/gradient_sum.h"
 #include "tests/exchange/compressed_sums.h"
 
 namespace cputrain::exchange {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/open_channel.h"
+#include "comm/channel.h"
 #include "core/error.h"
 #include "exchange/broadcast_array.h"
-#include "exchange/staged_sum.h"
+#include "exchange/compression/gradient_sum.h"
 #include "tests/exchange/cases.h"
 #include "tests/exchange/exchange_ways.h"
 #include "tests/support/locked_backend.h"

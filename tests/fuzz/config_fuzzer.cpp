@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
-#include "cli/command_line.h"
+#include "cli/commands/command_line.h"
 #include "cli/commands/commands.h"
-#include "cli/flags/config_file.h"
+#include "cli/flags/given_flags.h"
 #include "scaling/commands/commands.h"
 #include "tests/fuzz/fuzzer.h"
 

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "checkpoint/manifest.h"
-#include "core/crc32c.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace cputrain::testing {

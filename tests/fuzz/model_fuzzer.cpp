@@ -1,5 +1,4 @@
-#include "model/class_outputs.h"
-#include "model/least_bytes.h"
+#include "model/layer_patterns.h"
 #include "model/rewrite.h"
 #include "model/summary.h"
 #include "tests/fuzz/fuzzer.h"

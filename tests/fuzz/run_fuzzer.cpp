@@ -2,10 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
-#include "core/strict_json.h"
 #include "scaling/cells/run_environment.h"
 #include "scaling/cells/run_figures.h"
-#include "scaling/report/curves.h"
+#include "scaling/report/scaling_table.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "tests/fuzz/fuzzer.h"
 #include "training/run/finished_run.h"

@@ -2,7 +2,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/progress_json.h"
+#include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "tests/fuzz/fuzzer.h"

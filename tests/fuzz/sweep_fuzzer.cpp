@@ -1,7 +1,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
-#include "core/strict_json.h"
 #include "scaling/cells/plan.h"
 #include "scaling/sweep/extension.h"
 #include "tests/fuzz/fuzzer.h"

@@ -2,9 +2,9 @@
 
 #include "core/json_text.h"
 #include "scaling/cells/cells.h"
-#include "scaling/report/curves.h"
 #include "scaling/report/reference_table.h"
 #include "scaling/report/scaling_document.h"
+#include "scaling/report/scaling_table.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace cputrain::testing {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "exchange/make_exchange.h"
 #include "model/init.h"
 

@@ -9,7 +9,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
 #include "backends/threads/threads_communicator.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "exchange/make_exchange.h"
 #include "loop/optimizer.h"
 #include "tests/support/sliced_exchange.h"

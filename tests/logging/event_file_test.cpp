@@ -6,8 +6,8 @@
 #include <fstream>
 #include <memory>
 
-#include "core/crc32c.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // Weights of other classes, or of the same in another order.
-#include "loop/weights/class_rows.h"
+#include "loop/weights/weight_match.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/backend.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "emulated/counts.h"
 #include "tests/loop/made_training.h"
 

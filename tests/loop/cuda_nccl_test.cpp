@@ -12,7 +12,7 @@
 
 #include "backends/cuda/backend.h"
 #include "backends/threads/threads_communicator.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "emulated/counts.h"
 #include "emulated/settings.h"

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "backends/cuda/backend.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "emulated/counts.h"
 #include "emulated/settings.h"
 #include "tests/loop/made_training.h"

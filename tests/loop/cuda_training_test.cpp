@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "backends/cuda/backend.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "tests/loop/made_training.h"
 
 namespace cputrain::loop {

@@ -1,8 +1,8 @@
-#include "loop/evaluation/evaluate.h"
+#include "loop/evaluate.h"
 
 #include <gtest/gtest.h>
 
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 
 namespace cputrain::loop {

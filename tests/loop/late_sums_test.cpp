@@ -10,7 +10,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "backends/threads/threads_communicator.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "tests/loop/made_training.h"
 

@@ -1,5 +1,5 @@
 // What ranks agree on about images that are still being decoded.
-#include "loop/safety/lost_input.h"
+#include "loop/replicas.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include "backends/threads/threads_communicator.h"
 #include "core/random/random.h"
 #include "datasets/datasets.h"
-#include "exchange/kept_parts.h"
+#include "exchange/compression/gradient_sum.h"
 #include "exchange/make_exchange.h"
 #include "loop/weights/weights.h"
 #include "model/rewrite.h"

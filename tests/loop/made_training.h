@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/allreduce/allreduce_choice.h"
+#include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "exchange/buckets.h"

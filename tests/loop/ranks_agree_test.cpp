@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "tests/loop/made_training.h"
 
 namespace cputrain::loop {

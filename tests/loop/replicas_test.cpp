@@ -1,4 +1,4 @@
-#include "loop/safety/replicas.h"
+#include "loop/replicas.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "backends/threads/threads_communicator.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "tests/loop/made_training.h"
 
 namespace cputrain::loop {

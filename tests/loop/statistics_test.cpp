@@ -1,4 +1,4 @@
-#include "loop/moving_statistics.h"
+#include "loop/replicas.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "model/frozen_part.h"
+#include "model/layer_patterns.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "model/weights/network/keras_differences.h"
+#include "model/weights/keras_differences.h"
 #include "tests/model/made_keras_config.h"
 
 namespace cputrain::model {

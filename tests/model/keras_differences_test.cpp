@@ -1,4 +1,4 @@
-#include "model/weights/network/keras_differences.h"
+#include "model/weights/keras_differences.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "model/least_bytes.h"
+#include "model/summary.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "model/safetensors.h"
-#include "model/weights/error_with_lines.h"
+#include "model/weights/weight_arrays.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 

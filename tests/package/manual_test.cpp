@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/help/reference.h"
-#include "cli/manual/flag_values.h"
+#include "cli/help/help_text.h"
 #include "cli/manual/manual_files.h"
 #include "composition/command_list.h"
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "system/cache_folder.h"
+#include "system/temporary.h"
 #include "tests/support/in_a_child.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "system/usage/held_memory.h"
+#include "system/usage/work_meter.h"
 
 #include <gtest/gtest.h>
 

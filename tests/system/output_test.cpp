@@ -1,4 +1,4 @@
-#include "system/terminal/output.h"
+#include "system/output.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 #include <string>
 #include <thread>
 
-#include "system/tell.h"
+#include "system/print.h"
 
 namespace cputrain::system {
 namespace {

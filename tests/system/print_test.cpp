@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "system/tell.h"
-
 namespace cputrain::system {
 namespace {
 

@@ -1,4 +1,4 @@
-#include "system/terminal/redrawn_line.h"
+#include "system/redrawn_line.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "system/tell.h"
+#include "system/print.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::system {

@@ -14,7 +14,7 @@
 #include <new>
 #include <thread>
 
-#include "system/terminal/output.h"
+#include "system/output.h"
 
 namespace cputrain::system {
 namespace {

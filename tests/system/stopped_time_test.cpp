@@ -1,4 +1,4 @@
-#include "system/lost_time/stopped_time.h"
+#include "system/signals.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // How data is cut into steps, against counts made by hand.
-#include "training/batch_plans.h"
+#include "training/plan/batch_plans.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "backends/threads/threads_communicator.h"
 #include "core/error.h"
-#include "training/memory/training_memory.h"
+#include "training/plan/training_memory.h"
 
 namespace cputrain::training {
 namespace {

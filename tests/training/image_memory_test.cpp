@@ -1,4 +1,4 @@
-#include "training/memory/image_memory.h"
+#include "training/plan/image_memory.h"
 
 #include <gtest/gtest.h>
 

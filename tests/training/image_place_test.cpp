@@ -1,11 +1,11 @@
 // Where the images of a training lie: in closed forms of what memory has left, and of what disks
 // have.
-#include "training/memory/image_place.h"
+#include "training/plan/image_place.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"

@@ -1,10 +1,10 @@
-#include "training/micro_batch.h"
+#include "training/plan/micro_batch.h"
 
 #include <gtest/gtest.h>
 
 #include "backends/reference/reference_backend.h"
 #include "composition/services.h"
-#include "training/memory/training_memory.h"
+#include "training/plan/training_memory.h"
 #include "training/request/build_graph.h"
 
 namespace cputrain::training {

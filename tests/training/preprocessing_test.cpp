@@ -1,4 +1,4 @@
-#include "training/weights/preprocessing.h"
+#include "training/weights/past_data.h"
 
 #include <gtest/gtest.h>
 

@@ -9,9 +9,9 @@
 #include "core/error.h"
 #include "model/model_json.h"
 #include "model/rewrite.h"
-#include "training/memory/memory_check.h"
+#include "training/plan/memory_check.h"
+#include "training/plan/shard_dense.h"
 #include "training/session/session.h"
-#include "training/shard_dense.h"
 
 namespace cputrain::training {
 namespace {

@@ -1,5 +1,5 @@
 // What a resume may change: every flag of `train` has its place, and is put to the test there.
-#include "training/training_identity.h"
+#include "training/run/training_identity.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/command_line.h"
+#include "cli/commands/command_line.h"
 #include "cli/commands/commands.h"
-#include "cli/help/reference.h"
+#include "cli/help/help_text.h"
 #include "composition/services.h"
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"

@@ -1,5 +1,5 @@
 // What a training takes of memory, and what would fit: against closed forms.
-#include "training/memory/training_memory.h"
+#include "training/plan/training_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // What the ranks of a job decide, against figures worked out by hand.
-#include "training/training_plan.h"
+#include "training/plan/training_plan.h"
 
 #include <gtest/gtest.h>
 
 #include "backends/reference/reference_backend.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "tests/support/locked_backend.h"
 #include "tests/support/refusal.h"

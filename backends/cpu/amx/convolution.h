@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "backends/cpu/amx/kernels.h"
-#include "compute/executor/sample_layout.h"
+#include "compute/executor/memory_plan.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu::amx {

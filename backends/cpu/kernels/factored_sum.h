@@ -3,7 +3,7 @@
 #include <span>
 
 #include "backends/cpu/kernels/instruction_set.h"
-#include "compute/reproducible/factors.h"
+#include "compute/factors.h"
 
 namespace cputrain::cpu {
 

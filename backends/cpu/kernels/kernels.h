@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/bf16.h"
-#include "core/per_colour.h"
 #include "core/shape.h"
 
 /// The loops that are not the library's. Each is compiled for AVX-512, AVX2 and plain x86-64, and

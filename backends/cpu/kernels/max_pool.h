@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "compute/executor/sample_layout.h"
+#include "compute/executor/memory_plan.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu {

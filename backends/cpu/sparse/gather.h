@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "backends/cpu/sparse/kernels.h"
-#include "compute/executor/sample_layout.h"
+#include "compute/executor/memory_plan.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu::sparse {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "backends/cpu/sparse/kernels.h"
-#include "compute/executor/sample_layout.h"
+#include "compute/executor/memory_plan.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu {

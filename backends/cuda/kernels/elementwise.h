@@ -6,8 +6,8 @@
 #include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
-#include "compute/image_move.h"
-#include "core/per_colour.h"
+#include "compute/image_feed.h"
+#include "core/shape.h"
 
 /// What is done number by number, in maps that are stored as `Numbers` say. `count` numbers are a
 /// multiple of kChannelBlock.

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "backends/cuda/device/device.h"
-#include "compute/image_move.h"
+#include "compute/image_feed.h"
 #include "compute/mixed_label.h"
 
 namespace cputrain::cuda {

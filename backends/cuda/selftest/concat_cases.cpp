@@ -3,7 +3,7 @@
 #include "backends/cuda/kernels/concat.h"
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"
-#include "compute/case_numbers.h"
+#include "compute/selftest_case.h"
 
 namespace cputrain::cuda {
 namespace {

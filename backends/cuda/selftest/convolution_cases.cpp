@@ -7,7 +7,7 @@
 #include "backends/cuda/selftest/convolution_numbers.h"
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"
-#include "compute/case_numbers.h"
+#include "compute/selftest_case.h"
 
 namespace cputrain::cuda {
 namespace {

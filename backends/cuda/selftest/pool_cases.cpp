@@ -7,7 +7,7 @@
 #include "backends/cuda/selftest/kernel_cases.h"
 #include "backends/cuda/selftest/plain_pools.h"
 #include "backends/cuda/selftest/window_case.h"
-#include "compute/case_numbers.h"
+#include "compute/selftest_case.h"
 
 namespace cputrain::cuda {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 #include "compute/selftest/selftest.h"
-#include "training/run/evaluation_log.h"
+#include "training/run/run_logs.h"
 
 /// Commands of one training, its data and its weights, each made at the end of its file.
 namespace cputrain::commands {

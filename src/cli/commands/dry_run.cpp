@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "system/print.h"
-#include "training/run/machine_json.h"
+#include "training/run/run_folder.h"
 
 namespace cputrain::commands {
 

@@ -6,11 +6,11 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/evaluate.h"
+#include "cli/commands/idle_flags.h"
 #include "cli/commands/inputs.h"
 #include "cli/commands/predictions_text.h"
 #include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
-#include "cli/flags/idle_flags.h"
 #include "cli/weights_choice.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -18,10 +18,10 @@
 #include "data/parse_data.h"
 #include "loop/weights/description.h"
 #include "system/print.h"
-#include "training/evaluation_part.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 #include "training/run/run_folder.h"
-#include "training/weights/preprocessing.h"
+#include "training/weights/evaluation_part.h"
+#include "training/weights/past_data.h"
 
 namespace cputrain::commands {
 namespace {

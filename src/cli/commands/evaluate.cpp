@@ -6,14 +6,14 @@
 #include <span>
 #include <utility>
 
-#include "core/shell_words.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "exchange/broadcast_array.h"
-#include "loop/evaluation/evaluate.h"
-#include "loop/evaluation/surest_errors.h"
+#include "loop/evaluate.h"
+#include "loop/evaluation/predictions.h"
 #include "system/date.h"
-#include "training/micro_batch.h"
-#include "training/session/decode_images.h"
+#include "training/plan/decode_images.h"
+#include "training/plan/micro_batch.h"
 #include "training/session/inference.h"
 #include "training/session/typed_command.h"
 

@@ -7,7 +7,7 @@
 #include "compute/tally.h"
 #include "loop/evaluation/predictions.h"
 #include "loop/weights/description.h"
-#include "training/run/evaluation_log.h"
+#include "training/run/run_logs.h"
 #include "training/session/session.h"
 
 namespace cputrain::commands {

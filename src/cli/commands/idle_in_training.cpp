@@ -8,8 +8,8 @@
 #include "core/overloaded.h"
 #include "core/text.h"
 #include "system/limits/process_limits.h"
-#include "training/batch_plans.h"
-#include "training/compiled_training.h"
+#include "training/plan/batch_plans.h"
+#include "training/plan/compiled_training.h"
 
 namespace cputrain::commands {
 namespace {

@@ -11,12 +11,12 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "model/summary.h"
-#include "system/placement/launch_line.h"
+#include "system/placement/launch_words.h"
 #include "system/print.h"
-#include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
 #include "training/request/choose_training.h"
-#include "training/run/machine_json.h"
+#include "training/request/flag_grammars.h"
+#include "training/run/run_folder.h"
 #include "training/session/session.h"
 
 namespace cputrain::commands {

@@ -11,21 +11,19 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/idle_flags.h"
 #include "cli/commands/inputs.h"
-#include "cli/commands/prediction_table.h"
 #include "cli/commands/predictions_text.h"
 #include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
-#include "cli/flags/idle_flags.h"
 #include "compute/prediction.h"
 #include "core/error.h"
 #include "loop/evaluation/predictions.h"
 #include "loop/weights/description.h"
 #include "system/print.h"
-#include "system/tell.h"
-#include "training/micro_batch.h"
+#include "training/plan/micro_batch.h"
 #include "training/session/inference.h"
-#include "training/weights/preprocessing.h"
+#include "training/weights/past_data.h"
 
 namespace cputrain::commands {
 namespace {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "loop/evaluation/predictions.h"
+#include "system/files.h"
 
 /// Counts of predictions as people and programs read them. `classes` are the names, by label.
 namespace cputrain::commands {
@@ -27,5 +29,26 @@ nlohmann::ordered_json predictions_json(const loop::PredictionCounts&,
 
 /// The matrix as CSV: a row an actual class, a column a prediction; needs has_matrix().
 std::string confusion_csv(const loop::PredictionCounts&, const std::vector<std::string>& classes);
+
+/// Predictions of `predict` as CSV, written as they come: file, class, and a column per class with
+/// its probability; a class called "file" or "class" has the column "file (2)" or "class (2)". A
+/// file without a prediction has empty cells behind its name.
+class PredictionTable {
+ public:
+  /// `file`: empty for none, "-" for standard output. Error(output).
+  PredictionTable(const std::string& file, std::vector<std::string> classes);
+
+  /// {"file":..., "class":..., "probabilities":{...}}, or {"file":..., "error":...}.
+  void add(const nlohmann::ordered_json& prediction);
+  /// The file is there when this returns.
+  void finish();
+
+ private:
+  void write(const std::vector<std::string>& cells);
+
+  std::vector<std::string> classes_;
+  std::unique_ptr<system::OutputFile> file_;
+  bool prints_;
+};
 
 }  // namespace cputrain::commands

@@ -11,8 +11,8 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "system/files.h"
+#include "system/output.h"
 #include "system/print.h"
-#include "system/terminal/output.h"
 #include "training/session/session.h"
 
 namespace cputrain::commands {

@@ -13,15 +13,15 @@
 #include "checkpoint/state_file.h"
 #include "core/text.h"
 #include "system/limits/process_limits.h"
-#include "system/tell.h"
-#include "training/lines/plan_lines.h"
-#include "training/lines/resume_lines.h"
-#include "training/run/best_weights.h"
+#include "system/print.h"
+#include "training/run/recipe_lines.h"
+#include "training/run/resume_lines.h"
 #include "training/run/run_control.h"
 #include "training/run/run_logs.h"
 #include "training/run/run_results.h"
+#include "training/run/run_weights.h"
+#include "training/run/training_identity.h"
 #include "training/session/lost_ranks.h"
-#include "training/training_identity.h"
 
 namespace cputrain::commands {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/choices.h"
+#include "cli/flags/choices.h"
 #include "cli/flags/flags.h"
 #include "training/request/training_flags.h"
 

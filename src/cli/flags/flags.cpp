@@ -6,7 +6,7 @@
 #include <cassert>
 #include <tuple>
 
-#include "cli/help/foreign_words.h"
+#include "cli/flags/foreign_words.h"
 #include "core/error.h"
 #include "core/names.h"
 #include "core/text.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/help/entries.h"
+#include "cli/flags/entries.h"
 #include "training/request/flag_grammars.h"
 
 namespace cputrain::training {

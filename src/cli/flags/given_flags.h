@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,5 +44,9 @@ std::set<std::string> add_config_file(Given& given, const Flags& flags, const st
 
 /// Error(usage) where two exclude each other.
 void check_rivals(const Given& given, const Flags& flags);
+
+/// The object of flags and values in the file of --config: a regular file of at most 1 MiB, since
+/// under mpirun every rank reads it, of JSON in which no key stands twice. Error(usage).
+nlohmann::json read_settings(const std::string& path);
 
 }  // namespace cputrain::cli

@@ -4,7 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/help/entries.h"
+#include "cli/flags/choices.h"
+#include "cli/flags/entries.h"
 
 /// What --help and --help-all print, made from the reference of the command line.
 namespace cputrain::cli {
@@ -34,5 +35,12 @@ std::string overview_text(const std::vector<CommandEntry>&, const std::vector<Ex
 
 /// What a command does, usage, examples and the flags that most people need, or `all`.
 std::string command_help(const CommandEntry&, bool all, const HelpForm&);
+
+/// Every command and topic, in the order of the overview.
+std::vector<CommandEntry> command_reference(const CommandLineChoices&);
+
+/// One of them; Error(usage) where there is none.
+CommandEntry command_entry(const std::string& name, const std::string& topic,
+                           const CommandLineChoices&);
 
 }  // namespace cputrain::cli

@@ -1,4 +1,3 @@
-#include "cli/manual/flag_values.h"
 #include "cli/manual/manual_files.h"
 #include "core/text.h"
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "cli/manual/flag_values.h"
 #include "core/text.h"
 #include "core/version.h"
 

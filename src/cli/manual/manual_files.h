@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/help/reference.h"
+#include "cli/help/help_text.h"
 
 /// Files about the command line that are installed beside the program.
 namespace cputrain::cli {
@@ -22,5 +22,29 @@ struct ManualFile {
 
 /// What the program cputrain_manual writes.
 std::vector<ManualFile> manual_files(const std::vector<CommandEntry>&);
+
+/// What a shell may offer as a value.
+struct FlagValues {
+  enum class Paths { none, files, folders };
+  std::vector<std::string> words{};
+  Paths paths = Paths::none;
+  bool list = false;  ///< several words, with a comma between each two
+
+  bool operator==(const FlagValues&) const = default;
+};
+
+FlagValues values_of(const FlagEntry&);
+
+/// What a command takes beside flags: files, folders or nothing.
+FlagValues::Paths paths_of(const CommandEntry&);
+
+/// The words that a shell offers: "--shuffle", "--no-shuffle".
+std::vector<std::string> spellings_of(const FlagEntry&);
+
+/// The text with every `from` replaced.
+std::string replaced(std::string text, const std::string& from, const std::string& to);
+
+/// As one word of a shell's script: 'none'.
+std::string in_quotes(const std::string& text);
 
 }  // namespace cputrain::cli

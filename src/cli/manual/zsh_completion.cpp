@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cli/manual/flag_values.h"
 #include "core/text.h"
 
 namespace cputrain::cli {

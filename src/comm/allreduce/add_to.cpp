@@ -1,6 +1,6 @@
 #include <cassert>
 
-#include "comm/allreduce/segments.h"
+#include "comm/allreduce/sum_arrays.h"
 
 namespace cputrain::comm {
 namespace {

@@ -7,7 +7,6 @@
 #include "comm/channel.h"
 #include "comm/communicator.h"
 #include "comm/node_arrays.h"
-#include "comm/node_map.h"
 
 /// Ways to sum one array over all ranks, side by side: what `auto` and the benchmark time.
 namespace cputrain::comm {

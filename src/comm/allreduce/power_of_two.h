@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "comm/allreduce/segments.h"
+#include "comm/allreduce/sum_arrays.h"
 
 namespace cputrain::comm {
 

@@ -3,7 +3,7 @@
 // operations", 2004.
 #include <vector>
 
-#include "comm/allreduce/allreduce.h"
+#include "comm/allreduce.h"
 #include "comm/allreduce/power_of_two.h"
 
 namespace cputrain::comm {

@@ -1,7 +1,7 @@
 // Recursive doubling: log2 P steps, n log2 P bytes a rank (2 n more where ranks fold): few
 // messages, for short arrays. Thakur, Rabenseifner and Gropp, "Optimization of collective
 // communication operations in MPICH", 2005, section 4.5.
-#include "comm/allreduce/allreduce.h"
+#include "comm/allreduce.h"
 #include "comm/allreduce/power_of_two.h"
 
 namespace cputrain::comm {

@@ -1,7 +1,7 @@
 // Ring: 2 (P - 1) steps, 2 n (P - 1) / P bytes a rank. Patarasuk and Yuan, "Bandwidth optimal
 // all-reduce algorithms for clusters of workstations", 2009.
-#include "comm/allreduce/allreduce.h"
-#include "comm/allreduce/segments.h"
+#include "comm/allreduce.h"
+#include "comm/allreduce/sum_arrays.h"
 
 namespace cputrain::comm {
 namespace {

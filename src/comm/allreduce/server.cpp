@@ -1,7 +1,7 @@
 // One rank receives from all others, adds in rank order and sends the result back: 2 steps for the
 // others, 2 (P - 1) n bytes through rank 0. There for comparison.
-#include "comm/allreduce/allreduce.h"
-#include "comm/allreduce/segments.h"
+#include "comm/allreduce.h"
+#include "comm/allreduce/sum_arrays.h"
 
 namespace cputrain::comm {
 namespace {

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 
+#include "comm/point_to_point.h"
 #include "core/array.h"
 
 namespace cputrain::comm {
@@ -11,5 +15,37 @@ namespace cputrain::comm {
 using SumArrays = std::function<void(std::span<const Array> src, const Array& dst)>;
 /// The same in plain loops on the calling thread.
 void sum_plainly(std::span<const Array> src, const Array& dst);
+
+/// dst[i] += src[i], in arrays of one length and type.
+void add_to(const Array& dst, const Array& src);
+
+/// Moves and adds long arrays segment by segment, so that what was received is still in the cache
+/// when it is added and no more memory than for one segment is needed.
+class Segments {
+ public:
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
+
+  /// Sends `out` to a rank and adds what comes from another to `in`. The ranks' arrays may have
+  /// different lengths, but what one sends is as long as what the other expects.
+  void exchange_and_add(PointToPoint& peers, int to, const Array& out, int from, const Array& in);
+  /// Sends segment after segment to a rank that receives and adds.
+  void send(PointToPoint& peers, int to, const Array& out) {
+    exchange_and_add(peers, to, out, to, out.slice(0, 0));
+  }
+  /// Adds what comes from a rank.
+  void receive_and_add(PointToPoint& peers, int from, const Array& in) {
+    exchange_and_add(peers, from, in.slice(0, 0), from, in);
+  }
+
+ private:
+  Array received(std::size_t elements, DType dtype);
+  std::unique_ptr<std::byte[]> memory_;
+};
+
+/// Chunk i of an array cut into `chunks` that are as equal as can be.
+inline Array chunk_of(const Array& whole, int i, int chunks) {
+  const auto k = static_cast<std::size_t>(i), n = static_cast<std::size_t>(chunks);
+  return whole.slice(whole.size * k / n, whole.size * (k + 1) / n);
+}
 
 }  // namespace cputrain::comm

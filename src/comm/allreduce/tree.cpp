@@ -1,7 +1,7 @@
 // Binomial tree to rank 0 and back: 2 log2 P steps, up to n log2 P bytes each way through rank 0.
 // Few messages, and the shape does not change where ranks without a contribution are added.
-#include "comm/allreduce/allreduce.h"
-#include "comm/allreduce/segments.h"
+#include "comm/allreduce.h"
+#include "comm/allreduce/sum_arrays.h"
 
 namespace cputrain::comm {
 namespace {

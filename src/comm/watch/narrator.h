@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/watch/findings.h"
-#include "comm/watch/team.h"
+#include "comm/watch/lookout.h"
 
 namespace cputrain::watch {
 

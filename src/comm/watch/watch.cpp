@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -14,18 +13,18 @@
 #include <thread>
 #include <utility>
 
-#include "comm/watch/bounded_calls.h"
 #include "comm/watch/lookout.h"
 #include "comm/watch/narrator.h"
-#include "comm/watch/own_account.h"
+#include "comm/watch/storage.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "system/clock.h"
 #include "system/lost_time/own_clock.h"
-#include "system/tell.h"
-#include "system/terminal/output.h"
+#include "system/output.h"
+#include "system/print.h"
 
 namespace cputrain::watch {
+
 namespace {
 
 /// So long rank 0 finishes what it writes before it ends, and a line about a stall may take; a
@@ -260,6 +259,20 @@ std::shared_ptr<void> Watch::look_after(StorageDuty duty) const {
   if (!thread_) return nullptr;
   thread_->look_after(std::move(duty));
   return {thread_.get(), [](Thread* thread) { thread->look_after(std::nullopt); }};
+}
+
+void BoundedCalls::make(const std::function<void()>& call, double seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const auto returned = [&] { return last_.wait_until(end) == std::future_status::ready; };
+  if (last_.valid() && !returned()) return;
+  std::packaged_task<void()> task(call);
+  last_ = task.get_future();
+  try {
+    std::thread(std::move(task)).detach();
+  } catch (const std::system_error&) {  // no more threads: better late than never
+    return call();
+  }
+  returned();
 }
 
 }  // namespace cputrain::watch

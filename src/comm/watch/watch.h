@@ -2,12 +2,12 @@
 
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 
 #include "comm/communicator.h"
-#include "comm/node_map.h"
-#include "comm/watch/limits.h"
-#include "comm/watch/stall_lines.h"
+#include "comm/node_arrays.h"
+#include "comm/watch/findings.h"
 #include "comm/watch/storage.h"
 
 namespace cputrain::watch {
@@ -43,6 +43,18 @@ class Watch {
  private:
   class Thread;
   std::unique_ptr<Thread> thread_;
+};
+
+/// Makes calls that may never return, as a write into a pipe without a reader or to a file system
+/// that hangs: each on its own thread, which is not waited for long.
+class BoundedCalls {
+ public:
+  /// Returns after so many seconds at most. A call is left out where one before it has not
+  /// returned by then. It must own what it uses.
+  void make(const std::function<void()>& call, double seconds);
+
+ private:
+  std::future<void> last_{};
 };
 
 }  // namespace cputrain::watch

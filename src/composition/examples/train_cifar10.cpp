@@ -11,7 +11,7 @@
 #include "composition/services.h"
 #include "core/error.h"
 #include "logging/reporters.h"
-#include "system/tell.h"
+#include "system/print.h"
 #include "training/training.h"
 
 using namespace cputrain;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compute/executor/target.h"
-#include "compute/kept_features.h"
+#include "compute/image_feed.h"
 #include "model/graph.h"
 
 namespace cputrain::compute {

@@ -13,8 +13,7 @@
 
 #include "compute/backend.h"
 #include "compute/executor/memory_plan.h"
-#include "compute/executor/sample_layout.h"
-#include "compute/parameters/parameter_format.h"
+#include "compute/parameters/parameters.h"
 #include "compute/tuner.h"
 
 /// A program is a list of operators, each one node of the graph or a few that run as one. An

@@ -9,7 +9,7 @@
 #include "compute/event.h"
 #include "compute/executor/frozen_prefix.h"
 #include "compute/executor/op.h"
-#include "system/shared_block.h"
+#include "system/pages.h"
 
 namespace cputrain::compute {
 

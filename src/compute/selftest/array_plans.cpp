@@ -6,7 +6,7 @@
 #include <array>
 #include <memory>
 
-#include "compute/case_numbers.h"
+#include "compute/selftest_case.h"
 #include "optim/update_math.h"
 
 namespace cputrain::selftest {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "compute/case_numbers.h"
+#include "compute/selftest_case.h"
 
 namespace cputrain::selftest {
 namespace {

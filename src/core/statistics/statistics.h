@@ -1,14 +1,30 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "core/statistics/median.h"
-
 /// Statistics of a few repeated measurements.
 namespace cputrain {
+
+/// The middle value, or the mean of the two in the middle. Of at least one value.
+double median(std::vector<double> values);
+
+/// The value below which a part `p` (0 to 1) of the values lies, linear between neighbours: type 7
+/// of Hyndman and Fan, "Sample Quantiles in Statistical Packages" (1996), R's and NumPy's default.
+/// There is at least one value.
+double quantile(std::vector<double> values, double p);
+
+/// Each value divided by the median of its group. The values are in runs of the same length, one
+/// run for each of `groups`, which may name a group several times.
+std::vector<double> by_group_median(std::vector<double> values, std::span<const int> groups);
+
+/// The mean over groups of their medians, so that each group counts alike, however many values it
+/// has. Runs of values and `groups` as above; at least one value.
+double mean_of_group_medians(const std::vector<double>& values, std::span<const int> groups);
 
 struct Interval {
   double low = 0, high = 0;
@@ -49,5 +65,24 @@ struct Line {
 /// The line with the least sum of squared relative errors of y, at least one; neither part is
 /// negative.
 Line fit_line(std::span<const double> x, std::span<const double> y);
+
+/// Repeated measurements of one thing.
+struct Spread {
+  double median, min, max;
+};
+
+/// There is at least one value.
+inline Spread spread_of(std::vector<double> values) {
+  const auto [min, max] = std::ranges::minmax(values);
+  return {median(std::move(values)), min, max};
+}
+
+/// So much a second, where it took so many seconds each time.
+inline Spread spread_of_rates(double amount, std::vector<double> seconds) {
+  for (double& value : seconds) value = amount / value;
+  return spread_of(std::move(seconds));
+}
+
+nlohmann::ordered_json json_of(const Spread&);
 
 }  // namespace cputrain

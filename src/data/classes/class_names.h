@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/dataset.h"
 
@@ -29,5 +30,13 @@ bool are_names_of_nameless(std::span<const std::string> names);
 /// "2 of 20 classes (c07, c12)": those of which no sample is among these, the first few by name;
 /// classes without any image are not counted. Empty where there are none.
 std::string missing_classes(const DataSource&, std::span<const std::uint32_t> samples);
+
+/// Gives the data these classes, in this order: labels are translated by name. It may lack some of
+/// the classes. A class whose name looks like one of them alone is taken for it, with a warning.
+/// Classes that have made-up names (name_of_nameless) and are as many as the data's, none of which
+/// has such a name, are the data's in its order and take its names, with a warning.
+/// Error(data) names those of its own that are not among them; one that no sample has does not
+/// count.
+void give_classes(DataSource&, std::vector<std::string> classes);
 
 }  // namespace cputrain::data

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "exchange/compression/sums.h"
 
 namespace cputrain::exchange {
 namespace {

@@ -16,7 +16,6 @@
 #include "core/random/random.h"
 #include "exchange/compression/compression.h"
 #include "exchange/compression/low_rank.h"
-#include "exchange/compression/sums.h"
 #include "system/pages.h"
 
 namespace cputrain::exchange {

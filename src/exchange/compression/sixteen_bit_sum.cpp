@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/allreduce/segments.h"
+#include "comm/allreduce/sum_arrays.h"
+#include "exchange/compression/compression.h"
 #include "exchange/compression/sixteen_bits.h"
-#include "exchange/compression/sums.h"
 
 namespace cputrain::exchange {
 namespace {

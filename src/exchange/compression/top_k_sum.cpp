@@ -13,7 +13,6 @@
 
 #include "exchange/compression/compression.h"
 #include "exchange/compression/largest.h"
-#include "exchange/compression/sums.h"
 #include "system/pages.h"
 
 namespace cputrain::exchange {

@@ -1,8 +1,14 @@
 #include "loop/evaluation/predictions.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cstring>
+#include <string>
+
+#include "compute/prediction.h"
 
 namespace cputrain::loop {
+
 std::vector<float> class_probabilities(std::span<const float> outputs) {
   if (outputs.size() == 1) return {1 - outputs[0], outputs[0]};
   return {outputs.begin(), outputs.end()};
@@ -40,6 +46,59 @@ void PredictionCounts::add(std::span<const std::int32_t> labels, std::span<const
 
 void PredictionCounts::sum(comm::Communicator& communicator) {
   communicator.sum(Array::of<double>(sums_));
+}
+
+namespace {
+
+bool surer(const WrongPrediction& a, const WrongPrediction& b) {
+  return a.probability != b.probability ? a.probability > b.probability : a.image < b.image;
+}
+
+}  // namespace
+
+void SurestErrors::keep(const WrongPrediction& error) {
+  const auto place = std::ranges::upper_bound(kept_, error, surer);
+  if (place == kept_.end() && kept_.size() >= most_) return;
+  kept_.insert(place, error);
+  if (kept_.size() > most_) kept_.pop_back();
+}
+
+void SurestErrors::add(std::span<const std::uint64_t> images, std::span<const std::int32_t> labels,
+                       std::span<const float> outputs) {
+  if (labels.empty()) return;
+  const std::size_t width = outputs.size() / labels.size();
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto row = outputs.subspan(i * width, width);
+    const auto truth = static_cast<std::size_t>(labels[i]);
+    const auto prediction = compute::predicted_class(row);
+    if (!prediction || *prediction == truth) continue;
+    const std::vector<float> probabilities = class_probabilities(row);
+    keep({images[i], static_cast<std::uint32_t>(truth), static_cast<std::uint32_t>(*prediction),
+          probabilities[*prediction], probabilities[truth]});
+  }
+}
+
+std::vector<WrongPrediction> SurestErrors::gather(comm::Communicator& communicator) const {
+  const std::string_view mine(reinterpret_cast<const char*>(kept_.data()),
+                              kept_.size() * sizeof(WrongPrediction));
+  SurestErrors all(most_);
+  for (const std::string& theirs : communicator.gather(mine)) {
+    std::vector<WrongPrediction> errors(theirs.size() / sizeof(WrongPrediction));
+    std::memcpy(errors.data(), theirs.data(), errors.size() * sizeof(WrongPrediction));
+    for (const WrongPrediction& error : errors) all.keep(error);
+  }
+  return all.kept_;
+}
+
+std::vector<std::uint64_t> evaluation_order(const data::BatchPlan& plan) {
+  std::vector<std::uint64_t> order;
+  for (std::size_t step = 0; step < plan.steps(); ++step) {
+    for (int k = 0; k < plan.micro_batches(step); ++k) {
+      const data::StridedRange piece = plan.piece(step, k);
+      for (std::size_t i = 0; i < piece.size(); ++i) order.push_back(piece.at(i));
+    }
+  }
+  return order;
 }
 
 }  // namespace cputrain::loop

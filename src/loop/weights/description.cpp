@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/names.h"
-#include "core/strict_json.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "data/classes/class_names.h"

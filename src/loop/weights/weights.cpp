@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
-#include "loop/safety/numbers.h"
+#include "loop/update_gate.h"
 #include "loop/weights/description.h"
 #include "model/init.h"
 #include "model/safetensors.h"

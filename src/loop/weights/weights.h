@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "compute/program.h"
-#include "loop/weights/class_rows.h"
 #include "loop/weights/weight_match.h"
 #include "model/exported_model.h"
 #include "model/weights/weight_arrays.h"

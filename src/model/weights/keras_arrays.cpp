@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "model/weights/keras_caveat.h"
+#include "model/weights/keras_differences.h"
 #include "model/weights/keras_layers.h"
-#include "model/weights/network/keras_network_check.h"
 
 namespace cputrain::model {
 namespace {

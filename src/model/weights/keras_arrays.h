@@ -3,9 +3,9 @@
 #include <span>
 
 #include "model/graph.h"
+#include "model/weights/keras_differences.h"
 #include "model/weights/keras_file.h"
 #include "model/weights/module_names.h"
-#include "model/weights/network/keras_network_check.h"
 #include "model/weights/weight_arrays.h"
 
 namespace cputrain::model {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/json_text.h"
-#include "core/strict_json.h"
 #include "core/text.h"
 
 namespace cputrain::model {

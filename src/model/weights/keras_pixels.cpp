@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "model/weights/keras_json.h"
+#include "model/weights/keras_config.h"
 
 namespace cputrain::model {
 namespace {

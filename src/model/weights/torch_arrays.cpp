@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "model/class_outputs.h"
+#include "model/layer_patterns.h"
 #include "model/torch_layout.h"
 
 namespace cputrain::model {

@@ -5,8 +5,10 @@
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "model/safetensors.h"
 
 namespace cputrain::model {
@@ -56,6 +58,17 @@ class WeightArrays {
   std::vector<StoredArray> arrays_;
   std::vector<std::string> ignored_;
   std::unordered_map<std::string, std::size_t> places_;  ///< in arrays_, by name
+};
+
+/// With lines to be printed behind its message, each as it is: a program that a person copies.
+class ErrorWithLines : public Error {
+ public:
+  ErrorWithLines(ExitCode code, const std::string& message, std::vector<std::string> lines)
+      : Error(code, message), lines_(std::move(lines)) {}
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::vector<std::string> lines_;
 };
 
 }  // namespace cputrain::model

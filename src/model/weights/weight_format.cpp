@@ -1,18 +1,19 @@
 #include "model/weights/weight_format.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "core/text.h"
-#include "model/weights/error_with_lines.h"
 #include "model/weights/foreign_files.h"
+#include "model/weights/torch_arrays.h"
+#include "model/weights/weight_arrays.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::model {
+
 namespace {
 
 constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n", kZip = "PK\x03\x04",
@@ -114,6 +115,21 @@ void refuse_pickle(const std::filesystem::path& path) {
        "state = {k: v.clone().contiguous() for k, v in state.items() if torch.is_tensor(v) and "
        "v.dim()}",
        "safetensors.torch.save_file(state, 'weights.safetensors')"});
+}
+
+WeightArrays open_arrays(const std::filesystem::path& path, const Graph& graph,
+                         std::span<const ModuleNames> names, const ReadKeras& read_keras,
+                         Otherwise otherwise) {
+  switch (weight_format(path)) {
+    case WeightFormat::pickle:
+      refuse_pickle(path);
+    case WeightFormat::hdf5:
+    case WeightFormat::keras:
+      return keras_arrays(read_keras(path), graph, names, otherwise);
+    case WeightFormat::safetensors:
+      break;
+  }
+  return arrays_for(safetensors::File(path), graph, names);
 }
 
 }  // namespace cputrain::model

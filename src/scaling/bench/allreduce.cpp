@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/allreduce/candidates.h"
-#include "comm/open_channel.h"
+#include "comm/channel.h"
 #include "core/error.h"
 #include "exchange/compression/compression.h"
 #include "exchange/make_exchange.h"

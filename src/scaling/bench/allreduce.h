@@ -5,7 +5,7 @@
 
 #include "comm/allreduce/sum_arrays.h"
 #include "comm/communicator.h"
-#include "comm/node_map.h"
+#include "comm/node_arrays.h"
 
 namespace cputrain::bench {
 

@@ -7,7 +7,7 @@
 
 #include "core/json_text.h"
 #include "loop/weights/weights.h"
-#include "model/weights/open_arrays.h"
+#include "model/weights/weight_format.h"
 #include "scaling/bench/name_column.h"
 #include "system/print.h"
 

@@ -9,9 +9,9 @@
 
 #include "compute/backend.h"
 #include "compute/layer_time.h"
-#include "core/statistics/spread.h"
+#include "core/statistics/statistics.h"
 #include "data/batch_source.h"
-#include "model/least_bytes.h"
+#include "model/summary.h"
 #include "training/request/choose_training.h"
 #include "training/session/session.h"
 

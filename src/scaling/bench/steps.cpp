@@ -13,7 +13,7 @@
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
 #include "system/print.h"
-#include "system/usage/cpu_seconds.h"
+#include "system/usage/work_meter.h"
 
 namespace cputrain::bench {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "compute/layer_time.h"
 #include "core/statistics/calm_rounds.h"
-#include "core/statistics/spread.h"
+#include "core/statistics/statistics.h"
 #include "loop/step.h"
 #include "training/training.h"
 

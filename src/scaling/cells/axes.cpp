@@ -8,7 +8,7 @@
 
 #include "core/precision.h"
 #include "core/text.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::cells {
 namespace {

@@ -12,7 +12,7 @@
 #include "scaling/cells/plan.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::cells {
 namespace {

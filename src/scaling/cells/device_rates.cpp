@@ -7,7 +7,7 @@
 #include "core/precision.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/explanation.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::cells {
 namespace {

@@ -13,7 +13,7 @@
 #include "scaling/cells/axes.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::cells {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "scaling/cells/cells.h"
-#include "system/placement/launch_line.h"
-#include "training/request/backend_words.h"
+#include "system/placement/launch_words.h"
+#include "training/request/flag_grammars.h"
 
 /// From the figures of a grid to its cells, and from a cell to the training that measures it,
 /// and how its ranks are started.

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "core/json_fields.h"
-#include "core/strict_json.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::cells {
 namespace {

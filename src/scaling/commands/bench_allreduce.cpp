@@ -6,10 +6,9 @@
 
 #include "cli/flags/flag_groups.h"
 #include "core/json_text.h"
-#include "core/statistics/spread.h"
+#include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/bench/allreduce.h"
-#include "scaling/commands/bench_options.h"
 #include "scaling/commands/commands.h"
 #include "system/print.h"
 #include "training/session/session.h"

@@ -3,12 +3,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
-#include "cli/flags/idle_flags.h"
 #include "core/json_text.h"
-#include "core/statistics/spread.h"
+#include "core/statistics/statistics.h"
 #include "core/text.h"
-#include "scaling/commands/bench_options.h"
 #include "scaling/commands/commands.h"
 #include "system/print.h"
 #include "training/session/session.h"

@@ -2,20 +2,19 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
-#include "cli/flags/idle_flags.h"
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "model/rewrite.h"
 #include "scaling/bench/kernels.h"
-#include "scaling/commands/bench_options.h"
 #include "scaling/commands/commands.h"
 #include "system/print.h"
-#include "training/request/backend_words.h"
+#include "training/plan/decode_images.h"
 #include "training/request/build_graph.h"
 #include "training/request/choose_training.h"
-#include "training/session/decode_images.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::commands {
 namespace {

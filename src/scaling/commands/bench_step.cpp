@@ -5,22 +5,21 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
-#include "cli/flags/idle_flags.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/statistics/spread.h"
+#include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/bench/steps.h"
-#include "scaling/commands/bench_options.h"
 #include "scaling/commands/commands.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/print.h"
-#include "training/memory/training_memory.h"
-#include "training/request/backend_words.h"
+#include "training/plan/decode_images.h"
+#include "training/plan/training_features.h"
+#include "training/plan/training_memory.h"
 #include "training/request/build_graph.h"
-#include "training/session/decode_images.h"
-#include "training/training_features.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::commands {
 namespace {

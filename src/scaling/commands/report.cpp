@@ -3,7 +3,7 @@
 #include <charconv>
 #include <map>
 
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "scaling/cells/cells.h"
 #include "scaling/commands/commands.h"

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/json_text.h"
-#include "core/shell_words.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/simulation/gpu/gpu_forecast.h"
@@ -15,7 +15,7 @@
 #include "system/date.h"
 #include "system/files.h"
 #include "system/print.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::commands {
 namespace {

@@ -4,10 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
-#include "cli/flags/idle_flags.h"
-#include "core/fail.h"
-#include "core/shell_words.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "scaling/commands/commands.h"
 #include "scaling/commands/sweep_flags.h"
@@ -17,7 +16,6 @@
 #include "scaling/sweep/sweep_plan.h"
 #include "scaling/sweep/sweep_work.h"
 #include "system/print.h"
-#include "system/tell.h"
 #include "training/validation_watchers.h"
 
 namespace cputrain::commands {

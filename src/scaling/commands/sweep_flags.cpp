@@ -7,12 +7,12 @@
 #include <variant>
 
 #include "cli/flags/flag_groups.h"
-#include "cli/help/foreign_words.h"
-#include "core/fail.h"
+#include "cli/flags/foreign_words.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::commands {

@@ -6,22 +6,21 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
-#include "cli/flags/idle_flags.h"
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "model/layer_patterns.h"
 #include "scaling/commands/commands.h"
-#include "scaling/commands/kept_part.h"
 #include "scaling/commands/tune_speed.h"
 #include "scaling/tune/findings.h"
 #include "scaling/tune/test_rates.h"
 #include "system/files.h"
 #include "system/print.h"
+#include "training/plan/decode_images.h"
 #include "training/request/build_graph.h"
 #include "training/request/training_rows.h"
-#include "training/session/decode_images.h"
 
 namespace cputrain::commands {
 namespace {

@@ -1,18 +1,21 @@
 #include "scaling/commands/tune_speed.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <memory>
 #include <utility>
 
 #include "scaling/tune/speed_ladder.h"
+#include "scaling/tune/test_rates.h"
 #include "system/clock.h"
+#include "training/plan/decode_images.h"
+#include "training/plan/training_features.h"
 #include "training/request/build_graph.h"
-#include "training/session/decode_images.h"
+#include "training/training.h"
 
 namespace cputrain::commands {
+
 namespace {
 
 /// Ladders of steps, whose sizes the training then has.
@@ -189,6 +192,34 @@ void tune_speed(training::Session& session, training::TrainingSpec& spec,
                 const TuneOptions& options, const std::optional<tune::RateRange>& rates,
                 tune::Findings& to) {
   SpeedTuning(session, spec, options, rates).run(to);
+}
+
+namespace {
+
+/// All images of the training.
+data::DataSource all_images(const training::Session& session, const training::TrainingSpec& spec) {
+  data::DataRequest request = spec.flags.data_request(spec.seed);
+  if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * spec.batch);
+  return session.services.data.open(request);
+}
+
+}  // namespace
+
+std::optional<double> kept_part(training::Session& session, const training::TrainingSpec& asked) {
+  constexpr int kSomeClasses = 2;
+  const tune::Silence silence(session);
+  if (training::views_of(training::plan_training(session, asked, kSomeClasses), 1) == 0) {
+    return std::nullopt;
+  }
+  training::TrainingSpec spec = asked;
+  auto source = std::make_shared<const data::DataSource>(all_images(session, spec));
+  training::follow_ready_form(spec, *source);
+  const int classes = training::classes_of(spec, *source);
+  training::Training training(session, training::plan_training(session, std::move(spec), classes),
+                              std::move(source));
+  training.compile();
+  const double part = training.compiled().kept_features;
+  return part > 0 ? std::optional(part) : std::nullopt;
 }
 
 }  // namespace cputrain::commands

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "scaling/commands/tune_options.h"
+#include "scaling/commands/commands.h"
 #include "scaling/tune/rate_curve.h"
 #include "scaling/tune/suggestion.h"
 #include "training/session/session.h"
@@ -14,5 +14,10 @@ namespace cputrain::commands {
 /// Collective.
 void tune_speed(training::Session&, training::TrainingSpec&, const TuneOptions&,
                 const std::optional<tune::RateRange>& rates, tune::Findings& to);
+
+/// The part, above 0 to 1, of what frozen layers make of its images that this training would keep
+/// from its first epoch on; nothing where it keeps none. With synthetic images where no data are
+/// named. Compiles it, silently, where layers are frozen. Collective; Error as a training.
+std::optional<double> kept_part(training::Session&, const training::TrainingSpec&);
 
 }  // namespace cputrain::commands

@@ -11,7 +11,7 @@
 #include "scaling/cells/run_environment.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/scaling_document.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/scaling_document.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "scaling/report/headline.h"
 #include "system/lost_time/cpu_wait.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 namespace {
@@ -204,25 +204,6 @@ Entry increase_entry(const Series& series, const BatchIncrease& increase, int cp
 }
 
 }  // namespace
-
-std::string figure_text(double value) {
-  const double size = std::fabs(value);
-  // Rounding first: 99.96 is 100, not 100.0.
-  int decimals = 0;
-  for (double limit = 99.95; decimals < 6 && size < limit; limit /= 10) ++decimals;
-  return size == 0 ? "0" : fmt::format("{:.{}f}", value, decimals);
-}
-
-Entry figure_entry(std::optional<double> value, const std::function<std::string(double)>& text) {
-  Entry entry{value ? text(*value) : kNotKnown};
-  entry.value = value;
-  return entry;
-}
-
-std::string processor_text(const std::string& cpu, int cores) {
-  if (cores <= 0) return cpu;
-  return cpu + (cpu.empty() ? "" : ", ") + counted(cores, "core");
-}
 
 std::string mark_of(cells::CellStatus status) {
   return status == cells::CellStatus::measured ? "" : cells::status_name(status);

@@ -6,21 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "scaling/report/document.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/scaling_table.h"
 
 /// Tables with batches down and CPUs across, one figure of every cell in each.
 namespace cputrain::report {
 
-/// 1234, 123, 12.3, 1.23, 0.123: three digits, and never an exponent.
-std::string figure_text(double);
-/// What stands in the place of a figure that is not known.
-inline constexpr const char* kNotKnown = "–";
-/// A figure that the page sorts by its value; kNotKnown where there is none.
-Entry figure_entry(std::optional<double>,
-                   const std::function<std::string(double)>& text = figure_text);
-/// "AMD EPYC, 2 cores"; of what is known of both.
-std::string processor_text(const std::string& cpu, int cores);
 /// The status that all cells with a time have; nothing where they differ or none has one.
 std::optional<cells::CellStatus> shared_status(const ScalingTable&);
 /// The mark of a status that all figures share, in a caption: ", all scaled"; empty without one.
@@ -39,12 +30,6 @@ std::string place_text(const cells::Cell&);
 std::string place_text(const ScalingTable&, const Series&, const cells::Cell&);
 /// "CPU", or "GPU" of a series on devices, in the plural unless there is one.
 std::string cpus_text(const std::string& backend, int count);
-
-/// Adds more tables, or remarks.
-template <class T>
-void add_all(std::vector<T>& to, std::vector<T> more) {
-  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-}
 
 /// A figure of a cell, nothing where it is not known.
 struct GridFigure {

@@ -9,11 +9,11 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "scaling/report/scaling_table.h"
 #include "system/bounded_file.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 namespace {

@@ -6,15 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "scaling/report/curves.h"
 #include "scaling/report/scaling_document.h"
+#include "scaling/report/scaling_table.h"
 #include "scaling/report/sweep_difference.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "system/files.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scaling/cells/cells.h"
-#include "scaling/report/document.h"
+#include "scaling/report/forms/document.h"
 
 namespace cputrain::report {
 

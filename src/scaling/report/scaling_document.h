@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "scaling/report/curves.h"
-#include "scaling/report/document.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/reference_table.h"
 #include "scaling/report/scaling_table.h"
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "core/fail.h"
+#include "core/error.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/report/gpus.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 
@@ -131,6 +131,23 @@ Series series_of(const cells::SeriesIdentity& identity,
   return series;
 }
 
+/// The metrics of the repeat whose time is nearest to the cell's median; nothing where there is no
+/// such file.
+std::optional<std::filesystem::path> metrics_of(const ScalingCell& place) {
+  const cells::Cell& cell = place.cell;
+  if (cell.runs.empty()) return std::nullopt;
+  std::size_t chosen = 0;
+  if (cell.runs.size() == cell.repeats.size() && cell.seconds_per_epoch) {
+    const auto nearest = std::ranges::min_element(cell.repeats, {}, [&](double seconds) {
+      return std::fabs(seconds - *cell.seconds_per_epoch);
+    });
+    chosen = static_cast<std::size_t>(nearest - cell.repeats.begin());
+  }
+  std::error_code error;
+  auto file = std::filesystem::canonical(place.folder / cell.runs[chosen] / "metrics.jsonl", error);
+  return error ? std::nullopt : std::optional(std::move(file));
+}
+
 }  // namespace
 
 bool ScalingTable::any(const std::function<bool(const ScalingCell&)>& is_such) const {
@@ -196,6 +213,24 @@ std::optional<BatchIncrease> batch_increase(const Grid& grid) {
     increase.status = worse(increase.status, worse(from->cell.status, to->cell.status));
   }
   return increase;
+}
+
+Curves curves_of(const ScalingTable& table) {
+  Curves curves;
+  // A hostile table may name one large file in all of its cells.
+  std::map<std::filesystem::path, Curve> files;
+  table.for_each([&](const Series& series, const ScalingCell& cell) {
+    const auto file = metrics_of(cell);
+    if (!file) return;
+    if (curves.shown.size() == kMostCurves) {
+      ++curves.left_out;
+      return;
+    }
+    if (!files.contains(*file)) files.emplace(*file, read_curve(*file));
+    const Curve& curve = files.at(*file);
+    if (!curve.images.empty()) curves.shown.push_back({&series, &cell, curve});
+  });
+  return curves;
 }
 
 }  // namespace cputrain::report

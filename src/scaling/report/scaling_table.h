@@ -14,6 +14,7 @@
 #include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
 #include "scaling/cells/device_rates.h"
+#include "scaling/report/trainings/curve.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.
 namespace cputrain::report {
@@ -116,5 +117,24 @@ struct BatchIncrease {
 std::string increase_text(std::size_t from, std::size_t to);
 /// From 128 where there is such a row, else from the smallest; nothing with one row.
 std::optional<BatchIncrease> batch_increase(const Grid&);
+
+/// The curve of one cell. Borrows the table.
+struct CellCurve {
+  const Series* series;
+  const ScalingCell* cell;
+  Curve curve;
+};
+
+/// More lines than this cannot be told apart, and each is a file to read.
+inline constexpr std::size_t kMostCurves = 300;
+
+struct Curves {
+  std::vector<CellCurve> shown;
+  std::size_t left_out = 0;  ///< further cells with a run
+};
+
+/// Curves of the first kMostCurves cells whose runs have steps, each of the repeat whose time is
+/// nearest to the cell's median.
+Curves curves_of(const ScalingTable&);
 
 }  // namespace cputrain::report

@@ -12,7 +12,7 @@
 
 #include "core/text.h"
 #include "scaling/report/forms/escapes.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 namespace {

@@ -10,7 +10,7 @@
 #include "scaling/cells/cells.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/scaling_document.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/run_environment.h"
-#include "scaling/report/forms/csv.h"
+#include "scaling/report/forms/escapes.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/headline.h"
 

@@ -4,9 +4,9 @@
 
 #include "core/json_text.h"
 #include "scaling/cells/axes.h"
-#include "scaling/report/forms/csv.h"
+#include "scaling/report/forms/escapes.h"
 #include "scaling/report/serial_fit.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "core/statistics/calm_rounds.h"
-#include "core/statistics/median.h"
+#include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "scaling/simulation/timed_worker.h"

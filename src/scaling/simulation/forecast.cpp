@@ -8,8 +8,8 @@
 #include <map>
 #include <tuple>
 
-#include "comm/allreduce/allreduce_choice.h"
-#include "core/statistics/median.h"
+#include "comm/allreduce_choice.h"
+#include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/json_fields.h"
 #include "core/text.h"
 #include "scaling/cells/cells.h"

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "comm/solo.h"
-#include "core/fail.h"
+#include "comm/communicator.h"
+#include "core/error.h"
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -15,10 +15,10 @@
 #include "model/model_json.h"
 #include "scaling/cells/cells.h"
 #include "scaling/simulation/calibrate.h"
-#include "system/cache_folder.h"
 #include "system/date.h"
 #include "system/files.h"
-#include "system/tell.h"
+#include "system/print.h"
+#include "system/temporary.h"
 
 namespace cputrain::simulation {
 namespace {

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "comm/node_arrays.h"
-#include "core/fail.h"
-#include "core/statistics/median.h"
+#include "core/error.h"
+#include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "loop/weights/weights.h"
 #include "system/clock.h"

@@ -6,12 +6,12 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "core/fail.h"
-#include "core/strict_json.h"
+#include "core/error.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
 #include "system/bounded_file.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::sweep {
 namespace {

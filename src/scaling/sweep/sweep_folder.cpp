@@ -10,13 +10,11 @@
 #include <set>
 #include <thread>
 
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/json_text.h"
-#include "core/shell_words.h"
-#include "core/strict_json.h"
 #include "core/text.h"
 #include "system/files.h"
-#include "system/tell.h"
+#include "system/print.h"
 #include "training/run/run_folder.h"
 
 namespace cputrain::sweep {

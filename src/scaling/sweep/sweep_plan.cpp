@@ -9,20 +9,18 @@
 #include <set>
 #include <utility>
 
-#include "core/fail.h"
-#include "core/shell_words.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "model/least_bytes.h"
 #include "model/summary.h"
 #include "scaling/cells/axes.h"
 #include "scaling/cells/run_environment.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "system/child_process.h"
 #include "system/date.h"
-#include "training/request/backend_words.h"
 #include "training/request/build_graph.h"
-#include "training/request/effective_flags.h"
+#include "training/request/flag_grammars.h"
+#include "training/request/flag_row.h"
 #include "training/validation_watchers.h"
 
 namespace cputrain::sweep {

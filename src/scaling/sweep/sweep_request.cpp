@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::sweep {

@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/strict_json.h"
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
 #include "system/bounded_file.h"
@@ -19,7 +18,7 @@
 #include "system/file_lock.h"
 #include "system/files.h"
 #include "system/temporary.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 #include "training/run/run_folder.h"
 
 namespace cputrain::sweep {

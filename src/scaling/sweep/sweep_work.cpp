@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
-#include "core/shell_words.h"
-#include "core/strict_json.h"
+#include "core/text.h"
 #include "scaling/cells/run_environment.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "system/bounded_file.h"
@@ -15,7 +14,7 @@
 #include "system/files.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
-#include "system/tell.h"
+#include "system/print.h"
 
 namespace cputrain::sweep {
 namespace {

@@ -8,14 +8,14 @@
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "core/statistics/calm_rounds.h"
-#include "core/statistics/median.h"
+#include "core/statistics/statistics.h"
 #include "scaling/bench/steps.h"
-#include "scaling/tune/silence.h"
 #include "scaling/tune/suggestion.h"
+#include "scaling/tune/test_rates.h"
 #include "system/clock.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
-#include "system/usage/held_memory.h"
+#include "system/usage/work_meter.h"
 
 namespace cputrain::tune {
 namespace {

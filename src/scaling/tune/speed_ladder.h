@@ -8,8 +8,8 @@
 
 #include "scaling/tune/ladder.h"
 #include "scaling/tune/work_left.h"
+#include "training/plan/training_plan.h"
 #include "training/session/session.h"
-#include "training/training_plan.h"
 
 /// Images/s and memory of training steps by one size: micro-batch or batch.
 namespace cputrain::tune {

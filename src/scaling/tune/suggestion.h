@@ -7,7 +7,7 @@
 
 #include "scaling/report/sweep_difference.h"
 #include "scaling/tune/ladder.h"
-#include "scaling/tune/rate_advice.h"
+#include "scaling/tune/rate_curve.h"
 
 namespace cputrain::tune {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/statistics/median.h"
+#include "core/statistics/statistics.h"
 #include "data/batch_plan.h"
 #include "loop/observer.h"
 #include "loop/step.h"

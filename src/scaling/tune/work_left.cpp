@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "scaling/tune/climb.h"
+#include "scaling/tune/ladder.h"
 
 namespace cputrain::tune {
 

@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "system/placement/machine_ranks.h"
 #include "system/placement/placement.h"
 #include "system/placement/placement_warnings.h"
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,5 +111,57 @@ std::vector<std::string> map_of(const JobPlacement&);
 
 /// "0-3,8": numbers in ascending order as the kernel and taskset write them.
 std::string range_text(const std::vector<int>& ascending);
+
+/// One rank's part of a mask that several share.
+struct CorePart {
+  std::vector<int> cpus;                 ///< hardware threads, ascending
+  std::optional<int> communication_cpu;  ///< on a core that is not among `cpus`
+};
+
+/// What a rank wants of it.
+struct CoreWish {
+  int threads = 1;
+  bool communication_core = false;
+};
+
+/// Divides the hardware threads of one mask between the ranks that share it, in their order: whole
+/// cores while there are enough, then single hardware threads, a core's two side by side. Ranks are
+/// spread over the NUMA nodes and stay inside one where one has room. Nothing where the mask has
+/// too few hardware threads.
+std::optional<std::vector<CorePart>> divide_cores(const RankPlace& mask,
+                                                  const std::vector<CoreWish>&);
+
+/// Different numbers of a list, ascending.
+std::vector<int> distinct(const std::vector<int>&);
+
+/// All ranks of a machine together.
+struct MachineRanks {
+  /// What a control group gives its ranks.
+  struct Group {
+    double quota = 0;  ///< CPUs of time; 0: no limit
+    double cores = 0;  ///< that they could use without it; one that n ranks may use counts as 1/n
+  };
+
+  std::set<int> cpus;                ///< hardware threads that any rank may use
+  std::map<int, int> ranks_on_core;  ///< how many ranks may run on each core
+  std::map<std::uint64_t, Group> groups;
+  double quota = 0;  ///< of all groups; 0: no limit
+  int machine_cores = 0, machine_cpus = 0, numa_nodes = 1;
+  bool one_core_each = true;
+  bool user_binds = false;
+
+  explicit MachineRanks(const std::vector<RankPlace>&);
+
+  int cores() const { return static_cast<int>(ranks_on_core.size()); }
+  int hardware_threads() const { return static_cast<int>(cpus.size()); }
+  bool quota_binds() const { return quota > 0 && quota < cores(); }
+  /// How many threads can compute at once.
+  double capacity() const;
+  /// Cores that this rank can call its own: one that n ranks may use counts as 1/n.
+  int share(const RankPlace&) const;
+
+ private:
+  double part_of(const RankPlace&) const;
+};
 
 }  // namespace cputrain::placement

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/text.h"
-#include "system/placement/launch_line.h"
+#include "system/placement/launch_words.h"
 
 namespace cputrain::placement {
 

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "system/placement/machine_ranks.h"
 #include "system/placement/placement.h"
 
 namespace cputrain::placement {

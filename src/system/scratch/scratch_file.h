@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "system/shared_block.h"
+#include "system/pages.h"
 
 /// Files on disk in place of memory. They have no name, or only while processes open them, so
 /// nothing stays behind however these end.

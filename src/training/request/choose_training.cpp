@@ -1,10 +1,12 @@
 #include "training/request/choose_training.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "core/error.h"
 #include "training/request/build_graph.h"
 #include "training/request/recipe_choices.h"
-#include "training/shard_dense.h"
 
 namespace cputrain::training {
 
@@ -26,11 +28,36 @@ TrainingSpec choose_training(const TrainingFlags& flags) {
       choose_shuffle(flags, recipe),
       {flags.resize.value_or(recipe.resize.way), flags.fit.value_or(recipe.resize.fit)},
       flags.augment.value_or(recipe.augment)};
-  check_shard_dense(flags);
+  const std::string obstacle = sharding_obstacle(flags);
+  if (flags.shard_dense.value_or(false) && !obstacle.empty()) refuse_sharding(obstacle);
   exchange::check_compression(flags.compress, flags.allreduce);
   // Says early, on every rank alike, that an image is too small.
   build_graph(spec, flags.classes.value_or(recipe.classes));
   return spec;
+}
+
+std::string sharding_obstacle(const TrainingFlags& flags) {
+  if (flags.reproducible)
+    return "--reproducible (the order of additions would depend on the ranks)";
+  using Scheme = comm::AllreduceChoice::Scheme;
+  const Scheme scheme = flags.allreduce.scheme;
+  if (scheme == Scheme::replicas || scheme == Scheme::server) {
+    return fmt::format(
+        "--allreduce {} (gradients must lie in the node's shared memory: auto, shm, "
+        "hierarchical)",
+        comm::to_text(flags.allreduce));
+  }
+  if (flags.compress != exchange::Compression{} && scheme == Scheme::automatic) {
+    return fmt::format(
+        "--compress {} (within one node it needs a replica on every rank; on several, say "
+        "--allreduce hierarchical)",
+        exchange::to_text(flags.compress));
+  }
+  return "";
+}
+
+void refuse_sharding(const std::string& why) {
+  fail(ExitCode::usage, fmt::format("--shard-dense with {}; leave one of them out", why));
 }
 
 data::ImageForm image_form(const TrainingSpec& spec) {

@@ -33,6 +33,11 @@ struct TrainingSpec {
 /// for another.
 TrainingSpec choose_training(const TrainingFlags&);
 
+/// Why flags keep the ranks of a node from computing dense layers together; empty: nothing does.
+std::string sharding_obstacle(const TrainingFlags&);
+/// Error(usage): --shard-dense cannot be with `why`.
+[[noreturn]] void refuse_sharding(const std::string& why);
+
 /// In which form it wants its images.
 data::ImageForm image_form(const TrainingSpec&);
 

@@ -1,7 +1,6 @@
 #include "training/request/flag_grammars.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -9,10 +8,12 @@
 
 #include "core/error.h"
 #include "core/names.h"
+#include "core/precision.h"
 #include "core/text.h"
 #include "logging/reporters.h"
 
 namespace cputrain::training {
+
 namespace {
 
 /// A positive number at the beginning of a text, and what follows it.
@@ -195,6 +196,22 @@ std::vector<std::string> parse_log_formats(const std::string& text) {
                 "val_accuracy by epoch");
   }
   return formats;
+}
+
+bool is_device(const std::string& backend) {
+  const auto named = [&](std::string_view word) { return backend.find(word) != std::string::npos; };
+  constexpr std::array<std::string_view, 3> kOfOthers{"gpu", "nccl", "rocm"};  // in other tables
+  return std::ranges::any_of(kDeviceBackends, named) || std::ranges::any_of(kOfOthers, named);
+}
+
+std::string precision_in_figures(const std::string& backend, std::string_view precision) {
+  if (precision != word_of(Precision::f32)) return std::string(precision);
+  return is_device(backend) ? "tf32" : "";
+}
+
+std::string backend_in_figures(const std::string& backend, std::string_view precision) {
+  const std::string word = precision_in_figures(backend, precision);
+  return backend + (backend.empty() || word.empty() ? "" : " ") + word;
 }
 
 }  // namespace cputrain::training

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/batch_plan.h"
 #include "loop/timeline.h"
-#include "training/request/safety_flags.h"
+#include "training/request/training_flags.h"
 
 /// Values of flags as text. Error(usage) names the flag, the text and what is allowed.
 namespace cputrain::training {
@@ -33,5 +35,18 @@ std::vector<std::string> parse_list(const std::string& flag, const std::string& 
 std::vector<std::string> parse_freeze(const std::string& text);
 /// The same of words of logging/reporters.h.
 std::vector<std::string> parse_log_formats(const std::string& text);
+
+/// Names of backends, those that this build lacks, too, and the words beside their figures.
+
+/// Backends of devices.
+inline constexpr std::array<std::string_view, 1> kDeviceBackends{"cuda"};
+/// A backend whose CPUs are devices; those of other programs' tables, too.
+bool is_device(const std::string& backend);
+
+/// What stands beside a backend's figures, for a value of --precision that may be empty: nothing
+/// for `float`, unless it is TF32, as on a device.
+std::string precision_in_figures(const std::string& backend, std::string_view precision);
+/// Both: "cuda tf32", "cpu".
+std::string backend_in_figures(const std::string& backend, std::string_view precision);
 
 }  // namespace cputrain::training

@@ -3,6 +3,7 @@
 #include <deque>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/names.h"
+#include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 #include "training/request/training_flags.h"
 
@@ -182,5 +184,15 @@ class FlagRows {
   bool identity_ = false;
   std::deque<FlagRow> rows_;
 };
+
+/// Every figure that the run works with, as flags: `--config config.json` repeats it. Each has the
+/// type of its row, whatever way it was given.
+nlohmann::ordered_json effective_flags(const TrainingSpec&);
+
+/// The same flags with paths from the root, so that they mean the same in any working folder.
+nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags);
+
+/// What config.json has: both, with the weight file that was taken where a folder was named.
+nlohmann::ordered_json recorded_flags(const TrainingSpec&);
 
 }  // namespace cputrain::training

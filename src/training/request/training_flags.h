@@ -8,19 +8,81 @@
 #include <string>
 #include <vector>
 
-#include "comm/allreduce/allreduce_choice.h"
-#include "comm/watch/limits.h"
+#include "checkpoint/schedule.h"
+#include "comm/allreduce_choice.h"
+#include "comm/watch/findings.h"
 #include "core/precision.h"
 #include "data/pipeline.h"
 #include "exchange/compression/compression.h"
+#include "loop/parts.h"
 #include "loop/timeline.h"
 #include "model/layer.h"
 #include "optim/learning_rate.h"
+#include "optim/schedule.h"
 #include "training/request/class_weights.h"
-#include "training/request/safety_flags.h"
-#include "training/request/task.h"
 
 namespace cputrain::training {
+
+/// The training ends where the loss of validation has not fallen, or its accuracy not risen, by
+/// more than `min_delta` in so many epochs.
+struct EarlyStopping {
+  int patience = 0;
+  double min_delta = 0;
+};
+
+/// What happens where a checkpoint cannot be written: a warning, or exit code 74.
+enum class CheckpointFailure { warn, stop };
+constexpr auto names(CheckpointFailure) {
+  return std::to_array<Name<CheckpointFailure>>(
+      {{CheckpointFailure::warn, "continue"}, {CheckpointFailure::stop, "stop"}});
+}
+
+/// What happens where a rank dies. `stop`: the launcher decides. `shrink`: all end at once, and
+/// scripts/supervise goes on without the dead.
+enum class RankFailure { stop, shrink };
+constexpr auto names(RankFailure) {
+  return std::to_array<Name<RankFailure>>(
+      {{RankFailure::stop, "stop"}, {RankFailure::shrink, "shrink"}});
+}
+
+/// What a person asked about work that must not be lost.
+struct SafetyFlags {
+  std::string resume;  ///< "auto", the folder of a checkpoint, or nothing
+  checkpoint::Marks checkpoint_every{.steps = {}, .seconds = 600, .epochs = 1};
+  int keep = 2;  ///< checkpoints
+  bool save_best = false;
+  CheckpointFailure on_checkpoint_failure = CheckpointFailure::warn;
+  RankFailure on_failure = RankFailure::stop;
+  loop::NanPolicy on_nan = loop::NanPolicy::abort;
+  std::uint64_t check_replicas = 0;  ///< every so many steps; 0: at the end alone
+  std::optional<EarlyStopping> early_stopping{};
+  optim::Monitor monitor = optim::Monitor::loss;  ///< what it, the best weights, a plateau follow
+
+  /// Also where a training is stopped.
+  bool takes_checkpoints() const { return !checkpoint_every.none(); }
+  /// Whether best.safetensors is kept.
+  bool keeps_best() const { return save_best || early_stopping.has_value(); }
+  checkpoint::SnapshotScope kept() const {
+    if (takes_checkpoints()) return checkpoint::SnapshotScope::all;
+    return keeps_best() ? checkpoint::SnapshotScope::weights : checkpoint::SnapshotScope::nothing;
+  }
+};
+
+/// What the program was asked to do, as far as it matters below the command line. Without more
+/// words it is a training.
+struct Task {
+  bool trains = true;
+  bool evaluates = false;  ///< saved weights, on images of their size
+  bool measures = false;   ///< times, which mean something on a real device alone
+  bool computes = true;    ///< else a backend whose device is missing does no harm
+  /// Somebody reads advice on flags and recipe. Nobody does where another program starts the
+  /// training for its times.
+  bool advised = true;
+  /// All ranks are one job: many that do it alone would be silently wrong.
+  bool one_job = true;
+  std::string name = "train";        ///< for messages: "bench step". Ranks compare it
+  std::vector<std::string> typed{};  ///< words that ask for it; a training needs none
+};
 
 inline constexpr double kValidationSplit = 0.1;
 

@@ -9,15 +9,14 @@
 
 #include "checkpoint/state_file.h"
 #include "core/error.h"
-#include "core/shell_words.h"
-#include "core/strict_json.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
 #include "training/asked_end.h"
-#include "training/run/best_weights.h"
 #include "training/run/run_folder.h"
-#include "training/run/train_on_advice.h"
-#include "training/training_identity.h"
+#include "training/run/run_weights.h"
+#include "training/run/taken_over.h"
+#include "training/run/training_identity.h"
 
 namespace cputrain::training {
 namespace {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "core/strict_json.h"
+#include "core/json_text.h"
 #include "core/text.h"
 
 namespace cputrain::training {

@@ -8,17 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/folder.h"
-#include "checkpoint/names.h"
 #include "checkpoint/state_file.h"
 #include "core/error.h"
-#include "core/shell_words.h"
 #include "core/text.h"
 #include "training/asked_end.h"
 #include "training/run/finished_run.h"
 #include "training/run/log_marks.h"
 #include "training/run/taken_over.h"
-#include "training/run/train_on_advice.h"
-#include "training/training_identity.h"
+#include "training/run/training_identity.h"
 
 namespace cputrain::training {
 namespace {

@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "checkpoint/folder.h"
-#include "checkpoint/names.h"
 #include "checkpoint/writer.h"
 #include "core/error.h"
 #include "core/version.h"
 #include "loop/faults.h"
-#include "loop/safety/replicas.h"
+#include "loop/replicas.h"
 #include "system/files.h"
 #include "training/run/log_marks.h"
 #include "training/run/resume.h"

@@ -2,7 +2,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -17,11 +16,11 @@
 #include "logging/reporters.h"
 #include "system/clock.h"
 #include "system/files.h"
-#include "system/usage/held_memory.h"
-#include "training/request/effective_flags.h"
-#include "training/run/machine_json.h"
+#include "system/usage/work_meter.h"
+#include "training/request/flag_row.h"
 
 namespace cputrain::training {
+
 namespace {
 
 /// Files that not every run has.
@@ -236,6 +235,40 @@ void write_limits(const Session& session, const std::filesystem::path& folder) {
   system::forget_peak();  // its arrays are larger than many a training
   if (!session.leads()) return;
   system::write_own_file(folder / kLimitsName, json_text(limits_json(limits), 2) + "\n");
+}
+
+nlohmann::ordered_json machine_json(const placement::Machine& m) {
+  return {{"host", m.host},
+          {"cpu", m.cpu_model},
+          {"cpu_id", to_json(m.cpu_id)},
+          {"instruction_set", m.instruction_set},
+          {"sockets", m.sockets},
+          {"numa_nodes", m.numa_nodes},
+          {"cores", m.cores},
+          {"hardware_threads", m.hardware_threads},
+          {"allowed_cores", m.allowed_cores},
+          {"allowed_hardware_threads", m.allowed_cpus.size()},
+          {"cpu_quota", m.cpu_quota},
+          {"caches", m.caches},
+          {"memory_gb", m.memory_gb}};
+}
+
+nlohmann::ordered_json placement_json(const placement::JobPlacement& job) {
+  nlohmann::ordered_json map = nlohmann::ordered_json::array();
+  for (const placement::RankPlan& plan : job.ranks) {
+    nlohmann::ordered_json rank{{"rank", plan.rank},
+                                {"host", plan.host},
+                                {"cores", plan.cores},
+                                {"numa_nodes", plan.numa},
+                                {"hardware_threads", plan.cpus},
+                                {"threads", plan.threads},
+                                {"input_threads", plan.input_threads},
+                                {"bound", plan.bind},
+                                {"communication_core", plan.communication_core}};
+    if (plan.communication_cpu) rank["communication_hardware_thread"] = *plan.communication_cpu;
+    map.push_back(std::move(rank));
+  }
+  return map;
 }
 
 }  // namespace cputrain::training

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,7 +9,8 @@
 #include "checkpoint/folder.h"
 #include "comm/watch/watch.h"
 #include "system/file_lock.h"
-#include "training/training_plan.h"
+#include "system/placement/placement.h"
+#include "training/plan/training_plan.h"
 
 namespace cputrain::training {
 
@@ -65,5 +67,11 @@ void write_first_weights(const Session&, const std::string& table,
 /// limits.json: what these processors and their memory can do, measured in the same places, a
 /// moment before the training. Collective. Error(output).
 void write_limits(const Session&, const std::filesystem::path& folder);
+
+/// The facts of a machine, for `info` and environment.json.
+nlohmann::ordered_json machine_json(const placement::Machine&);
+
+/// One object a rank: host, cores, NUMA nodes, hardware threads, threads of each kind.
+nlohmann::ordered_json placement_json(const placement::JobPlacement&);
 
 }  // namespace cputrain::training

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "data/dataset.h"
 #include "logging/reporters.h"
 #include "training/training.h"
 
@@ -30,5 +34,43 @@ loop::Timeline make_timeline(const Session&, const TrainingSpec&,
 
 /// Writes the timeline of all ranks where there is one. Collective. Error(output).
 void write_timeline(const Session&, const TrainingSpec&, const loop::Timeline&);
+
+/// One evaluation of weights, as a page shows it and as a run's folder keeps it.
+
+/// A class by its predictions.
+struct ClassPredictions {
+  std::string name;
+  double images = 0, predictions = 0, correct = 0;
+};
+
+/// An image whose prediction was wrong.
+struct WrongImage {
+  data::Thumbnail picture;
+  std::string name;  ///< its file's
+  std::string truth, prediction;
+  double probability = 0, probability_of_truth = 0;
+};
+
+/// What an evaluation came to. Names may be hostile.
+struct EvaluationFacts {
+  std::string model, weights, data, part, cpu, backend, date, build, command;
+  int cores = 0;      ///< the machine's
+  std::string looks;  ///< the word of --tta; empty where an image is looked at as it is
+  std::string doubt;  ///< why training may have learnt from these images; or empty
+  double images = 0, correct = 0, loss = 0;
+  double undecided = 0;  ///< images whose predictions were NaN
+  std::optional<double> accuracy{}, among_five{};
+  std::vector<ClassPredictions> classes;
+  /// A row an actual class, a column a prediction; empty where classes are too many for it.
+  std::vector<std::vector<double>> matrix;
+  std::vector<WrongImage> surest_errors;  ///< the surest first
+};
+
+/// Images that a page shows at most, and the pixels of their longer sides.
+inline constexpr std::size_t kMostErrors = 24;
+inline constexpr int kLongestSide = 128;
+
+/// Adds a line of JSON; what is there stays. Error(output).
+void log_evaluation(const std::filesystem::path& file, const EvaluationFacts&);
 
 }  // namespace cputrain::training

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/watch/storage.h"
-#include "logging/run_reporter.h"
+#include "logging/reporters.h"
 #include "system/write_queue.h"
 #include "training/training.h"
 
@@ -61,5 +61,9 @@ class RunResults {
   std::optional<double> start_up_{};  ///< seconds of the process until its first step
   double seconds_before_ = 0, training_before_ = 0;  ///< for steps that earlier processes made
 };
+
+/// The most memory that ranks and nodes have held until now, and of a backend's own memory what
+/// they took since the plan; nothing where a system does not report it. Collective.
+std::optional<loop::PeakMemory> measure_peaks(const Training&);
 
 }  // namespace cputrain::training

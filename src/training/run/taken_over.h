@@ -1,6 +1,12 @@
 #pragma once
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "training/request/choose_training.h"
 #include "training/run/resume.h"
+#include "training/session/session.h"
 
 /// What a training that goes on has from its checkpoint, where no flag says it.
 namespace cputrain::training {
@@ -18,5 +24,13 @@ void take_over(const Session&, const TrainingSpec&, Start&);
 
 /// The spec with all of it.
 TrainingSpec with_choices_of(const Start&, TrainingSpec);
+
+/// What to type for a new training with the flags that were given, which begins with `weights`: a
+/// run or a checkpoint of it, which cannot be gone on with for these `differences`. "; to begin a
+/// new training ...: cputrain --lr 0.1 --weights runs/a --out runs/a-2". Empty where they make
+/// another network, which the weights do not fit.
+std::string train_on_advice(const Session&, const TrainingSpec&,
+                            const std::vector<std::string>& differences,
+                            const std::filesystem::path& weights, const std::filesystem::path& run);
 
 }  // namespace cputrain::training

@@ -4,7 +4,7 @@
 
 #include "loop/weights/weights.h"
 #include "model/weights/torch_arrays.h"
-#include "system/tell.h"
+#include "system/print.h"
 
 namespace cputrain::training {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "system/placement/launcher_gone.h"
-#include "system/tell.h"
+#include "system/placement/launcher.h"
+#include "system/print.h"
 
 namespace cputrain::training {
 namespace {

@@ -18,10 +18,10 @@
 #include "loop/faults.h"
 #include "system/clock.h"
 #include "system/files.h"
-#include "system/tell.h"
-#include "system/terminal/log_pace.h"
-#include "system/terminal/output.h"
-#include "system/terminal/redrawn_line.h"
+#include "system/log_pace.h"
+#include "system/output.h"
+#include "system/print.h"
+#include "system/redrawn_line.h"
 #include "training/session/place_ranks.h"
 
 namespace cputrain::training {

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "comm/node_map.h"
+#include "comm/node_arrays.h"
 #include "comm/watch/watch.h"
 #include "system/clock.h"
 #include "system/limits/process_limits.h"
 #include "training/request/training_flags.h"
-#include "training/session/choose_device.h"
+#include "training/session/place_ranks.h"
 #include "training/session/services.h"
 
 namespace cputrain::training {

@@ -14,11 +14,9 @@
 #include "model/layer_patterns.h"
 #include "model/normalization.h"
 #include "model/weights/keras_config.h"
-#include "model/weights/open_arrays.h"
 #include "model/weights/weight_format.h"
 #include "training/weights/first_weights.h"
 #include "training/weights/past_data.h"
-#include "training/weights/preprocessing.h"
 
 namespace cputrain::training {
 namespace {

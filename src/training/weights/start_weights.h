@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "loop/weights/description.h"
-#include "training/compiled_training.h"
+#include "training/plan/compiled_training.h"
 
 namespace cputrain::training {
 

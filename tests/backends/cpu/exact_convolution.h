@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "compute/executor/sample_layout.h"
+#include "compute/executor/memory_plan.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu {

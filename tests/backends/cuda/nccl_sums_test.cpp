@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/cuda/device_sums.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "tests/backends/cuda/nccl_under_test.h"
 

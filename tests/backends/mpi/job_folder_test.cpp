@@ -22,7 +22,7 @@
 #include "../../support/forbidden_call.h"
 #include "../../support/in_a_child.h"
 #include "../../support/temporary_folder.h"
-#include "system/placement/launcher_gone.h"
+#include "system/placement/launcher.h"
 
 namespace cputrain::mpi {
 namespace {

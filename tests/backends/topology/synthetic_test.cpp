@@ -8,7 +8,7 @@
 
 #include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
-#include "system/placement/launch_line.h"
+#include "system/placement/launch_words.h"
 #include "tests/system/placement/made_up_machine.h"
 
 namespace cputrain::topology {

@@ -1,4 +1,4 @@
-#include "comm/watch/bounded_calls.h"
+#include "comm/watch/watch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "comm/watch/own_account.h"
+#include "comm/watch/storage.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

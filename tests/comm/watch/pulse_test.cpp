@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "comm/watch/watched_communicator.h"
 
 namespace cputrain::comm {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "datasets/datasets.h"
 #include "datasets/folders/file_dataset.h"
 #include "tests/datasets/open_fixture.h"

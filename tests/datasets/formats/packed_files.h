@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "datasets/datasets.h"
 #include "datasets/formats/packed.h"

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "backends/threads/threads_communicator.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "datasets/datasets.h"
 #include "datasets/loader/cache_view.h"

@@ -9,7 +9,7 @@
 
 #include "backends/threads/threads_communicator.h"
 #include "comm/agreement.h"
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "data/pixel_sample.h"
 #include "datasets/datasets.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "comm/solo.h"
+#include "comm/communicator.h"
 #include "datasets/datasets.h"
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"

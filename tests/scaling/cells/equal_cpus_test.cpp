@@ -1,5 +1,5 @@
 #include "scaling/cells/device_rates.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// scaling/report/curves.h: images seen are counted by hand.
-#include "scaling/report/curves.h"
+// scaling/report/trainings/curve.h: images seen are counted by hand.
+#include "scaling/report/trainings/curve.h"
 
 #include <gtest/gtest.h>
 

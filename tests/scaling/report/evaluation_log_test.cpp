@@ -11,7 +11,7 @@
 
 #include "core/statistics/statistics.h"
 #include "tests/support/temporary_folder.h"
-#include "training/run/evaluation_log.h"
+#include "training/run/run_logs.h"
 
 namespace cputrain::report {
 namespace {

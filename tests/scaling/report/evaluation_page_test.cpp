@@ -1,6 +1,6 @@
 // What the page of an evaluation says, with few classes and with many.
 
-#include "scaling/report/evaluation/evaluation_page.h"
+#include "scaling/report/trainings/evaluation_page.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "scaling/report/document.h"
-#include "scaling/report/forms/csv.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/forms/escapes.h"
 #include "scaling/report/reference_table.h"
 #include "scaling/report/scaling_document.h"

@@ -1,6 +1,6 @@
 // Which rung of a ladder pays, on made-up speeds.
 
-#include "scaling/tune/climb.h"
+#include "scaling/tune/ladder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What made-up curves say of learning rates.
 
-#include "scaling/tune/rate_advice.h"
+#include "scaling/tune/rate_curve.h"
 
 #include <gtest/gtest.h>
 

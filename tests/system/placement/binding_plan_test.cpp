@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "system/placement/core_division.h"
+#include "system/placement/placement.h"
 #include "tests/system/placement/made_up_machine.h"
 
 namespace cputrain::placement {

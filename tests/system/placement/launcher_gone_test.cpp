@@ -1,4 +1,4 @@
-#include "system/placement/launcher_gone.h"
+#include "system/placement/launcher.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "system/placement/launcher_gone.h"
+#include "system/placement/launcher.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::placement {

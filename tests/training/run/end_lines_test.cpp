@@ -1,4 +1,4 @@
-#include "training/lines/end_lines.h"
+#include "training/run/end_lines.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "checkpoint/names.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/writer.h"
 #include "core/error.h"
 #include "tests/support/refusal.h"

@@ -1,5 +1,6 @@
 #include "scaling/report/forms/escapes.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -8,9 +9,11 @@
 #include <span>
 #include <utility>
 
+#include "core/csv.h"
 #include "core/text.h"
 
 namespace cputrain::report {
+
 namespace {
 
 /// The text, blanks for unsafe characters, with every byte passed through `change`, which appends
@@ -167,6 +170,37 @@ std::string base64(std::string_view bytes) {
       text += k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=';
   }
   return text;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string field(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  if (value.is_string()) return csv_cell(value.get<std::string>());
+  if (value.is_array()) return csv_cell(join(value.get<std::vector<std::string>>(), "; "));
+  // The shortest text that reads back as the same number.
+  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
+}
+
+}  // namespace
+
+Csv::Csv(const std::vector<CsvColumn>& columns) {
+  for (const auto& [name, path] : columns) {
+    paths_.emplace_back(path.empty() ? "/" + name : path);
+    text_ += (paths_.size() > 1 ? "," : "") + name;
+  }
+  text_ += "\r\n";
+}
+
+void Csv::add(const Json& row) {
+  for (const Json::json_pointer& path : paths_) {
+    if (&path != &paths_.front()) text_ += ',';
+    if (row.contains(path)) text_ += field(row.at(path));
+  }
+  text_ += "\r\n";
 }
 
 }  // namespace cputrain::report

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scaling/report/document.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/forms/escapes.h"
 
 namespace cputrain::report {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "scaling/report/document.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/forms/escapes.h"
 
 namespace cputrain::report {

@@ -4,17 +4,10 @@
 
 #include <algorithm>
 
-#include "scaling/report/document.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/forms/escapes.h"
 
 namespace cputrain::report {
-
-int DocumentTable::note(const std::string& text) {
-  const auto [found, fresh] = numbers.emplace(text, static_cast<int>(notes.size()) + 1);
-  if (fresh) notes.push_back(text);
-  return found->second;
-}
-
 namespace {
 
 std::string markdown_entry(const Entry& entry) {

@@ -11,16 +11,15 @@
 
 #include "checkpoint/folder.h"
 #include "core/json_fields.h"
-#include "core/shell_words.h"
-#include "core/strict_json.h"
+#include "core/json_text.h"
 #include "core/text.h"
-#include "scaling/report/grid_tables.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/run_record.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
 #include "training/run/lost_seconds.h"
 #include "training/run/run_folder.h"
-#include "training/training_identity.h"
+#include "training/run/training_identity.h"
 
 namespace cputrain::report {
 namespace {

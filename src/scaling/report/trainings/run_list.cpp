@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "core/text.h"
-#include "training/request/backend_words.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "core/json_fields.h"
-#include "core/statistics/median.h"
-#include "core/strict_json.h"
+#include "core/json_text.h"
+#include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
 

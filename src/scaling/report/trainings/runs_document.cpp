@@ -6,9 +6,9 @@
 #include <functional>
 #include <set>
 
-#include "core/statistics/median.h"
+#include "core/statistics/statistics.h"
 #include "core/text.h"
-#include "scaling/report/grid_tables.h"
+#include "scaling/report/forms/document.h"
 
 namespace cputrain::report {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "scaling/report/document.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/run_list.h"
 
 /// A report of single trainings: a row for each of them.

@@ -7,8 +7,8 @@
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
-#include "scaling/report/curves.h"
-#include "scaling/report/forms/csv.h"
+#include "scaling/report/forms/escapes.h"
+#include "scaling/report/trainings/curve.h"
 #include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/text.h"
-#include "scaling/report/grid_tables.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "training/run/run_folder.h"
 

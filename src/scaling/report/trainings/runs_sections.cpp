@@ -8,8 +8,8 @@
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/report/evaluation/evaluation_page.h"
-#include "scaling/report/grid_tables.h"
+#include "scaling/report/forms/document.h"
+#include "scaling/report/trainings/evaluation_page.h"
 #include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {

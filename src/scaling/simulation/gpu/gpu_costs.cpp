@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/fail.h"
+#include "core/error.h"
 #include "core/json_fields.h"
 #include "core/text.h"
 #include "scaling/simulation/cost_table.h"

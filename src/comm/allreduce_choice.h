@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/allreduce.h"
+
+/// The value of --allreduce, and the algorithm that follows from it.
+namespace cputrain::comm {
+
+/// Arrays of `first` to `last` bytes are summed by this algorithm.
+struct SizeRange {
+  std::string algorithm;
+  std::size_t first = 0;
+  std::size_t last = std::numeric_limits<std::size_t>::max();
+  bool operator==(const SizeRange&) const = default;
+};
+
+struct AllreduceChoice {
+  /// `automatic` decides by itself; `replicas` sums over all ranks, each of which keeps everything;
+  /// `slices` within nodes over shared memory, between nodes slice by slice; `server` on rank 0.
+  enum class Scheme { automatic, replicas, slices, server };
+  Scheme scheme = Scheme::automatic;
+  /// Between ranks, or between nodes; empty: measure and take the best.
+  std::vector<SizeRange> ranges;
+  /// `shm`, which sums within one node only.
+  bool one_node = false;
+  /// How gradients of GPUs travel: as ranks can best, between devices, or by way of the host, which
+  /// alone asks for an algorithm.
+  enum class Devices { automatic, nccl, staged };
+  Devices devices = Devices::automatic;
+
+  bool operator==(const AllreduceChoice&) const = default;
+};
+
+/// Algorithms between ranks: those of allreduce.h, and `mpi`, the engine's own.
+const std::vector<std::string>& allreduce_algorithms();
+/// All words that --allreduce knows, these included.
+std::vector<std::string> allreduce_words();
+
+/// What a message takes in seconds: by itself, and for each of its bytes.
+struct Link {
+  double message = 0, byte = 0;
+};
+/// The algorithm that sums so many bytes over the ranks in the least time, as its file says. `mpi`
+/// is never it.
+std::string quickest_algorithm(const Link&, int ranks, double bytes);
+
+/// auto | shm | hierarchical[+ALGORITHM] | ps | nccl | staged | ALGORITHM |
+/// ALGORITHM:FIRST-LAST;... (bytes, `max` for no end; oneCCL's grammar). Ranges must cover every
+/// size once. Throws Error(usage).
+AllreduceChoice parse_allreduce(const std::string& text);
+/// The same words back.
+std::string to_text(const AllreduceChoice&);
+
+/// The algorithm called so over `peers`; `engine` is what `mpi` means.
+std::unique_ptr<Allreduce> make_algorithm(const std::string& name, PointToPoint& peers,
+                                          std::unique_ptr<Allreduce> engine);
+
+}  // namespace cputrain::comm

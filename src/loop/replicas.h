@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/memory.h"
+#include "compute/parameters/parameters.h"
+#include "data/batch_source.h"
+
+namespace cputrain::loop {
+
+/// Collective: Error(disagree) on all ranks where `learnt`, what a rank has learnt, is not the same
+/// bits on all of them. The message names the step and the ranks that differ from the majority, or
+/// all groups where there is none. `hosts`: by rank, as far as they are known.
+void check_replicas(comm::Communicator&, compute::Memory&, const Array& learnt, std::uint64_t step,
+                    const std::vector<std::string>& hosts);
+
+/// Which ranks differ, by the hashes of all ranks: "rank 2 (host h) differs from the other 3";
+/// empty where all are the same.
+std::string odd_ranks(std::span<const std::uint64_t> hashes, const std::vector<std::string>& hosts);
+
+/// Why an image of the micro-batches so far was not the data's on some rank, on all ranks alike;
+/// empty where all were. Settles images that were being decoded and have all come. Collective, and
+/// free where images cannot change.
+std::string lost_input(data::BatchSource&, comm::Communicator&);
+
+/// The weights of a rank, and how and where they lie.
+struct WeightsArena {
+  const compute::ParameterLayout& layout;
+  Array values;
+  compute::Memory& memory;
+};
+
+/// Makes moving statistics (batch normalization's) the same on every rank: their mean, weighted by
+/// the images that each rank trained on since the last call. Collective. With no images at all, or
+/// none of such parameters, nothing changes, and the answer is false.
+/// `weights_mutex` is held while the weights change.
+bool average_statistics(const WeightsArena&, double own_images, comm::Communicator&,
+                        std::mutex& weights_mutex);
+
+}  // namespace cputrain::loop

@@ -1,0 +1,327 @@
+#include "model/weights/keras_layer_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "model/weights/keras_config.h"
+#include "model/weights/keras_pixels.h"
+
+namespace cputrain::model {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMostPixels = 16384;
+
+std::optional<int> number_in(const json& value, std::int64_t least) {
+  if (!value.is_number_integer()) return {};
+  const auto number = value.get<std::int64_t>();
+  if (number < least || number > kMostPixels) return {};
+  return static_cast<int>(number);
+}
+
+/// 2 or [2, 2].
+std::optional<Sides> sides_in(const json& value) {
+  const bool list = value.is_array() && value.size() == 2;
+  const auto height = number_in(list ? value[0] : value, 1);
+  const auto width = number_in(list ? value[1] : value, 1);
+  return height && width ? std::optional(Sides{*height, *width}) : std::nullopt;
+}
+
+std::optional<Padding> padding_in(const json& config) {
+  const std::string word = keras_text(keras_member(config, "padding"));
+  if (word == "valid") return Padding::valid;
+  return word == "same" ? std::optional(Padding::same) : std::nullopt;
+}
+
+bool is_number(const json& value, double wanted) {
+  return value.is_number() && value.get<double>() == wanted;
+}
+
+/// What neither windows nor kernels here can be.
+std::string unlike_in(const json& config) {
+  if (keras_member(config, "data_format") == json("channels_first")) {
+    return "data_format channels_first";
+  }
+  const auto dilation = sides_in(keras_member(config, "dilation_rate"));
+  if (!dilation || *dilation == Sides{1, 1}) return "";
+  return fmt::format("dilation_rate {}x{}", (*dilation)[0], (*dilation)[1]);
+}
+
+NetworkStep windowed(StepKind kind, const json& config, const char* size) {
+  return {.kind = kind,
+          .size = sides_in(keras_member(config, size)),
+          .stride = sides_in(keras_member(config, "strides")),
+          .padding = padding_in(config),
+          .unlike = unlike_in(config)};
+}
+
+NetworkStep convolution_of(const json& config) {
+  NetworkStep step = windowed(StepKind::weights, config, "kernel_size");
+  step.groups = number_in(keras_member(config, "groups"), 1);
+  return step;
+}
+
+/// Its groups follow from the shape of its kernel.
+NetworkStep depthwise_of(const json& config) {
+  return windowed(StepKind::weights, config, "kernel_size");
+}
+
+NetworkStep normalization_of(const json& config) {
+  NetworkStep step{.kind = StepKind::weights};
+  const json& said = keras_member(config, "axis");  // Keras 2: [3]
+  const json& axis = said.is_array() && said.size() == 1 ? said.front() : said;
+  const auto number = number_in(axis, 1);
+  if (number && *number < 3) step.axis = number;
+  const json& epsilon = keras_member(config, "epsilon");
+  if (epsilon.is_number()) step.epsilon = epsilon.get<double>();
+  return step;
+}
+
+NetworkStep pool_of(StepKind kind, const json& config) {
+  NetworkStep step = windowed(kind, config, "pool_size");
+  if (keras_member(config, "strides").is_null()) step.stride = step.size;
+  const bool known = step.size && step.stride && step.padding;
+  return known ? step : NetworkStep{};
+}
+
+NetworkStep global_pool_of(StepKind kind, const json& config) {
+  return {.kind = kind, .global = true, .unlike = unlike_in(config)};
+}
+
+/// [[top, bottom], [left, right]].
+NetworkStep zero_pad_of(const json& config) {
+  NetworkStep step{.kind = StepKind::zero_pad, .unlike = unlike_in(config)};
+  const json& padding = keras_member(config, "padding");
+  if (!padding.is_array() || padding.size() != 2) return {};
+  for (int axis = 0; axis < 2; ++axis) {
+    const json& sides = padding[axis];
+    if (!sides.is_array() || sides.size() != 2) return {};
+    for (int end = 0; end < 2; ++end) {
+      const auto zeros = number_in(sides[end], 0);
+      if (!zeros) return {};
+      step.zeros[2 * axis + end] = *zeros;
+    }
+  }
+  return step;
+}
+
+NetworkStep concat_of(const json& config) {
+  const json& axis = keras_member(config, "axis");
+  const bool channels = axis.is_null() || axis == json(-1) || axis == json(3);
+  return {.kind = channels ? StepKind::concat : StepKind::foreign,
+          .word = channels ? "" : " of another axis than the last"};
+}
+
+/// Another layout of the same numbers in the same order, as far as one axis is left: [n], [1, 1,
+/// n].
+NetworkStep reshape_of(const json& config) {
+  const json& shape = keras_member(config, "target_shape");
+  if (!shape.is_array() || shape.empty()) return {};
+  const bool flat = std::all_of(shape.begin(), shape.end() - 1,
+                                [](const json& sides) { return sides == json(1); });
+  return {.kind = flat ? StepKind::same : StepKind::foreign};
+}
+
+NetworkStep flatten_of(const json& config) {
+  const std::string unlike = unlike_in(config);
+  if (unlike.empty()) return {.kind = StepKind::same};
+  return {.kind = StepKind::foreign, .word = " " + unlike};
+}
+
+NetworkStep named_activation(const std::string& word) {
+  return {.kind = StepKind::activation, .word = word};
+}
+
+NetworkStep relu_of(const json& config) {
+  const json& most = keras_member(config, "max_value");
+  const json& threshold = keras_member(config, "threshold");
+  const json& slope = keras_member(config, "negative_slope");
+  if (!threshold.is_null() && !is_number(threshold, 0))
+    return named_activation("relu with a threshold");
+  if (!slope.is_null() && !is_number(slope, 0)) return named_activation("relu with a slope");
+  if (most.is_null()) return named_activation("relu");
+  if (is_number(most, 6)) return named_activation("relu6");
+  return most.is_number() ? named_activation(fmt::format("relu up to {:g}", most.get<double>()))
+                          : NetworkStep{};
+}
+
+/// Keras' own functions; a person's may have any other name.
+NetworkStep activation_of_word(const std::string& word) {
+  static const std::set<std::string> known{
+      "relu", "relu6",        "silu",      "elu",        "selu",       "gelu",
+      "tanh", "sigmoid",      "softmax",   "softplus",   "softsign",   "exponential",
+      "mish", "hard_sigmoid", "hard_silu", "leaky_relu", "log_softmax"};
+  if (word == "linear") return {.kind = StepKind::same};
+  if (word == "swish") return named_activation("silu");
+  if (word == "hard_swish") return named_activation("hard_silu");
+  return known.contains(word) ? named_activation(word) : NetworkStep{};
+}
+
+using Reader = std::function<NetworkStep(const json& config)>;
+
+const std::map<std::string, Reader>& readers() {
+  static const auto always = [](NetworkStep step) {
+    return [step = std::move(step)](const json&) { return step; };
+  };
+  static const auto of_kind = [](NetworkStep (*read)(StepKind, const json&), StepKind kind) {
+    return [read, kind](const json& config) { return read(kind, config); };
+  };
+  static const std::map<std::string, Reader> all{
+      {"Conv2D", convolution_of},
+      {"DepthwiseConv2D", depthwise_of},
+      {"Dense", always({.kind = StepKind::weights})},
+      {"BatchNormalization", normalization_of},
+      {"ZeroPadding2D", zero_pad_of},
+      {"MaxPooling2D", of_kind(pool_of, StepKind::max_pool)},
+      {"AveragePooling2D", of_kind(pool_of, StepKind::average_pool)},
+      {"GlobalMaxPooling2D", of_kind(global_pool_of, StepKind::max_pool)},
+      {"GlobalAveragePooling2D", of_kind(global_pool_of, StepKind::average_pool)},
+      {"Activation", keras_activation_step},
+      {"ReLU", relu_of},
+      {"LeakyReLU", always(named_activation("leaky_relu"))},
+      {"ELU", always(named_activation("elu"))},
+      {"Softmax", always(named_activation("softmax"))},
+      {"Add", always({.kind = StepKind::add})},
+      {"Concatenate", concat_of},
+      {"Reshape", reshape_of},
+      {"Flatten", flatten_of}};
+  return all;
+}
+
+/// Layers that do nothing, or nothing when no training goes on.
+bool changes_nothing(const std::string& class_name) {
+  static const std::set<std::string> words{"InputLayer",
+                                           "Dropout",
+                                           "SpatialDropout1D",
+                                           "SpatialDropout2D",
+                                           "GaussianNoise",
+                                           "GaussianDropout",
+                                           "AlphaDropout",
+                                           "ActivityRegularization",
+                                           "Identity",
+                                           "RandomFlip",
+                                           "RandomRotation",
+                                           "RandomZoom",
+                                           "RandomContrast",
+                                           "RandomHeight",
+                                           "RandomTranslation",
+                                           "RandomBrightness",
+                                           "RandomWidth",
+                                           "RandomHue",
+                                           "RandomColorDegeneration",
+                                           "RandomColorJitter",
+                                           "RandomSaturation",
+                                           "RandomGrayscale",
+                                           "RandomPosterization",
+                                           "RandomSharpness",
+                                           "RandomPerspective",
+                                           "RandomShear",
+                                           "RandomElasticTransform",
+                                           "RandomGaussianBlur",
+                                           "RandomInvert",
+                                           "RandomErasing",
+                                           "RandAugment",
+                                           "AugMix",
+                                           "MixUp",
+                                           "CutMix"};
+  return words.contains(class_name);
+}
+
+/// In front they change images, which is told elsewhere (keras_caveat.h).
+bool is_of_images(const std::string& class_name) {
+  static const std::set<std::string> words{"Rescaling",  "Normalization", "Resizing",
+                                           "CenterCrop", "RandomCrop",    "Cropping2D"};
+  return words.contains(class_name);
+}
+
+/// Keras' own classes that no layer here is like, in files that do not say whose classes are:
+/// those of Keras 2.
+bool is_foreign(const std::string& class_name) {
+  static const std::set<std::string> words{"Permute",
+                                           "UnitNormalization",
+                                           "UpSampling2D",
+                                           "Conv2DTranspose",
+                                           "Multiply",
+                                           "Average",
+                                           "Maximum",
+                                           "Minimum",
+                                           "Subtract",
+                                           "Dot",
+                                           "PReLU",
+                                           "ThresholdedReLU",
+                                           "SeparableConv2D",
+                                           "LayerNormalization",
+                                           "GroupNormalization",
+                                           "RepeatVector",
+                                           "Masking",
+                                           "LocallyConnected2D",
+                                           "LocallyConnected1D",
+                                           "Conv1D",
+                                           "MaxPooling1D",
+                                           "AveragePooling1D",
+                                           "GlobalMaxPooling1D",
+                                           "GlobalAveragePooling1D",
+                                           "ZeroPadding1D",
+                                           "Cropping1D",
+                                           "UpSampling1D",
+                                           "SpectralNormalization",
+                                           "LSTM",
+                                           "GRU",
+                                           "Bidirectional",
+                                           "TimeDistributed",
+                                           "Attention",
+                                           "MultiHeadAttention",
+                                           "Embedding",
+                                           "EinsumDense",
+                                           "Solarization",
+                                           "AutoContrast",
+                                           "Equalization"};
+  return words.contains(class_name);
+}
+
+/// A function that a network calls: "Relu" of Keras 3, "nn.relu" of Keras 2.
+NetworkStep operation_of(const std::string& class_name, const json& config) {
+  if (class_name == "Add") return {.kind = StepKind::add};
+  const std::string function = keras_text(keras_member(config, "function"));
+  std::string word = function.starts_with("nn.") ? function.substr(3) : class_name;
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  const NetworkStep step = activation_of_word(word);
+  return step.kind == StepKind::activation ? step : NetworkStep{.kind = StepKind::pixels};
+}
+
+}  // namespace
+
+bool is_keras_class(const json& entry) {
+  return keras_text(keras_member(entry, "registered_name")).find('>') == std::string::npos;
+}
+
+NetworkStep keras_activation_step(const json& config) {
+  const json& said = keras_member(config, "activation");
+  if (said.is_string()) return activation_of_word(said.get<std::string>());
+  if (keras_member(said, "class_name") == json("ReLU"))
+    return relu_of(keras_member(said, "config"));
+  const bool none = said.is_null() && config.is_object() && config.contains("activation");
+  return {.kind = none ? StepKind::same : StepKind::unknown};
+}
+
+NetworkStep keras_layer_step(const json& entry) {
+  const std::string kind = keras_text(keras_member(entry, "class_name"));
+  const json& config = keras_member(entry, "config");
+  if (changes_nothing(kind) || keeps_numbers(kind, config)) return {.kind = StepKind::same};
+  if (is_of_images(kind)) return {.kind = StepKind::pixels};
+  if (is_keras_operation(entry)) return operation_of(kind, config);
+  const auto reader = readers().find(kind);
+  if (reader != readers().end()) return reader->second(config);
+  return {.kind =
+              is_foreign(kind) || says_keras_class(entry) ? StepKind::foreign : StepKind::unknown};
+}
+
+}  // namespace cputrain::model

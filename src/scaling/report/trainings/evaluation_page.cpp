@@ -1,0 +1,219 @@
+#include "scaling/report/trainings/evaluation_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "core/text.h"
+#include "scaling/report/forms/document.h"
+#include "scaling/report/trainings/run_list.h"
+
+namespace cputrain::report {
+namespace {
+
+using training::ClassPredictions;
+using training::EvaluationFacts;
+
+constexpr std::size_t kMostWithRates = 12;  // classes whose counts have rates beside them
+constexpr std::size_t kMostPairs = 12;
+
+std::string count_text(double count) { return fmt::format("{:.0f}", count); }
+
+Entry rate_entry(double part, double all) {
+  return figure_entry(all > 0 ? std::optional(part / all) : std::nullopt,
+                      [](double rate) { return fmt::format("{:.4f}", rate); });
+}
+
+Entry count_entry(double count) { return figure_entry(count, count_text); }
+
+Section classes_section(const EvaluationFacts& facts) {
+  using C = const ClassPredictions&;
+  using T = DocumentTable&;
+  DocumentTable table = table_of<ClassPredictions>(
+      "Recall: part of the images of a class that were predicted rightly; precision: part of the "
+      "predictions of a class that were right",
+      "class", facts.classes, &ClassPredictions::name,
+      {{"images", [](C c, T) { return count_entry(c.images); }},
+       {"predictions", [](C c, T) { return count_entry(c.predictions); }},
+       {"right", [](C c, T) { return count_entry(c.correct); }},
+       {"recall", [](C c, T) { return rate_entry(c.correct, c.images); }},
+       {"precision", [](C c, T) { return rate_entry(c.correct, c.predictions); }},
+       // The harmonic mean of both.
+       {"F1", [](C c, T) { return rate_entry(2 * c.correct, c.images + c.predictions); }}});
+  table.filterable = facts.classes.size() > kMostWithRates;
+  Section section{.id = "classes", .title = "By class", .tables = {std::move(table)}};
+  if (facts.matrix.empty())
+    section.remarks.push_back("There is no confusion matrix: the classes are too many for one.");
+  return section;
+}
+
+/// Those of the matrix that the page has: all, or those of most wrong predictions, in their own
+/// order.
+std::vector<std::size_t> shown_classes(const EvaluationFacts& facts) {
+  std::vector<std::size_t> shown(facts.classes.size());
+  std::iota(shown.begin(), shown.end(), 0);
+  if (shown.size() <= kMostInPageMatrix) return shown;
+  const auto errors = [&](std::size_t i) {
+    const ClassPredictions& c = facts.classes[i];
+    return c.images + c.predictions - 2 * c.correct;
+  };
+  std::ranges::stable_sort(shown, std::greater(), errors);
+  shown.resize(kMostInPageMatrix);
+  std::ranges::sort(shown);
+  return shown;
+}
+
+Entry matrix_entry(double count, double images, bool with_rate) {
+  Entry entry = count_entry(count);
+  if (images <= 0) return entry;
+  entry.shade = count / images;
+  if (with_rate && count > 0) entry.mark = fmt::format("{:.2f}", count / images);
+  return entry;
+}
+
+DocumentTable matrix_table(const EvaluationFacts& facts, const std::vector<std::size_t>& shown) {
+  const bool with_rates = shown.size() <= kMostWithRates;
+  DocumentTable table{.caption = fmt::format("Rows: what images are; columns: what was predicted. "
+                                             "Counts{}; colours are parts of a row",
+                                             with_rates ? " and parts of a row" : ""),
+                      .corner = "is \\ predicted"};
+  for (const std::size_t column : shown) table.head.push_back(facts.classes[column].name);
+  for (const std::size_t row : shown) {
+    Row line{facts.classes[row].name, {}};
+    for (const std::size_t column : shown) {
+      line.entries.push_back(
+          matrix_entry(facts.matrix[row][column], facts.classes[row].images, with_rates));
+    }
+    table.rows.push_back(std::move(line));
+  }
+  return table;
+}
+
+/// An actual class and a wrong prediction.
+struct Mistake {
+  std::size_t truth, prediction;
+  double count;
+};
+
+std::vector<Mistake> mistakes_of(const EvaluationFacts& facts) {
+  std::vector<Mistake> mistakes;
+  for (std::size_t row = 0; row < facts.matrix.size(); ++row) {
+    for (std::size_t column = 0; column < facts.matrix[row].size(); ++column) {
+      if (row != column && facts.matrix[row][column] > 0)
+        mistakes.push_back({row, column, facts.matrix[row][column]});
+    }
+  }
+  std::ranges::stable_sort(mistakes, std::greater(), &Mistake::count);
+  mistakes.resize(std::min(mistakes.size(), kMostPairs));
+  return mistakes;
+}
+
+DocumentTable mistakes_table(const EvaluationFacts& facts) {
+  using M = const Mistake&;
+  using T = DocumentTable&;
+  const auto& classes = facts.classes;
+  return table_of<Mistake>(
+      "The most frequent mistakes", "is", mistakes_of(facts),
+      [&](M m) { return classes[m.truth].name; },
+      {{"predicted", [&](M m, T) { return Entry{classes[m.prediction].name}; }},
+       {"images", [](M m, T) { return count_entry(m.count); }},
+       {"of class", [&](M m, T) { return rate_entry(m.count, classes[m.truth].images); }}});
+}
+
+Section confusion_section(const EvaluationFacts& facts) {
+  if (facts.matrix.empty()) return {};
+  Section section{"confusion", "Confusion matrix"};
+  const std::vector<std::size_t> shown = shown_classes(facts);
+  section.tables.push_back(matrix_table(facts, shown));
+  if (shown.size() < facts.classes.size()) {
+    section.remarks.push_back(
+        fmt::format("The matrix has the {} classes of {} with most wrong predictions; eval "
+                    "--confusion writes all of it.",
+                    shown.size(), facts.classes.size()));
+  }
+  if (facts.classes.size() > 2) section.tables.push_back(mistakes_table(facts));
+  if (section.tables.back().rows.empty()) section.tables.pop_back();
+  return section;
+}
+
+/// Where it lies in the data.
+std::string name_within(const std::string& data, const std::string& name) {
+  const std::string folder = data.substr(data.find(':') + 1) + "/";
+  return name.starts_with(folder) ? name.substr(folder.size()) : name;
+}
+
+std::string errors_sentence(const EvaluationFacts& facts) {
+  const double wrong = facts.images - facts.correct - facts.undecided;
+  const std::size_t shown = facts.surest_errors.size();
+  if (wrong <= 0)
+    return facts.undecided > 0 ? "No other prediction was wrong." : "No prediction was wrong.";
+  const std::string which =
+      static_cast<double>(shown) < wrong
+          ? fmt::format("The {} of {:.0f} wrong predictions with the highest probabilities", shown,
+                        wrong)
+      : shown == 1
+          ? "The only wrong prediction"
+          : fmt::format("All {} wrong predictions, the highest probabilities first", shown);
+  return which + ", as the network saw the images. Wrong labels are often among them.";
+}
+
+Section errors_section(const EvaluationFacts& facts) {
+  Section section{"errors", "Most surely wrong", {errors_sentence(facts)}};
+  for (const training::WrongImage& image : facts.surest_errors) {
+    const auto& [type, file, width, height] = image.picture;
+    Picture picture{type, {reinterpret_cast<const char*>(file.data()), file.size()}, width, height};
+    picture.text = fmt::format("predicted {} ({:.4f}), is {} ({:.4f})", image.prediction,
+                               image.probability, image.truth, image.probability_of_truth);
+    picture.details = name_within(facts.data, image.name);
+    section.pictures.push_back(std::move(picture));
+  }
+  return section;
+}
+
+Card card_of(const EvaluationFacts& facts) {
+  Card card;
+  card.subject = facts.model + ", data " + without_folders(facts.data);
+  card.figure = facts.accuracy ? fmt::format("{:.4f}", *facts.accuracy) : kNotKnown;
+  card.what = fmt::format("accuracy on {:.0f} images ({})", facts.images, part_text(facts.part));
+  card.add("loss", std::isnan(facts.loss) ? "NaN" : fmt::format("{:.4f}", facts.loss));
+  if (facts.among_five) card.add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
+  card.add("classes", std::to_string(facts.classes.size()));
+  card.add("weights", facts.weights);
+  card.add("machine", processor_text(facts.cpu, facts.cores));
+  card.add("backend", facts.backend);
+  card.add("date", facts.date);
+  card.add("program", facts.build);
+  card.command = facts.command;
+  return card;
+}
+
+}  // namespace
+
+std::string part_text(const std::string& part) { return part == "all" ? part : part + " part"; }
+
+std::string doubt_sentence(const std::string& doubt) {
+  return fmt::format("Training may have learnt from these images: {}.", doubt);
+}
+
+Document evaluation_document(const EvaluationFacts& facts) {
+  Document document{"Evaluation of " + facts.model};
+  document.card = card_of(facts);
+  if (!facts.doubt.empty()) document.headline.push_back(doubt_sentence(facts.doubt));
+  if (facts.undecided > 0) {
+    document.headline.push_back(
+        fmt::format("{:.0f} predictions are NaN and count as wrong.", facts.undecided));
+  }
+  for (const auto section : {confusion_section, classes_section, errors_section}) {
+    document.add(section(facts));
+  }
+  return document;
+}
+
+std::string evaluation_page(const EvaluationFacts& facts) {
+  return html(evaluation_document(facts), "");
+}
+
+}  // namespace cputrain::report

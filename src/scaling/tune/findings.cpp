@@ -1,0 +1,264 @@
+#include "scaling/tune/findings.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "core/json_text.h"
+#include "core/statistics/statistics.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "scaling/report/grid_tables.h"
+
+namespace cputrain::tune {
+
+namespace {
+
+using report::DocumentTable;
+using report::Entry;
+using report::figure_entry;
+using report::Section;
+
+Entry bytes_entry(std::optional<std::size_t> bytes) {
+  if (!bytes) return figure_entry(std::nullopt);
+  return figure_entry(static_cast<double>(*bytes), bytes_text);
+}
+
+Entry speed_entry(const Rung& rung) {
+  if (rung.images_per_second == 0) return figure_entry(std::nullopt);
+  return figure_entry(rung.images_per_second, rate_of_images);
+}
+
+Entry gain_entry(const Rung& rung) {
+  if (!rung.gain) return figure_entry(std::nullopt);
+  Entry entry{.text = fmt::format("{} over {}", gain_text(*rung.gain), *rung.against)};
+  entry.value = rung.gain->median;
+  return entry;
+}
+
+/// Every gain that pays is a faster size; not every faster one pays.
+Entry verdict_entry(const Rung& rung) {
+  if (!rung.gain) return {.text = report::kNotKnown};
+  const report::Verdict verdict = verdict_of(*rung.gain);
+  const bool little = verdict == report::Verdict::faster && !pays(*rung.gain);
+  return {.text = report::verdict_text(verdict) +
+                  (little ? fmt::format(", by less than {:.0f} %", 100 * kLeastGain) : "")};
+}
+
+DocumentTable ladder_table(const Ladder& ladder) {
+  using R = const Rung&;
+  using T = DocumentTable&;
+  const auto measured = [](R r) {
+    return r.measured ? std::optional(r.measured->rank) : std::nullopt;
+  };
+  DocumentTable table = report::table_of<Rung>(
+      "Speed and memory by " + ladder.flag, ladder.flag, ladder.rungs,
+      [](R r) { return std::to_string(r.value); },
+      {{"images/s", [](R r, T) { return speed_entry(r); }},
+       {"gain", [](R r, T) { return gain_entry(r); }},
+       {"verdict", [](R r, T) { return verdict_entry(r); }},
+       {"memory of a rank, planned", [](R r, T) { return bytes_entry(r.planned.rank); }},
+       {"measured", [&](R r, T) { return bytes_entry(measured(r)); }, false},
+       {"of a node, planned", [](R r, T) { return bytes_entry(r.planned.node); }}});
+  table.sortable = false;
+  return table;
+}
+
+Section ladder_section(const std::optional<Ladder>& ladder, const std::string& title) {
+  if (!ladder) return {};
+  Section section{.id = ladder->flag, .title = title};
+  section.plots = {"tune-" + ladder->flag};
+  section.tables.push_back(ladder_table(*ladder));
+  section.remarks.push_back(
+      "gain: the median, over rounds in which both sizes took turns, of how much quicker one was, "
+      "with an interval for it; images/s: the median of the first size's rounds, and from there on "
+      "those of the size that it was compared with, times 1 + gain.");
+  section.remarks.push_back(
+      "Planned memory has the copy for checkpoints in it, measured memory has the program's own "
+      "libraries. Decoded images are in neither.");
+  if (!ladder->no_room.empty()) section.remarks.push_back(ladder->no_room + ".");
+  return section;
+}
+
+/// A step of the test.
+struct Step {
+  double rate, loss;
+  SmoothLoss smooth;
+};
+
+DocumentTable curve_table(const RateFindings& rate) {
+  using S = const Step&;
+  using T = DocumentTable&;
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < rate.smoothed.size(); ++i) {
+    steps.push_back(
+        {rate.curve.range.at(static_cast<int>(i)), rate.curve.losses[i], rate.smoothed[i]});
+  }
+  const auto figure = [](double value) {
+    return figure_entry(value, [](double v) { return fmt::format("{:.4g}", v); });
+  };
+  DocumentTable table = report::table_of<Step>(
+      "Loss by learning rate; slope: per tenfold rate", "learning rate", steps,
+      [](S s) { return fmt::format("{:.3g}", s.rate); },
+      {{"loss", [&](S s, T) { return figure(s.loss); }},
+       {"smoothed", [&](S s, T) { return figure(s.smooth.loss); }},
+       {"slope", [&](S s, T) { return figure(s.smooth.slope); }},
+       {"its standard error", [&](S s, T) { return figure(s.smooth.slope_error); }}});
+  table.sortable = false;
+  return table;
+}
+
+std::string test_text(const RateFindings& rate) {
+  const RateCurve& curve = rate.curve;
+  std::string text = fmt::format("{} from {} to {}, batch {}, {} images",
+                                 counted(curve.range.steps, "step"), rate_text(curve.range.low),
+                                 rate_text(curve.range.high), rate.batch, with_commas(rate.images));
+  if (curve.end == TestEnd::range) return text + "; the loss did not diverge.";
+  return text + fmt::format("; ended at {}, where the loss {}.", rate_text(curve.diverged_at),
+                            curve.end == TestEnd::diverged
+                                ? fmt::format("was {} times its best", kDiverged)
+                                : std::string("was NaN or infinite"));
+}
+
+Section rate_section(const std::optional<RateFindings>& rate, bool whole) {
+  if (!rate) return {};
+  Section section{.id = "rate", .title = "Learning rate", .paragraphs = {test_text(*rate)}};
+  section.plots = {"tune-rate"};
+  if (whole) section.tables.push_back(curve_table(*rate));
+  return section;
+}
+
+}  // namespace
+
+report::Document findings_document(const Findings& findings, bool whole) {
+  const TuneFacts& facts = findings.facts;
+  report::Document document{
+      fmt::format("Tuning {} at {}x{}", facts.model, facts.image_size, facts.image_size)};
+  const Suggestion suggestion = suggestion_of(findings);
+  document.headline = suggestion.lines;
+  if (!suggestion.flags.empty()) {
+    document.headline.push_back("Flags to copy: " + command_line(suggestion.flags));
+  }
+  document.summary.push_back(fmt::format(
+      "{}; {}, {}; {} x {} on {}; data {}", facts.backend, facts.precision, facts.optimizer,
+      counted(facts.ranks, "rank"), counted(facts.threads, "thread"), facts.cpu, facts.data));
+  document.add(ladder_section(findings.micro_batch, "Micro-batch"));
+  document.add(ladder_section(findings.batch, "Batch"));
+  document.add(rate_section(findings.rate, whole));
+  return document;
+}
+
+std::string findings_page(const Findings& findings) {
+  nlohmann::ordered_json drawn{{"series", nlohmann::ordered_json::array()},
+                               {"cells", nlohmann::ordered_json::array()},
+                               {"tune", findings_json(findings)}};
+  return report::html(findings_document(findings, true), json_text(drawn));
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json memory_json(const MemoryBytes& memory) {
+  return {{"rank_bytes", memory.rank}, {"node_bytes", memory.node}};
+}
+
+Json gain_json(const std::optional<Gain>& found, int over) {
+  if (!found) return nullptr;
+  const Gain& gain = *found;
+  return {{"over", over},
+          {"median", gain.median},
+          {"interval", {gain.interval.low, gain.interval.high}},
+          {"confidence", gain.confidence},
+          {"rounds", gain.rounds},
+          {"verdict", report::verdict_text(verdict_of(gain))},
+          {"pays", pays(gain)}};
+}
+
+Json ladder_json(const Ladder& ladder) {
+  Json rungs = Json::array();
+  for (const Rung& rung : ladder.rungs) {
+    if (rung.images_per_second == 0) continue;
+    rungs.push_back({{"value", rung.value},
+                     {"images_per_second", rung.images_per_second},
+                     {"in_rounds", json_of(spread_of(rung.rounds))},
+                     {"rounds", rung.rounds.size()},
+                     {"cpu_wait", known(rung.lost.cpu_wait)},
+                     {"stolen", known(rung.lost.stolen)},
+                     {"gain", gain_json(rung.gain, rung.against.value_or(0))},
+                     {"memory_planned", memory_json(rung.planned)},
+                     {"memory_measured", rung.measured ? memory_json(*rung.measured) : Json()}});
+  }
+  Json json{{"flag", ladder.flag},
+            {"best", ladder.climb.best},
+            {"end", word_of(ladder.climb.end)},
+            {"least_gain", kLeastGain},
+            {"usual", ladder.usual},
+            {"gain_over_usual", gain_json(ladder.gain_over_usual(), ladder.usual)},
+            {"advised", ladder.advised() ? Json(*ladder.advised()) : Json()},
+            {"rungs", std::move(rungs)}};
+  if (!ladder.no_room.empty()) json["no_room"] = ladder.no_room;
+  return json;
+}
+
+Json advice_json(const RateFindings& rate) {
+  if (!rate.advice) return nullptr;
+  const RateAdvice& advice = *rate.advice;
+  return {{"rate", advice.rate},
+          {"lr", advice.rate / rate.scale},
+          {"as_steep", {advice.from, advice.to}},
+          {"range", {advice.low, advice.high}},
+          {"capped", advice.capped},
+          {"slope", advice.steepest.slope},
+          {"slope_error", advice.steepest.slope_error}};
+}
+
+Json rate_json(const RateFindings& rate) {
+  const RateCurve& curve = rate.curve;
+  Json steps = Json::array();
+  for (std::size_t i = 0; i < curve.losses.size(); ++i) {
+    const SmoothLoss& smooth = rate.smoothed[i];
+    steps.push_back({{"rate", curve.range.at(static_cast<int>(i))},
+                     {"loss", curve.losses[i]},
+                     {"smoothed", smooth.loss},
+                     {"slope", smooth.slope},
+                     {"slope_error", smooth.slope_error}});
+  }
+  return {{"low", curve.range.low},
+          {"high", curve.range.high},
+          {"steps", curve.range.steps},
+          {"batch", rate.batch},
+          {"images", rate.images},
+          {"lr_scale", rate.scale},
+          {"end", word_of(curve.end)},
+          {"diverged_at", curve.diverged_at > 0 ? Json(curve.diverged_at) : Json()},
+          {"advice", advice_json(rate)},
+          {"curve", std::move(steps)}};
+}
+
+}  // namespace
+
+Json findings_json(const Findings& findings) {
+  const TuneFacts& facts = findings.facts;
+  const Suggestion suggestion = suggestion_of(findings);
+  Json ladders = Json::array();
+  for (const auto* ladder : {&findings.micro_batch, &findings.batch}) {
+    if (*ladder) ladders.push_back(ladder_json(**ladder));
+  }
+  return {{"cputrain", kVersion},
+          {"command", "tune"},
+          {"model", facts.model},
+          {"image_size", facts.image_size},
+          {"data", facts.data},
+          {"backend", facts.backend},
+          {"precision", facts.precision},
+          {"optimizer", facts.optimizer},
+          {"cpu", facts.cpu},
+          {"ranks", facts.ranks},
+          {"threads", facts.threads},
+          {"suggestion", {{"lines", suggestion.lines}, {"flags", suggestion.flags}}},
+          {"kept_features", known(findings.kept_features)},
+          {"ladders", std::move(ladders)},
+          {"rate", findings.rate ? rate_json(*findings.rate) : Json()}};
+}
+
+}  // namespace cputrain::tune

@@ -1,0 +1,242 @@
+#include "training/plan/compiled_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "checkpoint/snapshot.h"
+#include "comm/communicator.h"
+#include "core/error.h"
+#include "exchange/make_exchange.h"
+#include "model/rewrite.h"
+#include "system/pages.h"
+#include "training/plan/image_place.h"
+#include "training/plan/memory_check.h"
+#include "training/plan/shard_dense.h"
+#include "training/plan/training_features.h"
+
+namespace cputrain::training {
+namespace {
+
+std::function<void()> bind_communication(const Session& session) {
+  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
+    if (cpu) bind({*cpu});
+  };
+}
+
+compute::AddProducts add_products_of(compute::Backend& backend) {
+  compute::ReproducibleCompute* const reproducible = backend.reproducible();
+  if (!reproducible) return compute::add_products_plainly;
+  return
+      [reproducible](const compute::Factors& factors, std::span<const Array> chunks, Range part,
+                     const Array& sum) { reproducible->add_products(factors, chunks, part, sum); };
+}
+
+exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPlan& plan,
+                                       const compute::ParameterLayout& layout) {
+  return {.communicator = *session.communicator,
+          .layout = layout,
+          .bucket_bytes = static_cast<std::size_t>(plan.spec.flags.bucket_mb * 1e6),
+          .overlap = overlap_of(session),
+          .on_thread_start = bind_communication(session),
+          .sum = [&backend = *session.backend](std::span<const Array> src,
+                                               const Array& dst) { backend.sum(src, dst); },
+          .lanes = plan.chunks ? plan.chunks->lanes : 0,
+          .compression = plan.spec.flags.compress,
+          .add_products = add_products_of(*session.backend),
+          .memory = session.backend->memory(),
+          .device_sums = session.backend->device_sums()};
+}
+
+std::string exchange_line(const TrainingSpec& spec, const exchange::MadeExchange& made) {
+  if (!spec.flags.reproducible) {
+    return fmt::format("Exchange: {} ({})", made.exchange->describe(), comm::to_text(made.choice));
+  }
+  return fmt::format(
+      "Exchange: {}: the same bits at any number of ranks and threads on this kind of "
+      "CPU (`bench step --reproducible` has the price)",
+      made.exchange->describe());
+}
+
+/// Compiles one graph of a training: a class, since making the arenas calls back into it.
+class Compilation {
+ public:
+  Compilation(const Session& session, const TrainingPlan& plan,
+              const std::vector<NodeCapacity>& capacities, std::vector<int> sizes,
+              CompiledTraining& compiled)
+      : session_(session),
+        plan_(plan),
+        capacities_(capacities),
+        sizes_(std::move(sizes)),
+        compiled_(compiled) {}
+
+  /// With the plan's layers sharded, where there are any and room for what ranks share.
+  void run() {
+    if (plan_.sharded.empty() || !compile_sharded()) compile(plan_.graph);
+  }
+
+ private:
+  void compile(const model::Graph& graph);
+  bool compile_sharded();
+  compute::Arenas make_arenas(const compute::ParameterLayout&);
+
+  const Session& session_;
+  const TrainingPlan& plan_;
+  const std::vector<NodeCapacity>& capacities_;
+  std::vector<int> sizes_;  ///< of compiled_, and smaller ones for images that are new
+  CompiledTraining& compiled_;
+  bool shares_ = false;  ///< memory was asked for that ranks share, which all get or none
+};
+
+compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout) {
+  check_arenas(session_, plan_, capacities_, layout);
+  shares_ = true;
+  exchange::MadeExchange made =
+      exchange::make_exchange(exchange_parts(session_, plan_, layout), plan_.spec.flags.allreduce);
+  for (const std::string& warning : made.warnings) warn_once(session_, warning);
+  for (const std::string& line : made.lines) say_once(session_, line);
+  say_once(session_, exchange_line(plan_.spec, made));
+  compiled_.allreduce = comm::to_text(made.choice);
+  compiled_.exchange = std::move(made.exchange);
+  return compiled_.exchange->arenas();
+}
+
+void Compilation::compile(const model::Graph& graph) {
+  compute::CompileOptions options{compute::Phase::train, sizes_};
+  options.usual_images = plan_.usual_images;
+  if (plan_.spec.flags.sync_bn) options.synchronise = session_.communicator.get();
+  if (model::has_sharded_dense(graph)) options.node = session_.communicator.get();
+  compute::Backend& backend = *session_.backend;
+  if (plan_.chunks) {
+    compiled_.program =
+        compute::make_chunked_program(backend, graph, options, *plan_.chunks,
+                                      [this](const compute::ParameterLayout& layout, int lane) {
+                                        if (lane == 0) make_arenas(layout);
+                                        return compiled_.exchange->lane_arenas(lane);
+                                      });
+  } else {
+    compiled_.program = backend.compile(
+        graph, options,
+        [this](const compute::ParameterLayout& layout) { return make_arenas(layout); });
+  }
+}
+
+/// False, with a warning, where a node has no room for what its ranks share, in which case the
+/// exchange may take another way.
+bool Compilation::compile_sharded() {
+  std::string failure;
+  try {
+    compile(model::with_sharded_dense(plan_.graph, plan_.sharded));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::internal || !shares_) throw;
+    failure = error.what();
+  }
+  failure = first_text(session_, failure);
+  if (failure.empty()) {
+    say_once(session_, sharding_line(plan_.graph, plan_.sharded, session_.nodes.local_size()));
+    return true;
+  }
+  compiled_.program.reset();
+  compiled_.exchange.reset();
+  if (plan_.spec.flags.shard_dense) fail(ExitCode::internal, failure);
+  warn_once(session_, fmt::format("no dense layer is sharded ({})", failure));
+  return false;
+}
+
+/// Bytes; backends make it whole from their own order of its numbers.
+std::size_t largest_array(const compute::ParameterLayout& layout) {
+  std::size_t count = 0;
+  for (const compute::Parameter& p : layout.parameters) count = std::max(count, p.count);
+  return count * size_of(layout.dtype);
+}
+
+/// Bytes of a start, by which it exceeds what the training takes later, which is not touched then:
+/// ranks compare how weights lie in memory, and rank 0 makes the first numbers of its largest
+/// array, as doubles and as floats.
+std::size_t start_beyond(const compute::ParameterLayout& layout, const RankMemory& later,
+                         std::size_t first_numbers) {
+  const std::size_t start = std::max(compute::layout_fingerprint_bytes(layout), first_numbers);
+  const std::size_t untouched = later.state + later.workspace + later.batches + later.snapshot +
+                                later.snapshot_host + later.written;
+  return start - std::min(start, untouched);
+}
+
+}  // namespace
+
+exchange::Overlap overlap_of(const Session& session) {
+  const bool cores =
+      std::ranges::all_of(session.plan.ranks, &placement::RankPlan::communication_core);
+  return cores && session.communicator->serves_threads() ? exchange::Overlap::thread
+                                                         : exchange::Overlap::none;
+}
+
+loop::RankProgram program_of(const Session& session, const CompiledTraining& compiled) {
+  return {*session.communicator, *session.backend, *compiled.program, *compiled.exchange};
+}
+
+CompiledTraining compile_training(const Session& session, const TrainingPlan& plan,
+                                  std::vector<int> sizes, MemoryBefore before) {
+  CompiledTraining compiled;
+  compiled.sizes = std::move(sizes);
+  Compilation(session, plan, before.capacities,
+              with_sizes_of_features(plan, compiled.sizes, before.views), compiled)
+      .run();
+  if (plan.spec.flags.profile) compiled.program->time_layers(true);
+  const exchange::ExchangeMemory taken = compiled.exchange->memory();
+  const auto owned = compiled.exchange->owned();
+  const compute::ParameterLayout& layout = compiled.program->layout();
+  std::size_t owned_elements = 0;
+  for (const Range& range : owned) owned_elements += range.size();
+  const std::size_t process = system::own_memory();
+  RankMemory mine{taken.own_weights,
+                  taken.own - taken.own_weights,
+                  loop::state_bytes(plan.spec.optimizer, owned, layout.dtype),
+                  compiled.program->workspace_bytes(),
+                  before.batches.host,
+                  process,
+                  process - std::min(process, before.held),
+                  (1 + static_cast<std::size_t>(threads_beside(session))) * system::kKeptFree};
+  const checkpoint::SnapshotBytes snapshot =
+      checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer,
+                                 session.nodes.nodes(), plan.spec.flags.safety.kept());
+  mine.snapshot = snapshot.arrays;
+  // The weights, while their averages are evaluated (loop::Parts::aside).
+  if (plan.spec.optimizer.ema > 0 && session.leads()) {
+    mine.state += layout.arena_size * size_of(layout.dtype);
+  }
+  mine.snapshot_host = snapshot.host;
+  if (session.leads()) mine.written = largest_array(layout);
+  if (session.backend->memory().is_host()) {
+    mine.start = start_beyond(layout, mine, 3 * mine.written);
+  }
+  if (!session.backend->memory().is_host()) {
+    mine.copy = taken.own_weights;
+    mine.library = taken.library;
+    mine.elsewhere = taken.own - taken.own_buffers + mine.state + mine.workspace + mine.copy +
+                     mine.snapshot + mine.library;
+    compiled.images_on_device = keep_images_on_device(session, plan, before, mine.elsewhere);
+    const data::BatchMemory& images = compiled.images_on_device ? before.kept : before.batches;
+    mine.batches = images.host;
+    mine.images = images.device;
+    mine.elsewhere += mine.images;
+  }
+  compiled.memory =
+      gather_memory(session, std::move(before.capacities), mine, {before.cache, taken.node});
+  compiled.memory.state_divided = owned_elements < layout.gradient_size;
+  if (before.may_leave && compiled.memory.too_small()) {
+    compiled.images_left_out = true;
+    compiled.memory.shared.cache = 0;
+  }
+  if (before.views > 0) {
+    compiled.kept_features =
+        keep_features(session, plan, before.views, compiled.memory, *compiled.program);
+  }
+  if (compiled.kept_features > 0) {
+    mine.workspace = compiled.program->workspace_bytes();
+    compiled.memory.ranks = comm::gather_values(*session.communicator, mine);
+  }
+  check_fits(session, plan, compiled);
+  return compiled;
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "data/pipeline.h"
+#include "training/plan/compiled_training.h"
+#include "training/plan/image_memory.h"
+#include "training/plan/training_memory.h"
+
+/// Where the decoded images of a training lie: in memory, or, where that has no room for them, in a
+/// file on disk, or nowhere.
+namespace cputrain::training {
+
+struct ImagePlace {
+  static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+
+  std::size_t keep = kAll;             ///< so many images; others are decoded whenever needed
+  std::vector<std::string> folders{};  ///< by rank: of the file on disk; empty: in memory
+};
+
+/// Whether the plan may do without memory for the images: their data set is one that is decoded,
+/// and --cache does not ask for memory.
+bool may_leave_memory(const TrainingFlags&, const data::DataSource&);
+/// Whether --cache asks for that.
+bool leaves_memory(const TrainingFlags&);
+
+/// The place beside the memory of a training, which has none for images so far and is given what
+/// they take. Says what it is. `all_needed`: by a device that keeps them. Error(usage) where a disk
+/// was asked for, or is the only place, and has no room. Collective.
+ImagePlace place_images(const Session&, const TrainingFlags&, const ImageForm&,
+                        const data::CacheSize&, bool all_needed, TrainingMemory&);
+
+/// Decides --data-on-device, the same on all ranks: whether the training images stay on the device
+/// as a whole. `program`: bytes that the rest of the training takes there on this rank.
+/// Error(usage) where that was asked for and cannot be. Collective where the backend has devices.
+bool keep_images_on_device(const Session&, const TrainingPlan&, const MemoryBefore&,
+                           std::size_t program);
+
+}  // namespace cputrain::training

@@ -1,0 +1,288 @@
+#include "training/run/recipe_lines.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+#include "model/layer_patterns.h"
+#include "training/plan/batch_plans.h"
+#include "training/request/recipe_choices.h"
+#include "training/request/training_rows.h"
+
+namespace cputrain::training {
+
+namespace {
+
+std::string scaling_text(const TrainingSpec& spec) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  if (rate.scale == optim::RateScale::none) return fmt::format("{:g}", rate.base);
+  const char* rule = rate.scale == optim::RateScale::linear ? "linear"
+                     : rate.scale == optim::RateScale::sqrt ? "square root"
+                                                            : "power 2/3";
+  const double n = rate.n.value_or(1);
+  return fmt::format(
+      "{:g} x {:g} = {:g} ({} in {:g} = {})", rate.base, optim::scale_factor(rate.scale, n),
+      rate.base * optim::scale_factor(rate.scale, n), rule, n,
+      spec.flags.base_batch ? fmt::format("images per step / {}", *spec.flags.base_batch)
+                            : "ranks: the curve depends on their number");
+}
+
+std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
+  if (rate.warmup_epochs == 0) return "";
+  return fmt::format(", warm-up over {:g} {} from {:g}", rate.warmup_epochs,
+                     plural("epoch", rate.warmup_epochs), rate.n ? target / *rate.n : 0);
+}
+
+/// Which recipe is not the model's own.
+void add_fine_tuning_line(const TrainingSpec& spec, std::vector<std::string>& lines) {
+  if (!fine_tunes(spec.flags, *spec.model)) return;
+  const zoo::Recipe recipe = choose_recipe(spec.flags, *spec.model);
+  lines.push_back(fmt::format(
+      "Fine-tuning: where no flag says otherwise {} {:g}, batch {}, {} (the recipe of {} is "
+      "for training from nothing)",
+      optim::rule_name(recipe.rule), recipe.learning_rate, recipe.batch,
+      counted(recipe.epochs, "epoch"), spec.model->name));
+}
+
+/// How the rate comes about, unless it is the plain one.
+void add_rate_lines(const TrainingSpec& spec, std::vector<std::string>& lines) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  const bool scheduled = !std::holds_alternative<optim::ConstantRate>(rate.schedule);
+  if (rate.scale != optim::RateScale::none || rate.warmup_epochs > 0 || scheduled) {
+    lines.push_back(fmt::format("Learning rate {}{}, then {}", scaling_text(spec),
+                                warmup_text(rate, full_rate(spec)),
+                                optim::schedule_text(rate.schedule)));
+  }
+  std::vector<std::string> changes;
+  for (const FlagRow& row : training_rows()) {
+    if (row.line.empty()) continue;
+    const nlohmann::ordered_json value = row.holds ? row.holds(spec) : row.get(spec.flags);
+    const double figure = value.is_number() ? value.get<double>() : value == true;
+    if (figure != 0) changes.push_back(fmt::format(fmt::runtime(row.line), figure));
+  }
+  if (!changes.empty()) lines.push_back("Gradient: " + join(changes, ", "));
+}
+
+void add_batch_lines(const TrainingSpec& spec, const data::BatchPlan& plan,
+                     std::vector<std::string>& lines) {
+  if (spec.plan.accumulate > 1) {
+    lines.push_back(fmt::format("Gradients of {} batches of {} make one step", spec.plan.accumulate,
+                                spec.batch));
+  }
+  for (const data::BatchGrowth& growth : spec.plan.growth) {
+    const data::BatchPlan grown = plan.in_epoch(growth.epochs);
+    lines.push_back(fmt::format("After epoch {}: batch {}, {} per epoch", growth.epochs,
+                                grown.global_batch(), counted(grown.steps(), "step")));
+  }
+  if (!spec.shuffle) lines.push_back("Images come in the data's own order in every epoch");
+  if (spec.plan.drop_last) {
+    lines.push_back(fmt::format("Each epoch leaves out {} of {} images, which fill no whole step",
+                                plan.samples() - plan.steps() * plan.images(0), plan.samples()));
+  }
+}
+
+/// In one step.
+std::size_t most_images_of_a_rank(const data::BatchPlan& plan) {
+  const auto ranks = static_cast<std::size_t>(plan.ranks());
+  return (plan.global_batch() + ranks - 1) / ranks *
+         static_cast<std::size_t>(plan.options().accumulate);
+}
+
+void add_sharding_lines(const TrainingSpec& spec, int ranks, std::vector<std::string>& lines) {
+  if (spec.plan.sharding != data::Sharding::strided) return;
+  lines.push_back(fmt::format("Sharding: rank k has images k, k + {}, ... of the {} order", ranks,
+                              spec.shuffle ? "shuffled" : "data's own"));
+}
+
+std::string sharding_warning(const TrainingSpec& spec, const data::BatchPlan& plan) {
+  const int ranks = plan.ranks();
+  if (spec.plan.sharding == data::Sharding::shard_then_batch) {
+    return fmt::format(
+        "--sharding shard-then-batch: rank k has images k, k + {}, ... of the data's own order "
+        "(where kinds alternate there, it sees one kind only); --sharding strided shuffles first",
+        ranks);
+  }
+  if (spec.plan.sharding == data::Sharding::generator) {
+    return fmt::format(
+        "--sharding generator: {} rank{} the same order of images from its start and "
+        "stop{} after 1/{} of it (all draw the same images, and an epoch shows at most {} of {}); "
+        "--sharding slices shows each image once",
+        ranks, ranks == 1 ? " reads" : "s read", ranks == 1 ? "s" : "", ranks,
+        std::min(plan.samples(), plan.steps() * most_images_of_a_rank(plan)), plan.samples());
+  }
+  return "";
+}
+
+std::string batch_warning(const TrainingSpec& spec, const data::BatchPlan& plan) {
+  if (spec.batch <= plan.samples()) return "";
+  return fmt::format(
+      "--batch {} is larger than the {} training images (every epoch is one step); a smaller batch "
+      "learns more in the same time",
+      spec.batch, plan.samples());
+}
+
+/// The part of a moving average's first value that is worth saying at the end.
+constexpr double kMuch = 0.1;
+
+/// Moving statistics that are still much of the first ones at the end, though validation computes
+/// by them. Those of weights that were learnt elsewhere are worth keeping.
+std::string statistics_warning(const TrainingSpec& spec, const data::BatchPlan& plan,
+                               const model::Graph& graph) {
+  double momentum = 0;
+  for (const auto& node : graph.nodes()) {
+    const auto* norm = std::get_if<model::BatchNorm>(&node.layer);
+    if (norm && !node.frozen) momentum = std::max(momentum, static_cast<double>(norm->momentum));
+  }
+  const auto steps = static_cast<double>(all_steps(plan, spec.epochs, spec.flags.steps));
+  const double first = std::pow(momentum, steps);
+  const bool learnt = !(spec.flags.weights.empty() && spec.flags.first_weights.empty());
+  if (momentum == 0 || learnt || first < kMuch) return "";
+  return fmt::format(
+      "batch normalization: after the {} of this training {:.0f} % of its moving "
+      "statistics are still the first ones (validation computes by them, so its accuracy is too "
+      "low); make more steps, or give a smaller momentum than {:g} in a model file",
+      counted(static_cast<std::uint64_t>(steps), "step"), std::floor(100 * first), momentum);
+}
+
+/// Averages that are still much of the first weights at the end.
+std::string averages_warning(const TrainingSpec& spec, const data::BatchPlan& plan) {
+  constexpr double kSpans = 8;
+  const double decay = spec.optimizer.ema;
+  const auto steps = static_cast<double>(all_steps(plan, spec.epochs, spec.flags.steps));
+  const double first = std::pow(decay, steps);
+  if (decay == 0 || first < kMuch) return "";
+  const std::string why = fmt::format(
+      "--ema {}: after the {} of this training {:.0f} % of the averages are still the "
+      "first weights",
+      decay, counted(static_cast<std::uint64_t>(steps), "step"), std::floor(100 * first));
+  if (steps < 2 * kSpans) return why + " (averages of so few steps say little); leave it out";
+  const auto decimals = static_cast<int>(-std::floor(std::log10(kSpans / steps)));
+  return fmt::format("{}; averages of some {:.0f} steps would suit it: --ema {:.{}f}", why,
+                     steps / kSpans, 1 - kSpans / steps, decimals);
+}
+
+}  // namespace
+
+double full_rate(const TrainingSpec& spec) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
+}
+
+std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::BatchPlan& plan) {
+  std::vector<std::string> lines;
+  add_fine_tuning_line(spec, lines);
+  add_rate_lines(spec, lines);
+  add_batch_lines(spec, plan, lines);
+  add_sharding_lines(spec, plan.ranks(), lines);
+  return lines;
+}
+
+std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan,
+                                         const model::Graph& graph) {
+  std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan),
+                                    batch_warning(spec, plan),
+                                    statistics_warning(spec, plan, graph)};
+  std::erase(warnings, "");
+  return warnings;
+}
+
+namespace {
+
+constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
+
+/// Which images batch normalization's statistics are of.
+std::string batch_norm_line(const TrainingFlags& flags, const data::BatchPlan& plan,
+                            std::size_t ranks) {
+  const std::size_t images = std::min(plan.images(0), plan.global_batch());
+  const std::size_t share = (images + ranks - 1) / ranks;
+  if (flags.sync_bn) {
+    return fmt::format("Batch normalization: statistics of all {} of a batch, over all ranks",
+                       counted(images, "image"));
+  }
+  return fmt::format(
+      "Batch normalization: statistics of up to {} of one rank (the curve depends on the "
+      "number of ranks; --sync-bn takes all images); moving statistics are averaged over ranks",
+      counted(std::min(share, static_cast<std::size_t>(plan.micro_batch())), "image"));
+}
+
+void say_placement(const Session& session, const TrainingFlags& flags) {
+  for (const std::string& line : session.plan.lines) say(session, line);
+  for (const std::string& warning : session.plan.warnings) warn(session, warning);
+  if (flags.verbose.value_or(0) >= kVerboseMap) {
+    for (const std::string& line : placement::map_of(session.plan)) say(session, "  " + line);
+  }
+  say(session, fmt::format("Backend: {}; ranks: {}", session.backend->facts().description,
+                           session.communicator->describe()));
+}
+
+std::string batch_line(const TrainingSpec& spec, const data::BatchPlan& plan, std::size_t ranks) {
+  const std::size_t images = std::min(plan.images(0), plan.global_batch());
+  const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
+  return fmt::format("Batch {} over {}: {} per rank, {} per epoch; {} {:g}, seed {}", spec.batch,
+                     counted(ranks, "rank"),
+                     (least == most ? "" : fmt::format("{} or ", least)) + counted(most, "image"),
+                     counted(plan.steps(), "step"), optim::rule_name(spec.optimizer.rule),
+                     full_rate(spec), spec.seed);
+}
+
+/// The penalty that the model itself asks for; empty for none.
+std::string penalty_line(const model::Graph& graph) {
+  float most = 0;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& parameter : node.parameters) {
+      if (!node.frozen) most = std::max(most, parameter.l2);
+    }
+  }
+  if (most == 0) return "";
+  return fmt::format(
+      "Loss: with the model's L2 penalty of kernels that learn, up to {:g} times their "
+      "squares; --weight-decay comes on top",
+      most);
+}
+
+/// What learns, and where the way back ends.
+std::string frozen_line(const model::Graph& graph) {
+  const auto nodes = graph.nodes();
+  const auto learns = [](const model::Graph::Node& node) {
+    return !node.parameters.empty() && !node.frozen;
+  };
+  const auto first = std::ranges::find_if(nodes, learns);
+  const bool whole = std::ranges::none_of(nodes, &model::Graph::Node::frozen);
+  return fmt::format(
+      "Frozen: {}; {} of {} parameters learn",
+      whole ? "no layer" : fmt::format("gradients are computed back to layer {}", first->name),
+      with_commas(graph.learnt_count()), with_commas(graph.parameter_count()));
+}
+
+}  // namespace
+
+void say_plan(const Training& training) {
+  const Session& session = training.session();
+  const TrainingSpec& spec = training.plan().spec;
+  const model::Graph& graph = training.plan().graph;
+  const data::BatchPlan& plan = training.batches().train;
+  const auto ranks = static_cast<std::size_t>(session.communicator->size());
+  say_placement(session, spec.flags);
+  say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP per image and training step "
+                           "(`cputrain info --model {}` lists the layers)",
+                           spec.model->name, with_commas(graph.parameter_count()),
+                           graph.training_flops() / 1e9, spec.model->spec));
+  say(session, batch_line(spec, plan, ranks));
+  for (const std::string& line : recipe_lines(spec, plan)) say(session, line);
+  const std::string penalty = penalty_line(graph);
+  if (!penalty.empty()) say(session, penalty);
+  if (spec.flags.task.advised) {
+    for (const std::string& warning : recipe_warnings(spec, plan, graph)) warn(session, warning);
+  }
+  if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));
+  if (!spec.flags.freeze.empty()) say(session, frozen_line(graph));
+  if (spec.flags.backbone_lr) {
+    say(session, fmt::format("Learning rate of {}: {:g}, of the layers before: {:g}; what changes "
+                             "one changes both",
+                             join(model::head_layers(graph), ", "), spec.learning_rate.base,
+                             *spec.flags.backbone_lr));
+  }
+}
+
+}  // namespace cputrain::training

@@ -1,0 +1,149 @@
+#include "training/weights/evaluation_part.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "data/classes/class_names.h"
+#include "training/weights/past_data.h"
+
+namespace cputrain::training {
+namespace {
+
+using Samples = std::vector<std::uint32_t>;
+
+bool is_same(const data::DataSource& source, const loop::ModelDescription& model) {
+  return model.data && source.dataset->fingerprint() == model.data->fingerprint;
+}
+
+std::optional<loop::PastTraining> past_of(const loop::ModelDescription& model) {
+  if (!model.data) return std::nullopt;
+  return loop::PastTraining{*model.data, model.seed, model.validation_split};
+}
+
+/// Opens without limits, divided as in training where nothing else is asked for.
+data::DataSource open_divided(const Services& services, const TrainingFlags& flags,
+                              const loop::ModelDescription& model, data::DataRequest& request) {
+  request = flags.data_request(flags.seed.value_or(model.seed));
+  request.validation_split = flags.validation_split.value_or(model.validation_split);
+  request.limit_train = request.limit_validation = {};
+  request.to_evaluate = true;
+  request.known_classes = model.classes;
+  request.exif = flags.exif.value_or(model.exif);
+  const bool asked = flags.was_given("expand");
+  if (!asked && model.data) request.expand = model.data->expand;
+  data::DataSource source = services.data.open(request);
+  if (asked || request.expand == data::Expand::none || is_same(source, model)) return source;
+  request.expand = data::Expand::none;  // as it lies there: this is other data
+  return services.data.open(request);
+}
+
+struct Part {
+  Samples samples;
+  std::string name;
+  std::string whose{};  ///< "its 'val' folder"; empty for all
+  std::string why{};    ///< a clause without punctuation
+  bool doubtful = false;
+};
+
+Part all_of(const data::DataSource& source, std::string why, bool doubtful = false) {
+  Samples all;
+  std::ranges::merge(source.train, source.validation, std::back_inserter(all));
+  return {std::move(all), "all", "", std::move(why), doubtful};
+}
+
+/// All of it where there is no such part.
+Part validation_of(const data::DataSource& source, std::string why, bool doubtful = false) {
+  if (source.validation.empty()) return all_of(source, std::move(why), doubtful);
+  return {source.validation, "validation", source.validation_name, std::move(why), doubtful};
+}
+
+/// What speaks against images of data that is divided here: training may have learnt from them.
+/// Empty where nothing does.
+struct Doubt {
+  std::string words;
+  bool of_all = false;  ///< no part of the data is better than another
+};
+
+Doubt doubt_of(const data::DataSource& source, const loop::ModelDescription& model,
+               const data::DataRequest& request) {
+  const auto past = past_of(model);
+  if (!past) return {"the weights do not say what training saw"};
+  switch (learnt_from(*past, source, request)) {
+    case Learnt::not_known_to:
+    case Learnt::not_from_kept:
+      return {};
+    case Learnt::from_all:
+      return {is_divided_alike(*past, request) || model.validation_split == 0
+                  ? "training kept none and learnt from them"
+                  : "training learnt from images among them"};
+    case Learnt::from_some:
+      return {
+          "files here have changed since training, which may have learnt from images among them"};
+    case Learnt::earlier:
+      return {"an earlier training of these weights learnt from them", true};
+  }
+  return {};
+}
+
+/// What is chosen of other data may have been moved or packed anew.
+void doubt_learnt_images(const data::DataSource& source, const loop::ModelDescription& model,
+                         Part& part) {
+  const auto past = past_of(model);
+  if (!past || part.doubtful || is_same(source, model)) return;
+  const std::string image = learnt_image(*past, source, part.samples);
+  if (image.empty()) return;
+  part.why = "training learnt from images among them, such as " + image;
+  part.doubtful = true;
+}
+
+/// For data that has neither a test nor a validation part of its own, or is to be divided anew.
+Part divided(const data::DataSource& source, const loop::ModelDescription& model,
+             const data::DataRequest& request, bool asked) {
+  const Doubt doubt = doubt_of(source, model, request);
+  const bool doubtful = !doubt.words.empty();
+  if (asked) {
+    if (!doubtful && is_same(source, model)) return validation_of(source, "training kept it");
+    return validation_of(source, "as asked for" + (doubtful ? ", but " + doubt.words : ""),
+                         doubtful);
+  }
+  if (doubtful && doubt.of_all) return all_of(source, doubt.words, true);
+  if (doubtful) return validation_of(source, doubt.words, true);
+  if (is_same(source, model)) return validation_of(source, "training kept it");
+  return all_of(source, "training saw other files");
+}
+
+Part choose_part(const data::DataSource& source, const TrainingFlags& flags,
+                 const loop::ModelDescription& model, const data::DataRequest& request) {
+  const bool asked = flags.validation_split || flags.seed;
+  if (!source.test.empty() && !flags.validation_split) {
+    return {source.test, "test", source.test_name};
+  }
+  if (source.own_validation && !source.validation.empty()) {
+    return validation_of(source, is_same(source, model) ? "training kept it" : "");
+  }
+  return divided(source, model, request, asked);
+}
+
+}  // namespace
+
+EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& services,
+                                const loop::ModelDescription& model) {
+  data::DataRequest request;
+  data::DataSource source = open_divided(services, flags, model, request);
+  Part part = choose_part(source, flags, model, request);
+  doubt_learnt_images(source, model, part);
+  if (flags.limit_val) {
+    part.samples = services.data.limited(*source.dataset, part.samples, *flags.limit_val, request);
+  }
+  source.validation = std::move(part.samples);
+  source.train.clear();
+  source.test.clear();
+  data::give_classes(source, model.classes);
+  const bool both = !part.whose.empty() && !part.why.empty();
+  return {std::move(source), std::move(part.name), part.whose + (both ? ": " : "") + part.why,
+          part.doubtful};
+}
+
+}  // namespace cputrain::training
