@@ -19,9 +19,9 @@
 #include <thread>
 
 #include "backends/cpu/short_waits.h"
-#include "cli/commands/command_line.h"
-#include "cli/commands/idle_flags.h"
-#include "cli/help/help_text.h"
+#include "cli/command_line.h"
+#include "cli/help_text.h"
+#include "cli/idle_flags.h"
 #include "composition/command_list.h"
 #include "composition/services.h"
 #include "core/version.h"

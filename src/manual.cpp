@@ -6,7 +6,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "cli/help/help_text.h"
+#include "cli/help_text.h"
 #include "cli/manual/manual_files.h"
 #include "composition/command_list.h"
 #include "system/print.h"

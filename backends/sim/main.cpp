@@ -12,7 +12,7 @@
 #include <string>
 
 #include "backends/sim/simulated_cell.h"
-#include "cli/commands/command_line.h"
+#include "cli/command_line.h"
 #include "cli/commands/commands.h"
 #include "core/error.h"
 #include "system/print.h"

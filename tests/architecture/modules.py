@@ -225,6 +225,18 @@ def full_folders(tree):
             for folder, n in sorted(counts.items()) if n > MOST_FILES]
 
 
+def folders_in_circles(tree):
+    """Folders of src that include each other."""
+    found, known = defaultdict(list), set(tree.sources)
+    for path in tree.sources:
+        for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', tree.text(path), re.M):
+            pair = os.path.dirname(path), os.path.dirname(f"src/{name}")
+            if path.startswith("src/") and f"src/{name}" in known and pair[0] != pair[1]:
+                found[pair].append(f"{path} includes {name}")
+    return [f"{a} and {b} include each other: {lines[0]}, {found[b, a][0]}"
+            for (a, b), lines in sorted(found.items()) if a < b and (b, a) in found]
+
+
 def too_many_rooms(tree):
     rooms = {path.split("/")[1] for path in tree.sources if path.startswith("src/") and path.count("/") > 1}
     return [f"src has {len(rooms)} folders, more than {MOST_ROOMS}"] if len(rooms) > MOST_ROOMS else []

@@ -45,6 +45,9 @@ class Modules(unittest.TestCase):
         self.expect_none(modules.full_folders(self.tree))
         self.expect_none(modules.too_many_rooms(self.tree))
 
+    def test_no_two_folders_include_each_other(self):
+        self.expect_none(modules.folders_in_circles(self.tree))
+
     def test_paths_in_documents_exist(self):
         self.expect_none(modules.missing_paths(self.tree, "README.md", True))
         self.expect_none(modules.missing_paths(self.tree, "src/README.md", False))
@@ -123,6 +126,15 @@ class MadeUpTree(unittest.TestCase):
         self.write("src/train/step.cpp", "namespace cputrain::comm {\n}")
         self.assertEqual(self.problems(modules.foreign_namespaces),
                          ["src/train/step.cpp: is in namespace cputrain::comm, not cputrain::train"])
+
+    def test_two_folders_that_include_each_other(self):
+        self.write("src/comm/allreduce/ring.h", '#include "comm/rank.h"\n')
+        self.write("src/comm/rank.h", "")
+        self.assertEqual(self.problems(modules.folders_in_circles), [])
+        self.write("src/comm/rank.h", '#include "comm/allreduce/ring.h"\n')
+        self.assertEqual(self.problems(modules.folders_in_circles),
+                         ["src/comm and src/comm/allreduce include each other: src/comm/rank.h includes "
+                          "comm/allreduce/ring.h, src/comm/allreduce/ring.h includes comm/rank.h"])
 
     def test_two_types_of_one_name(self):
         self.write("src/comm/ring.h", "namespace cputrain::comm {\nstruct Ring {\n};\n}")

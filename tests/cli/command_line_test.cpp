@@ -1,4 +1,4 @@
-#include "cli/commands/command_line.h"
+#include "cli/command_line.h"
 #include "composition/command_list.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/commands/command_line.h"
+#include "cli/command_line.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -7,9 +7,9 @@
 #include <set>
 #include <tuple>
 
-#include "cli/commands/command_line.h"
+#include "cli/command_line.h"
 #include "cli/flags/foreign_words.h"
-#include "cli/help/help_text.h"
+#include "cli/help_text.h"
 #include "composition/command_list.h"
 #include "core/error.h"
 #include "core/text.h"

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "cli/commands/command_line.h"
+#include "cli/command_line.h"
 #include "composition/command_list.h"
 #include "core/error.h"
 #include "tests/support/refusal.h"

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/command_line.h"
+#include "cli/command_line.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/given_flags.h"
 #include "scaling/commands/commands.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/help/help_text.h"
+#include "cli/help_text.h"
 #include "cli/manual/manual_files.h"
 #include "composition/command_list.h"
 

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/command_line.h"
+#include "cli/command_line.h"
 #include "cli/commands/commands.h"
-#include "cli/help/help_text.h"
+#include "cli/help_text.h"
 #include "composition/services.h"
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"

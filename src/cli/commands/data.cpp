@@ -4,8 +4,8 @@
 
 #include "cli/commands/check_text.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
+#include "cli/idle_flags.h"
 #include "core/text.h"
 #include "system/print.h"
 #include "training/session/session.h"

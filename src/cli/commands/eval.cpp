@@ -6,11 +6,11 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/evaluate.h"
-#include "cli/commands/idle_flags.h"
 #include "cli/commands/inputs.h"
 #include "cli/commands/predictions_text.h"
 #include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
+#include "cli/idle_flags.h"
 #include "cli/weights_choice.h"
 #include "core/json_text.h"
 #include "core/text.h"

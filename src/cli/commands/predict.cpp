@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/idle_flags.h"
 #include "cli/commands/inputs.h"
 #include "cli/commands/predictions_text.h"
 #include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
+#include "cli/idle_flags.h"
 #include "compute/prediction.h"
 #include "core/error.h"
 #include "loop/evaluation/predictions.h"

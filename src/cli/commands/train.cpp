@@ -7,11 +7,11 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/dry_run.h"
-#include "cli/commands/idle_flags.h"
 #include "cli/commands/idle_in_training.h"
 #include "cli/commands/inputs.h"
 #include "cli/commands/training_run.h"
 #include "cli/flags/flag_groups.h"
+#include "cli/idle_flags.h"
 #include "core/text.h"
 #include "model/weights/weight_arrays.h"
 #include "system/file_lock.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/help/help_text.h"
+#include "cli/help_text.h"
 
 /// Files about the command line that are installed beside the program.
 namespace cputrain::cli {

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
+#include "cli/idle_flags.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"

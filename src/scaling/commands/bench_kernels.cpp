@@ -2,8 +2,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
+#include "cli/idle_flags.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
+#include "cli/idle_flags.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "cli/commands/idle_flags.h"
 #include "cli/flags/flag_groups.h"
+#include "cli/idle_flags.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "scaling/commands/commands.h"

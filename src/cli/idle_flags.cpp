@@ -1,4 +1,4 @@
-#include "cli/commands/idle_flags.h"
+#include "cli/idle_flags.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/help/help_text.h"
+#include "cli/help_text.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

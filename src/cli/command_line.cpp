@@ -1,4 +1,4 @@
-#include "cli/commands/command_line.h"
+#include "cli/command_line.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "cli/flags/foreign_words.h"
 #include "cli/flags/given_flags.h"
-#include "cli/help/help_text.h"
+#include "cli/help_text.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
