@@ -1,4 +1,4 @@
-// comm/allreduce/segments.h: the sum takes its time and touches no array.
+// comm/allreduce/sum_arrays.h: the sum takes its time and touches no array.
 #include "backends/sim/core.h"
 #include "comm/allreduce/sum_arrays.h"
 

@@ -27,7 +27,7 @@ inline constexpr std::size_t kMostManifestBytes = 16384;
 struct ManifestFile {
   std::string name;
   std::uint64_t size = 0;
-  std::uint32_t checksum = 0;  ///< core/crc32c.h
+  std::uint32_t checksum = 0;  ///< core/hash.h
 };
 
 /// Letters, digits, '.', '_' and '-', the first of them none of the signs: no path, nothing hidden.

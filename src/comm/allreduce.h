@@ -16,7 +16,7 @@ namespace cputrain::comm {
 /// - chunk: the part of the array that a step of an algorithm works on: one of P in a ring, halves
 ///   of halves in Rabenseifner's algorithm.
 /// - segment: what one message moves of any of these, at most a megabyte, so that it is still in
-///   the cache when it is added (segments.h).
+///   the cache when it is added (sum_arrays.h).
 
 /// The sum of an array over the ranks of a group, in place: all ranks call it with arrays of one
 /// length and get the same bits. Not for two threads at once.

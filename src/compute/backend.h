@@ -37,7 +37,7 @@ struct CompileOptions {
   /// Images of a usual training pass on the rank that has most: the same on all ranks. By default
   /// the largest of micro_batches.
   std::optional<int> usual_images{};
-  /// Gradients may be left as factors (compute/reproducible/factors.h): the exchange adds up the
+  /// Gradients may be left as factors (compute/factors.h): the exchange adds up the
   /// products.
   bool keeps_factors = false;
 };

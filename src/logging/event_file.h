@@ -18,7 +18,7 @@ struct Scalar {
   double value;  ///< stored as float32, which is what TensorBoard's scalars are
 };
 
-/// CRC-32C (core/crc32c.h) under TensorFlow's mask: a CRC of data that holds CRCs itself would be
+/// CRC-32C (core/hash.h) under TensorFlow's mask: a CRC of data that holds CRCs itself would be
 /// weak.
 std::uint32_t masked_crc32c(std::string_view bytes);
 

@@ -45,7 +45,7 @@ struct LoopOptions : TrainingEnd {
   std::uint64_t seed = 0;
   std::vector<std::string> hosts{};  ///< by rank: names a straggler
   std::vector<int> cpus{};  ///< that this rank may compute on, to ask what was stolen; empty: all
-  /// How long this process did not run so far (system/lost_time/stopped_time.h); empty: unknown.
+  /// How long this process did not run so far (system/signals.h); empty: unknown.
   std::function<double()> stopped_seconds{};
   NanPolicy on_nan = NanPolicy::abort;
   std::uint64_t check_replicas = 0;  ///< every so many steps

@@ -52,7 +52,7 @@ struct PolynomialDecay {
 };
 
 /// Times `factor` whenever the loss of validation has not fallen, or its accuracy not risen
-/// (optim/monitor.h), by 0.0001 for `patience` epochs (Keras' ReduceLROnPlateau): the only schedule
+/// (optim/schedule.h), by 0.0001 for `patience` epochs (Keras' ReduceLROnPlateau): the only schedule
 /// that depends on how the training goes.
 struct Plateau {
   int patience = 10;

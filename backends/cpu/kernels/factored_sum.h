@@ -7,7 +7,7 @@
 
 namespace cputrain::cpu {
 
-/// AddProducts (compute/reproducible/factors.h) for floats: rows of the product go through
+/// AddProducts (compute/factors.h) for floats: rows of the product go through
 /// registers once, whatever the number of chunks, and a row whose x is zero in all images is not
 /// touched. `factors.columns` and both ends of `part` are multiples of kFactoredColumns. The same
 /// bits for any number of threads and however the product is cut into parts.

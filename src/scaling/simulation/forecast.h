@@ -38,7 +38,7 @@ class Forecast {
 };
 
 /// What --allreduce says where nothing was said: shared memory on one node, else the algorithm
-/// between nodes that takes the least time by latency and bandwidth (comm/allreduce/allreduce.h has
+/// between nodes that takes the least time by latency and bandwidth (comm/allreduce.h has
 /// their formulas). `auto` would measure, which sends more messages than the steps that are
 /// simulated.
 std::string usual_allreduce(int nodes, int ranks, const Platform&, double gradient_bytes);

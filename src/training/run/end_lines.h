@@ -17,7 +17,7 @@ struct RunEnd {
   std::filesystem::path folder;
   bool keeps_best = false;  ///< --save-best or --early-stopping
   bool kept_best = false;   ///< best.safetensors has the weights of the best epoch
-  std::string limit{};      ///< training/lines/input_limit.h: input_limit()
+  std::string limit{};      ///< training/run/end_lines.h: input_limit()
   bool averages = false;    ///< averages of weights were saved
   std::string lost{};       ///< training/run/lost_seconds.h: text_of()
 };

@@ -118,7 +118,7 @@ bool is_run_folder(const std::filesystem::path&);
 /// Reads a run folder whose files may be hostile, cut off or missing: `troubles` says what is.
 RunRecord read_run(const std::filesystem::path& folder);
 
-/// Evaluations that a run's folder keeps (training/run/evaluation_log.h). The newest first, at most
+/// Evaluations that a run's folder keeps (training/run/run_logs.h). The newest first, at most
 /// 100, and of one file of weights on one part of one data set the newest alone. Where the file may
 /// be hostile or cut off, `troubles` says so. None where there is no file.
 std::vector<RunEvaluation> read_evaluations(const std::filesystem::path& file,
