@@ -186,6 +186,16 @@ void JsonFields::wrong(const std::string& what) const {
   fail(ExitCode::data, fmt::format("{}: {} {}", where_, what, remedy_));
 }
 
+void JsonMembers::finite(const char* key, double& member) {
+  if (file_ && !file_->contains(key)) return;
+  std::optional<double> value;
+  if (std::isfinite(member)) value = member;
+  constexpr double kAny = std::numeric_limits<double>::max();
+  if (file_) value.reset();
+  need(key, value, -kAny, kAny);
+  if (file_) member = value.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
 void JsonMembers::format(const std::string& name) {
   std::string found = name;
   need("format", found);

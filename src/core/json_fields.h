@@ -26,6 +26,8 @@ class JsonFields {
              Null null = Null::missing);
 
   bool has(const char* key) const;
+  /// Also with null.
+  bool contains(const char* key) const { return object_.contains(key); }
   /// Error(data) where it is not there.
   bool is_null(const char* key) const;
   const nlohmann::json& required(const char* key) const;
@@ -105,6 +107,9 @@ class JsonMembers {
     if (file_) member = file_->number(key);
     if (json_) (*json_)[key] = json_number(member);
   }
+  /// A number that is null where it is NaN or infinite, and then NaN when it is read. Keeps its
+  /// value where the file does not have it.
+  void finite(const char* key, double& member);
   /// An enumerator by its word in a table of pairs.
   template <class Enum, class Words>
   void word(const char* key, Enum& member, const Words& words) {

@@ -14,9 +14,9 @@
 
 #include "core/json_text.h"
 #include "core/text.h"
-#include "logging/json_lines.h"
 #include "logging/log_file.h"
 #include "logging/reporters.h"
+#include "runfiles/metrics.h"
 #include "system/files.h"
 
 namespace cputrain::logging {
@@ -41,6 +41,21 @@ Logs logs_of(const loop::EpochRecord& r) {
   if (r.validation) add(kValidation, *r.validation);
   if (r.averaged) add(kAveraged, *r.averaged);
   logs[kRate] = r.learning_rate;
+  return logs;
+}
+
+/// The same of an epoch's line in metrics.jsonl.
+Logs logs_of(const runfiles::EpochLine& line) {
+  Logs logs;
+  const auto add = [&](const std::string& prefix, const runfiles::Figures& figures) {
+    logs[prefix + "loss"] = figures.loss;
+    logs[prefix + "accuracy"] = figures.accuracy;
+    if (figures.top_5_accuracy) logs[prefix + "top_5_accuracy"] = figures.top_5_accuracy;
+  };
+  add("", line.train);
+  if (line.validation) add(kValidation, *line.validation);
+  if (line.averaged) add(kAveraged, *line.averaged);
+  logs[kRate] = line.learning_rate;
   return logs;
 }
 
@@ -119,20 +134,14 @@ class History final : public RunReporter {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);  // an earlier run's, or later than the place
     if (metrics.empty()) return;
-    for_epoch_lines(metrics, [&](const nlohmann::json& line) {
-      for (const char* name : kEpochFigures) {
-        if (line.contains(name)) history_[name].push_back(line[name]);
-      }
-      if (line.contains("lr")) history_[kRate].push_back(line["lr"]);
-    });
+    for (const auto& line : runfiles::read_metrics(metrics, runfiles::Steps::passed_over).epochs) {
+      add(logs_of(line));
+    }
     if (!history_.empty()) save();
   }
 
   void epoch(const loop::EpochRecord& r) override {
-    for (const auto& [name, value] : logs_of(r)) {
-      const bool known = value && std::isfinite(*value);
-      history_[name].push_back(known ? nlohmann::json(*value) : nlohmann::json());
-    }
+    add(logs_of(r));
     save();
   }
 
@@ -148,6 +157,13 @@ class History final : public RunReporter {
       return *std::exchange(text, std::nullopt);
     }
   };
+
+  void add(const Logs& logs) {
+    for (const auto& [name, value] : logs) {
+      const bool known = value && std::isfinite(*value);
+      history_[name].push_back(known ? nlohmann::json(*value) : nlohmann::json());
+    }
+  }
 
   void save() const {
     std::string text = json_text(history_) + "\n";

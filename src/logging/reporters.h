@@ -12,6 +12,7 @@
 
 #include "loop/observer.h"
 #include "loop/progress.h"
+#include "runfiles/metrics.h"
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/write_queue.h"
@@ -29,23 +30,12 @@ struct ResumeRecord {
   std::optional<double> lost_seconds{};
 };
 
-/// Where the time of this process went, from its start until its results were on disk.
-struct ProgramSeconds {
-  double all = 0;
-  double start_up = 0;  ///< until the first step
-  double training = 0;
-  double evaluation = 0;
-
-  /// Checkpoints, weights, what a rollback makes again.
-  double other() const { return all - start_up - training - evaluation; }
-};
-
 struct SummaryRecord {
   loop::TrainResult result{};
   std::optional<double> target_accuracy{};
   std::optional<double> best_accuracy{};  ///< of validation, in the best epoch
   std::optional<loop::PeakMemory> memory{};
-  ProgramSeconds program{};
+  runfiles::ProgramSeconds program{};
   std::string weights_hash{};
   std::string weights_file{};
   double checkpoint_seconds = 0;  ///< that steps waited for checkpoints, in this process

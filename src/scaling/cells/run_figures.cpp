@@ -4,118 +4,56 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
-#include "training/run/lost_seconds.h"
+#include "runfiles/metrics.h"
+#include "system/bounded_file.h"
 
 namespace cputrain::cells {
 namespace {
 
 using nlohmann::json;
 
-/// Steps and what they took; `budget` adds up to `seconds`.
-struct Part {
-  std::int64_t steps;
-  double seconds;
-  Budget budget;
-};
+using runfiles::EpochLine;
+using runfiles::Metrics;
 
-struct StepLine {
-  double images, seconds;
-  bool settled;
-};
-
-struct EpochLine {
-  Part all, settled;
-  std::optional<double> stolen, cpu_wait;
-};
-
-/// The lines of metrics.jsonl by what they are of.
-struct Lines {
-  std::vector<StepLine> steps;
-  std::vector<EpochLine> epochs;
-  json summary;
-};
-
-Budget budget_of(const json& object) {
-  Budget budget;
-  for (const BudgetPart& part : kBudgetParts) budget.*part.seconds = object.at(part.name);
-  return budget;
+/// Nothing where the training did not come to its end, or the file is not what a training writes.
+std::optional<Metrics> metrics_of(const std::filesystem::path& run, runfiles::Steps steps) {
+  Metrics metrics = runfiles::read_metrics(run / runfiles::kMetricsName, steps);
+  const bool finished = metrics.summary && !metrics.summary->interrupted;
+  return finished && metrics.trouble.empty() ? std::optional(std::move(metrics)) : std::nullopt;
 }
 
-Part part_of(const json& line) {
-  const json& steps = line.at("steps");
-  if (!steps.is_number_integer() || steps < 0 || steps > std::numeric_limits<int>::max()) {
-    throw std::runtime_error("steps");
-  }
-  return {steps, line.at("seconds"), budget_of(line.at("budget"))};
+/// A budget of `of` as parts of `seconds`.
+std::optional<Budget> budget_of(const std::optional<Budget>& budget, double of, double seconds) {
+  if (!budget || !(of > 0)) return std::nullopt;
+  return *budget * (seconds / of);
 }
 
-StepLine step_of(const json& line) {
-  const bool settled = line.at("step") > 1 && !line.contains("trying") && !line.contains("skipped");
-  return {line.at("images"), line.at("seconds"), settled};
-}
-
-EpochLine epoch_of(const json& line) {
-  return {part_of(line), part_of(line.at("settled")), number_in(line, "stolen", 0, 1),
-          number_in(line, "cpu_wait", 0, 1)};
-}
-
-enum class Wanted { epochs, steps_too };
-
-std::optional<Lines> lines_of(const std::filesystem::path& run, Wanted wanted) {
-  Lines lines;
-  system::BoundedLines file(run / "metrics.jsonl", training::kMetricsLimits);
-  while (const auto text = file.next()) {
-    json line = parse_strict_json(*text);
-    const std::string type = line.at("type");
-    if (type == "step" && wanted == Wanted::steps_too)
-      lines.steps.push_back(step_of(line));
-    else if (type == "epoch")
-      lines.epochs.push_back(epoch_of(line));
-    else if (type == "summary")
-      lines.summary = std::move(line);
-  }
-  // Written last, when the training has come to its end.
-  if (!lines.summary.is_object() || lines.summary.at("outcome") != "finished") return std::nullopt;
-  return lines;
-}
-
-/// Its budget as parts of `seconds`.
-std::optional<Budget> budget_of(const Part& part, double seconds) {
-  if (!(part.seconds > 0)) return std::nullopt;
-  return part.budget * (seconds / part.seconds);
-}
-
-/// The figure of a summary or of limits.json; nothing where no table can hold it.
-void read_figure(const json& object, const char* key, const char* name, RunFigures& figures) {
+/// A figure; nothing where no table can hold it.
+void take_figure(std::optional<double> value, const char* name, RunFigures& figures) {
   for (const CellFigure& figure : kCellFigures) {
-    if (figure.name == std::string_view(name)) {
-      figures.*figure.member = number_in(object, key, figure.least, figure.most);
-    }
+    if (figure.name != std::string_view(name)) continue;
+    const bool fits = value && *value >= figure.least && *value <= figure.most;
+    figures.*figure.member = fits ? value : std::nullopt;
   }
 }
 
-/// Whether a loss of the summary was not finite: an accuracy beside it means nothing.
-bool was_lost(const json& summary, const char* loss) {
-  return summary.contains(loss) && !summary.at(loss).is_number();
-}
-
-/// What the training came to.
-void read_results(const json& summary, RunFigures& figures) {
-  read_figure(summary, "loss", "final_loss", figures);
-  if (!was_lost(summary, "loss")) read_figure(summary, "accuracy", "final_accuracy", figures);
-  figures.had_target = summary.contains("time_to_accuracy");
-  if (was_lost(summary, "val_loss")) return;
-  read_figure(summary, "val_accuracy", "val_accuracy", figures);
-  if (figures.had_target && summary.at("time_to_accuracy").is_object()) {
-    figures.seconds_to_target =
-        number_in(summary.at("time_to_accuracy"), "seconds", 0, kMostCellSeconds);
+/// Accuracies beside a loss that is not finite mean nothing.
+void take_results(const runfiles::SummaryLine& summary, RunFigures& figures) {
+  const auto loss_of = [](const auto& of) { return of ? of->finite_loss() : std::nullopt; };
+  const auto &train = summary.train, &validation = summary.validation;
+  take_figure(loss_of(train), "final_loss", figures);
+  if (loss_of(train)) take_figure(train->accuracy, "final_accuracy", figures);
+  figures.had_target = summary.target_accuracy.has_value();
+  if (validation && !validation->finite_loss()) return;
+  if (validation) take_figure(validation->accuracy, "val_accuracy", figures);
+  if (summary.reached && summary.reached->seconds <= kMostCellSeconds) {
+    figures.seconds_to_target = summary.reached->seconds;
   }
 }
 
@@ -125,24 +63,24 @@ void read_limits(const std::filesystem::path& run, RunFigures& figures) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return;
   const json limits = parse_strict_json(system::read_bounded(file, kMostLimitsBytes));
-  for (const char* key : {"fma_gflops", "triad_gbs"}) read_figure(limits, key, key, figures);
+  for (const char* key : {"fma_gflops", "triad_gbs"}) {
+    take_figure(number_in(limits, key), key, figures);
+  }
 }
 
-/// Seconds of the whole steps that are settled.
-std::vector<double> settled_seconds(const Lines& lines, std::size_t images) {
+/// Seconds of the whole steps in which no algorithms were tried, nor memory touched first.
+std::vector<double> settled_seconds(const Metrics& metrics, std::size_t images) {
   std::vector<double> seconds;
-  for (const StepLine& step : lines.steps) {
-    if (step.settled && step.images == static_cast<double>(images)) seconds.push_back(step.seconds);
+  for (const runfiles::StepLine& step : metrics.steps) {
+    const bool settled = step.step > 1 && !step.trying && !step.skipped;
+    if (settled && step.seconds && step.images == images) seconds.push_back(*step.seconds);
   }
   return seconds;
 }
 
-/// No step but the first, which is never settled, tried algorithms.
-bool is_settled(const EpochLine& epoch) { return epoch.settled.steps >= epoch.all.steps - 1; }
-
-std::int64_t steps_of(const Lines& lines) {
+std::int64_t steps_of(const Metrics& metrics) {
   std::int64_t steps = 0;
-  for (const EpochLine& epoch : lines.epochs) steps += epoch.all.steps;
+  for (const EpochLine& epoch : metrics.epochs) steps += static_cast<std::int64_t>(epoch.steps);
   return steps;
 }
 
@@ -152,11 +90,11 @@ struct MeasuredEpochs {
 };
 
 /// The settled ones, where there are any.
-MeasuredEpochs whole_epochs(const Lines& lines) {
+MeasuredEpochs whole_epochs(const Metrics& metrics) {
   std::vector<const EpochLine*> all, settled;
-  for (const EpochLine& epoch : lines.epochs) {
+  for (const EpochLine& epoch : metrics.epochs) {
     all.push_back(&epoch);
-    if (all.size() > 1 && is_settled(epoch)) settled.push_back(&epoch);
+    if (all.size() > 1 && epoch.is_settled()) settled.push_back(&epoch);
   }
   if (all.size() > 1) all.erase(all.begin());
   const bool none = settled.empty();
@@ -174,9 +112,9 @@ std::optional<double> lost_of(const std::vector<const EpochLine*>& epochs,
   return parts.empty() ? std::nullopt : std::optional(median(std::move(parts)));
 }
 
-RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& epoch,
+RunFigures scaled_from(const Metrics& metrics, const Cell& cell, const EpochSize& epoch,
                        const StepPlan& plan) {
-  std::vector<double> seconds = settled_seconds(lines, epoch.images_of_step(cell.batch));
+  std::vector<double> seconds = settled_seconds(metrics, epoch.images_of_step(cell.batch));
   if (seconds.empty()) return {};
   const auto wanted = static_cast<std::size_t>(plan.measured);
   if (seconds.size() > wanted) {
@@ -187,46 +125,50 @@ RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& ep
   figures.step_seconds = median(std::move(seconds));
   figures.seconds_per_epoch = figures.step_seconds * epoch.steps(cell.batch);
   // Those of the epoch with the most settled steps.
-  const EpochLine& most = *std::ranges::max_element(
-      lines.epochs, {}, [](const EpochLine& line) { return line.settled.steps; });
+  const auto settled = [](const EpochLine& line) { return line.settled ? line.settled->steps : 0; };
+  const EpochLine& most = *std::ranges::max_element(metrics.epochs, {}, settled);
   figures.budget =
-      budget_of(most.settled.steps > 0 ? most.settled : most.all, *figures.seconds_per_epoch);
+      settled(most) > 0
+          ? budget_of(most.settled->budget, most.settled->seconds, *figures.seconds_per_epoch)
+          : budget_of(most.budget, most.seconds, *figures.seconds_per_epoch);
   figures.stolen = most.stolen;
   figures.cpu_wait = most.cpu_wait;
   return figures;
 }
 
-RunFigures measured_from(const Lines& lines) {
-  const auto measured = whole_epochs(lines);
+RunFigures measured_from(const Metrics& metrics) {
+  const auto measured = whole_epochs(metrics);
   std::vector<double> seconds;
-  for (const EpochLine* epoch : measured.lines) seconds.push_back(epoch->all.seconds);
+  for (const EpochLine* epoch : measured.lines) seconds.push_back(epoch->seconds);
   RunFigures figures;
   figures.includes_warm_up = measured.includes_warm_up;
-  figures.steps = steps_of(lines) / static_cast<std::int64_t>(lines.epochs.size());
+  figures.steps = steps_of(metrics) / static_cast<std::int64_t>(metrics.epochs.size());
   figures.seconds_per_epoch = median(std::move(seconds));
   figures.step_seconds =
       *figures.seconds_per_epoch / static_cast<double>(std::max<std::int64_t>(figures.steps, 1));
-  figures.budget = budget_of(lines.epochs.back().all, *figures.seconds_per_epoch);
+  const EpochLine& last = metrics.epochs.back();
+  figures.budget = budget_of(last.budget, last.seconds, *figures.seconds_per_epoch);
   figures.stolen = lost_of(measured.lines, &EpochLine::stolen);
   figures.cpu_wait = lost_of(measured.lines, &EpochLine::cpu_wait);
-  read_results(lines.summary, figures);
+  take_results(*metrics.summary, figures);
   return figures;
 }
 
 /// Nothing where the run is not whole or its files are not what a training writes.
-std::optional<RunFigures> figures_of(const std::filesystem::path& run, Wanted wanted,
-                                     const std::function<RunFigures(const Lines&)>& read) {
+std::optional<RunFigures> figures_of(const std::filesystem::path& run, runfiles::Steps steps,
+                                     const std::function<RunFigures(const Metrics&)>& read) {
   try {
-    const std::optional<Lines> lines = lines_of(run, wanted);
-    if (!lines || lines->epochs.empty()) return std::nullopt;
+    const std::optional<Metrics> metrics = metrics_of(run, steps);
+    if (!metrics || metrics->epochs.empty()) return std::nullopt;
     const RunDevices devices = devices_of_run(run);
     if (devices.emulated) return std::nullopt;
-    RunFigures figures = read(*lines);
+    RunFigures figures = read(*metrics);
     const double seconds = figures.seconds_per_epoch.value_or(0);
     if (!(seconds >= kLeastCellSeconds && seconds <= kMostCellSeconds)) return std::nullopt;
-    for (const char* key : {"peak_rank_bytes", "peak_node_bytes", "peak_device_bytes"}) {
-      read_figure(lines->summary, key, key, figures);
-    }
+    const runfiles::SummaryLine& summary = *metrics->summary;
+    take_figure(summary.peak_rank_bytes, "peak_rank_bytes", figures);
+    take_figure(summary.peak_node_bytes, "peak_node_bytes", figures);
+    take_figure(summary.peak_device_bytes, "peak_device_bytes", figures);
     read_limits(run, figures);
     figures.run_devices = devices;
     return figures;
@@ -283,23 +225,20 @@ std::optional<double> rate(double value) {
 
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell& cell,
                                          const EpochSize& epoch, const StepPlan& plan) {
-  return figures_of(run, Wanted::steps_too,
-                    [&](const Lines& lines) { return scaled_from(lines, cell, epoch, plan); });
+  return figures_of(run, runfiles::Steps::read, [&](const Metrics& metrics) {
+    return scaled_from(metrics, cell, epoch, plan);
+  });
 }
 
 std::optional<std::int64_t> unsettled_steps(const std::filesystem::path& run, const Cell& cell,
                                             const EpochSize& epoch) {
-  try {
-    const std::optional<Lines> lines = lines_of(run, Wanted::steps_too);
-    if (!lines || !settled_seconds(*lines, epoch.images_of_step(cell.batch)).empty()) return {};
-    return steps_of(*lines);
-  } catch (const std::exception&) {
-    return {};
-  }
+  const std::optional<Metrics> metrics = metrics_of(run, runfiles::Steps::read);
+  if (!metrics || !settled_seconds(*metrics, epoch.images_of_step(cell.batch)).empty()) return {};
+  return steps_of(*metrics);
 }
 
 std::optional<RunFigures> measured_figures(const std::filesystem::path& run) {
-  return figures_of(run, Wanted::epochs, measured_from);
+  return figures_of(run, runfiles::Steps::passed_over, measured_from);
 }
 
 void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_epoch,

@@ -21,8 +21,8 @@ struct RunFigures : Cell {
 /// Steps that were measured, scaled to an epoch: the last `plan.measured` of the whole steps in
 /// metrics.jsonl in which no algorithms were tried, nor memory touched first. Nothing where there
 /// are none, where the training did not come to its end or was on an emulated device, or where the
-/// file is damaged or larger than training::kMetricsLimits. Single figures that no table can hold
-/// are not known.
+/// file is damaged or larger than runfiles::read_metrics() reads. Single figures that no table can
+/// hold are not known.
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell&,
                                          const EpochSize&, const StepPlan&);
 

@@ -79,7 +79,7 @@ std::vector<std::string> end_lines(const RunEnd& end) {
   lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
   if (!end.limit.empty()) lines.push_back(end.limit);
   if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
-  const logging::ProgramSeconds& s = summary.program;
+  const runfiles::ProgramSeconds& s = summary.program;
   lines.push_back(fmt::format(
       "Program: {:.1f} s (start-up {:.1f}, training {:.1f}, evaluation {:.1f}, other {:.1f})",
       s.all, s.start_up, s.training, s.evaluation, s.other()));

@@ -19,7 +19,7 @@ struct RunEnd {
   bool kept_best = false;   ///< best.safetensors has the weights of the best epoch
   std::string limit{};      ///< training/run/end_lines.h: input_limit()
   bool averages = false;    ///< averages of weights were saved
-  std::string lost{};       ///< training/run/lost_seconds.h: text_of()
+  std::string lost{};       ///< runfiles/lost_seconds.h: text_of()
 };
 
 std::vector<std::string> end_lines(const RunEnd&);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -11,7 +10,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "system/bounded_file.h"
+#include "runfiles/metrics.h"
 #include "training/asked_end.h"
 #include "training/run/run_folder.h"
 #include "training/run/run_weights.h"
@@ -21,34 +20,15 @@
 namespace cputrain::training {
 namespace {
 
-/// The last line of metrics.jsonl where it is a summary; else null.
-nlohmann::json read_summary(const std::filesystem::path& folder) {
-  constexpr std::uintmax_t kLongest = 1 << 16;  // bytes of a line
-  try {
-    const system::RegularFile file(folder / "metrics.jsonl");
-    const std::uintmax_t begin = file.size() > kLongest ? file.size() - kLongest : 0;
-    std::string end(file.size() - begin, '\0');
-    file.read_at(begin, std::as_writable_bytes(std::span(end)));
-    if (!end.ends_with('\n')) return {};
-    end.pop_back();
-    const nlohmann::json line = parse_strict_json(end.substr(end.rfind('\n') + 1));
-    return line.is_object() && line.value("type", "") == "summary" ? line : nlohmann::json();
-  } catch (const std::exception&) {
-    return {};  // no such file, or one that was cut
-  }
-}
-
-/// 0 for what is missing or none.
-std::uint64_t count_in(const nlohmann::json& object, const char* name) {
-  const bool known = object.contains(name) && object.at(name).is_number_unsigned();
-  return known ? object.at(name).get<std::uint64_t>() : 0;
+/// Of a run that has none: one of nothing.
+runfiles::SummaryLine summary_of(const std::filesystem::path& folder) {
+  return runfiles::read_summary(folder / runfiles::kMetricsName).value_or(runfiles::SummaryLine{});
 }
 
 /// What training the run is, by its summary: null where that has none.
-nlohmann::ordered_json training_of(const nlohmann::json& summary) {
-  const auto training = summary.find("training");
-  if (training == summary.end() || !training->is_object()) return {};
-  nlohmann::ordered_json known = *training;
+nlohmann::ordered_json training_of(const runfiles::SummaryLine& summary) {
+  if (summary.training.empty()) return {};
+  auto known = nlohmann::ordered_json::parse(summary.training);
   try {
     end_of_json(known[kEnd]);
   } catch (const Error&) {
@@ -65,34 +45,27 @@ bool kept_best(const nlohmann::ordered_json& training) {
 }
 
 /// What the summary knows of where the training ended.
-loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainingEnd& end) {
+loop::Progress progress_of(const runfiles::SummaryLine& summary, const loop::TrainingEnd& end) {
   loop::Progress progress;
-  progress.steps = count_in(summary, "steps");
-  progress.epochs = static_cast<int>(std::min<std::uint64_t>(count_in(summary, "epochs"), INT_MAX));
+  progress.steps = summary.steps;
+  progress.epochs = summary.epochs;
   progress.settled_steps = end.settled_steps;
   if (end.steps && progress.epochs > 0) {  // it may have ended within its last epoch
     --progress.epochs;
     progress.begun.emplace();
   }
-  const auto reached = summary.find("time_to_accuracy");
-  if (reached != summary.end() && reached->is_object()) {
-    const auto accuracy = reached->find("accuracy");
-    const bool known = accuracy != reached->end() && accuracy->is_number();
-    progress.reached = {.target = end.target_accuracy.value_or(0),
-                        .accuracy = known ? accuracy->get<double>() : 0};
-  }
-  if (summary.value("early_stopped", nlohmann::json()) == true) {
-    progress.patience.waited = std::max(end.patience.value_or(1), 1);
-  }
+  progress.reached = summary.reached;
+  if (progress.reached) progress.reached->target = end.target_accuracy.value_or(0);
+  if (summary.early_stopped) progress.patience.waited = std::max(end.patience.value_or(1), 1);
   return progress;
 }
 
 /// Where the training ended. The checkpoint of the end knows more than the summary.
-loop::Progress progress_of(const nlohmann::json& summary, const loop::TrainingEnd& end,
+loop::Progress progress_of(const runfiles::SummaryLine& summary, const loop::TrainingEnd& end,
                            const std::filesystem::path& checkpoint) {
   if (!checkpoint.empty()) {
     loop::Progress progress = checkpoint::read_progress(checkpoint);
-    if (progress.steps == count_in(summary, "steps")) return progress;
+    if (progress.steps == summary.steps) return progress;
   }
   return progress_of(summary, end);
 }
@@ -133,15 +106,17 @@ std::vector<std::string> differences(const nlohmann::ordered_json& then,
 }  // namespace
 
 bool is_finished(const std::filesystem::path& folder) {
-  const nlohmann::json summary = read_summary(folder);
-  return summary.is_object() && summary.contains("outcome") && summary["outcome"] == "finished";
+  const auto summary = runfiles::read_summary(folder / runfiles::kMetricsName);
+  return summary && !summary->interrupted;
 }
 
-bool has_ended(const std::filesystem::path& folder) { return read_summary(folder).is_object(); }
+bool has_ended(const std::filesystem::path& folder) {
+  return runfiles::read_summary(folder / runfiles::kMetricsName).has_value();
+}
 
 bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,
                    const TrainingSpec& spec) {
-  const nlohmann::json summary = read_summary(folder);
+  const runfiles::SummaryLine summary = summary_of(folder);
   const nlohmann::ordered_json training = training_of(summary);
   const loop::TrainingEnd now = end_of(spec);
   const loop::TrainingEnd then = training.is_null() ? now : end_of_json(training.at(kEnd));
@@ -155,7 +130,7 @@ void check_finished(const Session& session, const std::filesystem::path& folder,
                     const std::filesystem::path& checkpoint, const TrainingSpec& spec,
                     const nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
-  const nlohmann::json summary = read_summary(folder);
+  const runfiles::SummaryLine summary = summary_of(folder);
   const nlohmann::ordered_json then = training_of(summary);
   if (then.is_null()) {
     fail(ExitCode::usage,

@@ -8,27 +8,31 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "logging/json_lines.h"
 #include "loop/weights/weights.h"
+#include "runfiles/lost_seconds.h"
+#include "runfiles/metrics.h"
 #include "system/print.h"
 #include "system/usage/work_meter.h"
 #include "training/run/end_lines.h"
-#include "training/run/lost_seconds.h"
 #include "training/run/run_folder.h"
 
 namespace cputrain::training {
 
 namespace {
 
+runfiles::Metrics metrics_of(const std::filesystem::path& folder) {
+  return runfiles::read_metrics(folder / runfiles::kMetricsName, runfiles::Steps::passed_over);
+}
+
+std::string lost_text(const std::filesystem::path& folder) {
+  return text_of(runfiles::lost_seconds(folder, metrics_of(folder)));
+}
+
 /// What metrics.jsonl has of this epoch, which may be one before a resume.
 std::optional<double> validation_accuracy(const std::filesystem::path& folder, int epoch) {
-  std::optional<double> found;
-  logging::for_epoch_lines(folder / "metrics.jsonl", [&](const nlohmann::json& line) {
-    if (line.value("epoch", nlohmann::json()) != epoch) return;
-    const auto accuracy = line.find("val_accuracy");
-    if (accuracy != line.end() && accuracy->is_number()) found = accuracy->get<double>();
-  });
-  return found;
+  const auto epochs = metrics_of(folder).epochs;
+  const auto found = std::ranges::find(epochs, epoch, &runfiles::EpochLine::epoch);
+  return found != epochs.end() && found->validation ? found->validation->accuracy : std::nullopt;
 }
 
 }  // namespace
@@ -100,7 +104,7 @@ void RunResults::begin_training(const loop::Progress& from) {
   training_before_ = from.training_seconds + begun;
 }
 
-logging::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& result) const {
+runfiles::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& result) const {
   const double training = std::max(0.0, result.progress.training_seconds - training_before_);
   const double both = std::max(training, result.progress.seconds - seconds_before_);
   return {.all = training_.session().services.since_start.seconds(),
@@ -153,7 +157,7 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                                  .kept_best = kept.best,
                                  .limit = input_limit(training_, result),
                                  .averages = averages,
-                                 .lost = text_of(lost_seconds(folder_))})) {
+                                 .lost = lost_text(folder_)})) {
     say(session, line);
   }
   if (no_averages) std::rethrow_exception(no_averages);

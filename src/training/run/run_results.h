@@ -48,7 +48,7 @@ class RunResults {
   std::filesystem::path weights_path() const;
   /// The averages of weights that were saved so, with a line about them.
   void save_averages_now();
-  logging::ProgramSeconds program_seconds(const loop::TrainResult&) const;
+  runfiles::ProgramSeconds program_seconds(const loop::TrainResult&) const;
 
   Training& training_;
   std::filesystem::path folder_;

@@ -7,7 +7,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr logging::ProgramSeconds kSeconds{
+constexpr runfiles::ProgramSeconds kSeconds{
     .all = 83.2, .start_up = 2.1, .training = 71.5, .evaluation = 8.0};
 const std::string kProgram =
     "Program: 83.2 s (start-up 2.1, training 71.5, evaluation 8.0, other 1.6)";

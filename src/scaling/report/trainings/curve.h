@@ -14,13 +14,11 @@ struct Curve {
   std::vector<double> seconds{};
 };
 
-/// Reads the step lines of a metrics.jsonl, which may be hostile or cut off: lines that are no such
-/// objects are left out, and it ends at one of more than 64 KB. At most `most` points remain,
-/// evenly spread. Empty where there is no file, or none of a size that a training writes.
+/// By the step lines of a run's metrics (runfiles/metrics.h). At most `most` points remain, evenly
+/// spread. Empty where there is no file, or none of a size that is read.
 ///
 /// Images seen are those that the step lines have; without them, a step's images times the steps
-/// since the line before. Where a file goes back to an earlier step, as after a training that went
-/// on from older weights, the later lines hold.
+/// since the line before.
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most = 300);
 
 /// To five digits, which are more than a plot shows.

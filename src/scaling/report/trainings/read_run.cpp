@@ -13,11 +13,11 @@
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "runfiles/lost_seconds.h"
 #include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/run_record.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
-#include "training/run/lost_seconds.h"
 #include "training/run/run_folder.h"
 #include "training/run/training_identity.h"
 
@@ -116,123 +116,46 @@ void take_environment(const nlohmann::json& environment, RunRecord& run) {
   run.configuration["version"] = text_in(environment, "cputrain");
 }
 
-/// Nothing where a part is missing, or more than there was.
-std::optional<Budget> budget_of(const nlohmann::json& line, double seconds) {
+/// Nothing where a part is more than there was.
+std::optional<Budget> sound(const std::optional<Budget>& budget, double seconds) {
   constexpr double kRounding = 1.01;
-  const auto found = line.find("budget");
-  if (found == line.end() || !found->is_object()) return std::nullopt;
-  Budget budget;
-  for (const BudgetPart& part : kBudgetParts) {
-    const auto value = number_in(*found, part.name, -kMostCounted, kRounding * seconds);
-    if (!value) return std::nullopt;
-    budget.*part.seconds = *value;
-  }
-  return budget;
+  const auto fits = [&](const BudgetPart& part) {
+    return (*budget).*part.seconds <= kRounding * seconds;
+  };
+  return budget && std::ranges::all_of(kBudgetParts, fits) ? budget : std::nullopt;
 }
 
-bool marked_nan(const nlohmann::json& line) { return line.value("nan", nlohmann::json()) == true; }
+RunEpoch epoch_of(const runfiles::EpochLine& line) {
+  RunEpoch e{.epoch = line.epoch,
+             .steps = static_cast<double>(line.steps),
+             .images = static_cast<double>(line.images),
+             .seconds = line.seconds,
+             .validation_seconds = line.validation_seconds,
+             .settled = line.is_settled(),
+             .loss = line.train.finite_loss(),
+             .budget = sound(line.budget, line.seconds),
+             .stolen = line.stolen,
+             .cpu_wait = line.cpu_wait};
+  // An accuracy beside a loss that is not finite means nothing.
+  if (e.loss) e.accuracy = line.train.accuracy;
+  if (line.validation) e.val_loss = line.validation->finite_loss();
+  if (e.val_loss) e.val_accuracy = line.validation->accuracy;
+  return e;
+}
 
-/// Goes through metrics.jsonl. A line that cannot be read is counted and passed over.
-class MetricsReader {
- public:
-  explicit MetricsReader(RunRecord& run) : run_(run) {}
-
-  void read(const fs::path& file) {
-    try {
-      system::BoundedLines lines(file, training::kMetricsLimits);
-      while (const auto line = lines.next()) {
-        ++lines_;
-        take(*line);
-      }
-    } catch (const std::runtime_error& problem) {
-      run_.troubles.push_back("metrics.jsonl: " + printable(problem.what()));
-    }
-    look_at_last_step();
-    if (faults_ == 1 && fault_is_last_ && lines_ > 1) {
-      run_.troubles.push_back("metrics.jsonl: its last line is cut off (the others count)");
-    } else if (faults_ > 0) {
-      run_.troubles.push_back("metrics.jsonl: " + first_fault_ +
-                              (faults_ > 1
-                                   ? fmt::format(" ({} such lines; the others count)", faults_)
-                                   : " (the others count)"));
-    }
+void take_metrics(const runfiles::Metrics& metrics, RunRecord& run) {
+  for (const runfiles::EpochLine& line : metrics.epochs) {
+    run.epochs.push_back(epoch_of(line));
+    run.where = line.nan ? fmt::format("epoch {}", line.epoch) : "";
   }
-
-  /// The summary, null where none ends the file.
-  const nlohmann::json& summary() const { return summary_; }
-  bool any() const { return lines_ > faults_; }
-
- private:
-  void take(const std::string& text) {
-    fault_is_last_ = false;
-    // Steps are most lines by far, and only the last of them is looked into.
-    if (text.starts_with("{\"type\":\"step\"") && text.ends_with('}')) {
-      last_step_ = text;
-      summary_ = nlohmann::json();
-      return;
-    }
-    nlohmann::json line;
-    try {
-      line = parse_strict_json(text);
-    } catch (const std::runtime_error&) {
-    }
-    if (!line.is_object()) {
-      if (faults_++ == 0) first_fault_ = fmt::format("line {} is no JSON object", lines_);
-      fault_is_last_ = true;
-      return;
-    }
-    const nlohmann::json type = line.value("type", nlohmann::json());
-    summary_ = type == "summary" ? std::move(line) : nlohmann::json();
-    if (type == "epoch") take_epoch(line);
-    if (type == "step") last_step_ = text;
-    if (type == "resume") ++run_.resumed;
-    if (type == "resume" || type == "epoch") last_step_.clear();
+  run.resumed = static_cast<int>(metrics.resumes.size());
+  // A training whose loss is not finite ends after that step.
+  if (metrics.last_step && metrics.last_step->nan) {
+    run.where = fmt::format("step {}", metrics.last_step->step);
   }
-
-  void take_epoch(const nlohmann::json& line) {
-    const auto epoch = whole_of<int>(line, "epoch", 1, 1 << 24);
-    const auto steps = number_in(line, "steps"), images = number_in(line, "images"),
-               seconds = number_in(line, "seconds");
-    if (!epoch || !steps || !images || !seconds) {
-      if (faults_++ == 0)
-        first_fault_ = fmt::format("line {} is no epoch as a run writes it", lines_);
-      return;
-    }
-    RunEpoch e{.epoch = *epoch, .steps = *steps, .images = *images, .seconds = *seconds};
-    e.validation_seconds = number_in(line, "val_seconds").value_or(0);
-    const auto settled = line.find("settled");
-    if (settled != line.end() && settled->is_object())
-      e.settled = number_in(*settled, "steps").value_or(-1) >= *steps - 1;
-    e.budget = budget_of(line, e.seconds);
-    e.stolen = number_in(line, "stolen", 0, 1);
-    e.cpu_wait = number_in(line, "cpu_wait", 0, 1);
-    e.loss = number_in(line, "loss", -kMostCounted);
-    e.val_loss = number_in(line, "val_loss", -kMostCounted);
-    if (e.loss) e.accuracy = number_in(line, "accuracy", 0, 1);
-    // An accuracy beside a loss that is not finite means nothing.
-    if (e.val_loss || !line.contains("val_loss"))
-      e.val_accuracy = number_in(line, "val_accuracy", 0, 1);
-    // Where the file goes back, the later lines hold.
-    while (!run_.epochs.empty() && run_.epochs.back().epoch >= *epoch) run_.epochs.pop_back();
-    run_.epochs.push_back(e);
-    run_.where = marked_nan(line) ? fmt::format("epoch {}", *epoch) : "";
-  }
-
-  /// A training whose loss is not finite ends after that step.
-  void look_at_last_step() {
-    const nlohmann::json step = nlohmann::json::parse(last_step_, nullptr, false);
-    if (!step.is_object() || !marked_nan(step)) return;
-    const auto number = whole_of<std::int64_t>(step, "step", 1, kMostCounted);
-    run_.where = number ? fmt::format("step {}", *number) : "its last step";
-  }
-
-  RunRecord& run_;
-  nlohmann::json summary_;
-  std::string last_step_;  ///< after the last epoch
-  std::string first_fault_;
-  std::size_t lines_ = 0, faults_ = 0;
-  bool fault_is_last_ = false;
-};
+  if (metrics.summary) run.seconds = metrics.summary->seconds;
+  if (!metrics.trouble.empty()) run.troubles.push_back("metrics.jsonl: " + metrics.trouble);
+}
 
 /// A process has the lock of the folder. One that we may not open does not count.
 bool is_locked(const fs::path& folder) {
@@ -249,45 +172,40 @@ std::optional<std::uint64_t> newest_checkpoint(const fs::path& run) {
   return std::nullopt;
 }
 
-Outcome outcome_of(const nlohmann::json& summary, const RunRecord& run, bool any) {
-  if (summary.is_object()) {
-    if (summary.value("outcome", nlohmann::json()) == "interrupted") return Outcome::interrupted;
-    if (summary.value("early_stopped", nlohmann::json()) == true) return Outcome::stopped_early;
-    if (summary.value("time_to_accuracy", nlohmann::json()).is_object())
-      return Outcome::reached_target;
-    return Outcome::finished;
+Outcome outcome_of(const runfiles::Metrics& metrics, const RunRecord& run) {
+  if (const auto& summary = metrics.summary) {
+    if (summary->interrupted) return Outcome::interrupted;
+    if (summary->early_stopped) return Outcome::stopped_early;
+    return summary->reached ? Outcome::reached_target : Outcome::finished;
   }
   if (is_locked(run.folder)) return Outcome::running;
   if (!run.where.empty()) return Outcome::not_a_number;
-  return any ? Outcome::no_end : Outcome::no_figures;
+  return metrics.lines > 0 ? Outcome::no_end : Outcome::no_figures;
 }
 
 /// Whether the run compared its last epochs with the best one: else its best.safetensors is of an
 /// earlier start.
-bool kept_best(const nlohmann::json& summary) {
-  const auto training = summary.find("training");
-  if (training == summary.end() || !training->is_object()) return false;
-  const auto end = training->find(training::kEnd);
-  return end != training->end() && end->is_object() &&
+bool kept_best(const runfiles::SummaryLine& summary) {
+  const auto training = nlohmann::json::parse(summary.training, nullptr, false);
+  if (!training.is_object()) return false;
+  const auto end = training.find(training::kEnd);
+  return end != training.end() && end->is_object() &&
          (end->contains(training::kSaveBest) || end->contains("early-stopping"));
 }
 
 /// By the summary, where the files are there. Early stopping ends with the best weights.
-KeptEpochs kept_epochs(const fs::path& folder, const nlohmann::json& summary) {
-  constexpr int kMost = 1 << 24;
+KeptEpochs kept_epochs(const fs::path& folder, const runfiles::SummaryLine& summary) {
   KeptEpochs kept;
-  if (!summary.is_object()) return kept;
   std::error_code ignored;
-  if (fs::is_regular_file(folder / training::kBestName, ignored) && kept_best(summary)) {
-    kept.best = whole_of<int>(summary, "best_epoch", 1, kMost);
+  if (fs::is_regular_file(folder / training::kBestName, ignored) && kept_best(summary) &&
+      summary.best) {
+    kept.best = summary.best->epoch;
   }
   // An interrupted run may have weights from within an epoch, and of one that early stopping ended
   // best.safetensors alone tells whether the best could be written.
-  const bool is_best = summary.value("early_stopped", nlohmann::json()) == true;
-  const bool known =
-      summary.value("outcome", nlohmann::json()) != "interrupted" && (kept.best || !is_best);
+  const bool known = !summary.interrupted && (kept.best || !summary.early_stopped);
   if (known && fs::is_regular_file(folder / training::kWeightsName, ignored)) {
-    kept.weights = is_best ? kept.best : whole_of<int>(summary, "epochs", 1, kMost);
+    kept.weights = summary.early_stopped ? kept.best : summary.epochs;
   }
   return kept;
 }
@@ -311,14 +229,13 @@ RunRecord read_run(const fs::path& folder) {
   take_config(object_of(folder / "config.json", run.troubles), run);
   take_environment(object_of(folder / "environment.json", run.troubles), run);
   run.devices = cells::devices_of_run(folder);
-  MetricsReader metrics(run);
-  metrics.read(folder / "metrics.jsonl");
-  const nlohmann::json& summary = metrics.summary();
-  if (summary.is_object()) run.seconds = number_in(summary, "seconds");
-  run.outcome = outcome_of(summary, run, metrics.any());
-  run.kept = kept_epochs(folder, summary);
+  const runfiles::Metrics metrics =
+      runfiles::read_metrics(folder / runfiles::kMetricsName, runfiles::Steps::passed_over);
+  take_metrics(metrics, run);
+  run.outcome = outcome_of(metrics, run);
+  if (metrics.summary) run.kept = kept_epochs(folder, *metrics.summary);
   run.checkpoint = newest_checkpoint(folder);
-  run.lost = training::lost_seconds(folder);
+  run.lost = runfiles::lost_seconds(folder, metrics);
   run.evaluations = read_evaluations(folder / "evaluations.jsonl", run.troubles);
   return run;
 }

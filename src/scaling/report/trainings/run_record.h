@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/budget.h"
+#include "runfiles/lost_seconds.h"
 #include "scaling/cells/run_environment.h"
-#include "training/run/lost_seconds.h"
 
 namespace cputrain::report {
 
@@ -87,7 +87,7 @@ struct RunRecord {
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says
   KeptEpochs kept{};
   std::vector<RunEvaluation> evaluations;  ///< the newest first
-  training::LostSeconds lost;              ///< times without computing
+  runfiles::LostSeconds lost;              ///< times without computing
   std::vector<std::string> troubles;       ///< what of its files could not be read, and why
 
   std::optional<BestAccuracy> best() const;

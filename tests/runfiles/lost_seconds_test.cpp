@@ -1,6 +1,6 @@
 // What a training lost to restarts, checkpoints, stragglers and stalls, of the lines that it wrote.
 
-#include "training/run/lost_seconds.h"
+#include "runfiles/lost_seconds.h"
 
 #include <gtest/gtest.h>
 
@@ -8,23 +8,27 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain::training {
+namespace cputrain::runfiles {
 namespace {
 
 class LostSecondsTest : public ::testing::Test {
  protected:
   void write(const char* name, const char* lines) { std::ofstream(folder_.path() / name) << lines; }
-  LostSeconds lost() { return lost_seconds(folder_.path()); }
+  LostSeconds lost() {
+    return lost_seconds(folder_.path(),
+                        read_metrics(folder_.path() / kMetricsName, Steps::passed_over));
+  }
 
   const testing::TemporaryFolder folder_;
 };
 
-constexpr const char* kMetrics = R"({"type":"epoch","straggler":{"rank":1,"host":"a","seconds":2.5}}
+constexpr const char* kMetrics =
+    R"({"type":"epoch","epoch":1,"steps":1,"images":4,"seconds":9,"straggler":{"rank":1,"host":"a","seconds":2.5}}
 {"type":"resume","step":5,"lost_seconds":20}
 {"type":"summary","outcome":"interrupted","checkpoint_seconds":9}
 {"type":"resume","step":9}
-{"type":"epoch","straggler":{"rank":0,"host":"b","seconds":1}}
-{"type":"epoch","straggler":{"rank":1,"host":"a","seconds":0.5}}
+{"type":"epoch","epoch":2,"steps":1,"images":4,"seconds":9,"straggler":{"rank":0,"host":"b","seconds":1}}
+{"type":"epoch","epoch":3,"steps":1,"images":4,"seconds":9,"straggler":{"rank":1,"host":"a","seconds":0.5}}
 {"type":"resume","step":12,"lost_seconds":10.25}
 {"type":"summary","outcome":"finished","checkpoint_seconds":1.5}
 )";
@@ -53,7 +57,7 @@ TEST_F(LostSecondsTest, AStallThatTwoSidesTellOfIsOne) {
 
 TEST_F(LostSecondsTest, LittleIsNotSaid) {
   EXPECT_FALSE(lost().any());
-  write("metrics.jsonl", R"({"type":"summary","checkpoint_seconds":0.4})");
+  write("metrics.jsonl", R"({"type":"summary","outcome":"finished","checkpoint_seconds":0.4})");
   EXPECT_TRUE(lost().any());
   EXPECT_EQ(text_of(lost()), "");
 }
@@ -71,4 +75,4 @@ TEST_F(LostSecondsTest, LinesThatAreNoneOfOursCountNothing) {
 }
 
 }  // namespace
-}  // namespace cputrain::training
+}  // namespace cputrain::runfiles

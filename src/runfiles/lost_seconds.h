@@ -4,12 +4,9 @@
 #include <map>
 #include <string>
 
-#include "system/bounded_file.h"
+#include "runfiles/metrics.h"
 
-namespace cputrain::training {
-
-/// For metrics.jsonl: far more than a training writes.
-inline constexpr system::BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16};
+namespace cputrain::runfiles {
 
 /// Seconds of the clock on the wall that a training lost, and where, as far as its folder tells.
 struct LostSeconds {
@@ -27,11 +24,11 @@ struct LostSeconds {
   bool any() const;
 };
 
-/// From metrics.jsonl and stalls.jsonl; lines that cannot be read are passed over.
-LostSeconds lost_seconds(const std::filesystem::path& run);
+/// From the run's metrics, and its stalls.jsonl; lines that cannot be read are passed over.
+LostSeconds lost_seconds(const std::filesystem::path& run, const Metrics&);
 
 /// "2 restarts 35.2 s, checkpoints 3.1 s, stragglers 12.0 s (most: rank 1 on vm), 1 stall 8.0 s
 /// (most: rank 2 on vm)": what is a second or more; empty where nothing is.
 std::string text_of(const LostSeconds&);
 
-}  // namespace cputrain::training
+}  // namespace cputrain::runfiles

@@ -1,4 +1,4 @@
-#include "training/run/lost_seconds.h"
+#include "runfiles/lost_seconds.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,9 @@
 
 #include "core/json_text.h"
 #include "core/text.h"
+#include "system/bounded_file.h"
 
-namespace cputrain::training {
+namespace cputrain::runfiles {
 namespace {
 
 using nlohmann::json;
@@ -36,22 +37,27 @@ std::string who(const json& rank, const json& hosts) {
 }
 
 void add(LostSeconds::Loss& loss, double seconds, const std::string& whose = "") {
-  if (seconds == 0) return;
+  if (!(seconds > 0)) return;
   ++loss.times;
   loss.seconds += seconds;
   if (!whose.empty()) loss.whose[whose] += seconds;
 }
 
-/// Calls `take` with each object. Lines of steps say nothing of losses, and are most of them.
-template <class Take>
-void for_objects(const std::filesystem::path& path, Take take) {
+/// Stalls of which the job went on; both sides of a cut link tell of one.
+void add_stalls(LostSeconds::Loss& stalls, const std::filesystem::path& file) {
+  constexpr system::BoundedLines::Limits kLimits{.file = 256 << 20, .line = 1 << 16};
+  double until = 0;
   try {
-    system::BoundedLines lines(path, kMetricsLimits);
-    while (const auto line = lines.next()) {
-      if (line->starts_with("{\"type\":\"step\"")) continue;
+    system::BoundedLines lines(file, kLimits);
+    while (const auto text = lines.next()) {
       try {
-        const json object = parse_strict_json(*line);
-        if (object.is_object()) take(object);
+        const json line = parse_strict_json(*text);
+        if (line.value("event", json()) != "goes_on") continue;
+        const json& ranks = line.at("ranks");
+        const double seconds = seconds_in(line, "seconds"), end = seconds_in(line, "time");
+        const double before = std::exchange(until, std::max(until, end));
+        if (end > 0 && end - seconds < before) continue;
+        add(stalls, seconds, who(ranks.size() == 1 ? ranks.at(0) : json(), line.at("hosts")));
       } catch (const std::exception&) {  // a line that was cut off, or is none of ours
       }
     }
@@ -71,29 +77,18 @@ bool LostSeconds::any() const {
   return restarts.times + checkpoints.times + stragglers.times + stalls.times > 0;
 }
 
-LostSeconds lost_seconds(const std::filesystem::path& run) {
+LostSeconds lost_seconds(const std::filesystem::path& run, const Metrics& metrics) {
   LostSeconds lost;
-  for_objects(run / "metrics.jsonl", [&](const json& line) {
-    const json type = line.value("type", json());
-    if (type == "resume") add(lost.restarts, seconds_in(line, "lost_seconds"));
-    if (type == "summary") {
-      lost.checkpoints = {};
-      add(lost.checkpoints, seconds_in(line, "checkpoint_seconds"));
-    }
-    if (type != "epoch" || !line.contains("straggler")) return;
-    const json& last = line.at("straggler");
-    add(lost.stragglers, seconds_in(last, "seconds"),
-        who(last.at("rank"), json::array({last.at("host")})));
-  });
-  double until = 0;  // both sides of a cut link tell of one stall
-  for_objects(run / "stalls.jsonl", [&](const json& line) {
-    if (line.value("event", json()) != "goes_on") return;
-    const json& ranks = line.at("ranks");
-    const double seconds = seconds_in(line, "seconds"), end = seconds_in(line, "time");
-    const double before = std::exchange(until, std::max(until, end));
-    if (end > 0 && end - seconds < before) return;
-    add(lost.stalls, seconds, who(ranks.size() == 1 ? ranks.at(0) : json(), line.at("hosts")));
-  });
+  for (const ResumeLine& line : metrics.resumes) {
+    add(lost.restarts, line.lost_seconds.value_or(0));
+  }
+  for (const EpochLine& line : metrics.epochs) {
+    if (!line.straggler) continue;
+    const auto& [rank, host, seconds] = *line.straggler;
+    add(lost.stragglers, seconds, fmt::format("rank {} on {}", rank, printable(host)));
+  }
+  if (metrics.summary) add(lost.checkpoints, metrics.summary->checkpoint_seconds);
+  add_stalls(lost.stalls, run / "stalls.jsonl");
   return lost;
 }
 
@@ -111,4 +106,4 @@ std::string text_of(const LostSeconds& lost) {
   return join(parts, ", ");
 }
 
-}  // namespace cputrain::training
+}  // namespace cputrain::runfiles

@@ -1,0 +1,180 @@
+// metrics.jsonl: its lines as they are written, and whatever a file of that name may hold.
+
+#include "runfiles/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::runfiles {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class MetricsTest : public ::testing::Test {
+ protected:
+  Metrics read(const std::string& lines, Steps steps = Steps::read) {
+    std::ofstream(file()) << lines;
+    return read_metrics(file(), steps);
+  }
+  std::filesystem::path file() const { return folder_.path() / kMetricsName; }
+
+  const testing::TemporaryFolder folder_;
+};
+
+std::string step(int number, double loss = 0.5) {
+  return to_text(StepLine{.step = static_cast<std::uint64_t>(number),
+                          .epoch = 1,
+                          .images = 8,
+                          .figures = {loss, 0.25},
+                          .learning_rate = 0.1,
+                          .seconds = 2,
+                          .nan = std::isnan(loss)}) +
+         "\n";
+}
+
+std::string epoch(int number) {
+  return to_text(EpochLine{.epoch = number, .steps = 3, .images = 24, .seconds = 6}) + "\n";
+}
+
+TEST_F(MetricsTest, LinesAreThoseOfTheGuide) {
+  EXPECT_EQ(step(3),
+            "{\"type\":\"step\",\"step\":3,\"epoch\":1,\"images\":8,\"images_seen\":null,\"loss\":"
+            "0.5,\"accuracy\":0.25,\"lr\":0.1,\"seconds\":2.0}\n");
+  EXPECT_EQ(step(3, kNan),
+            "{\"type\":\"step\",\"step\":3,\"epoch\":1,\"images\":8,\"images_seen\":null,\"loss\":"
+            "null,\"nan\":true,\"accuracy\":0.25,\"lr\":0.1,\"seconds\":2.0}\n");
+  EpochLine line{.epoch = 2, .steps = 3, .images = 24, .seconds = 6};
+  line.train = {0.5, 0.25, 0.75};
+  line.validation = {kNan, std::nullopt};
+  line.validation_seconds = 1;
+  line.nan = true;
+  line.straggler = {1, "vm", 0.5};
+  EXPECT_EQ(to_text(line),
+            R"({"type":"epoch","epoch":2,"steps":3,"images":24,"seconds":6.0,)"
+            R"("images_per_second":4.0,"loss":0.5,"accuracy":0.25,"top_5_accuracy":0.75,)"
+            R"("val_loss":null,"nan":true,"val_accuracy":null,"val_seconds":1.0,"lr":0.0,)"
+            R"("budget":null,"settled":null,"straggler":{"rank":1,"host":"vm","seconds":0.5},)"
+            R"("stolen":null,"cpu_wait":null})");
+}
+
+TEST_F(MetricsTest, WhatWasWrittenIsRead) {
+  EpochLine line{.epoch = 1, .steps = 3, .images = 24, .seconds = 6};
+  line.train = {0.5, 0.25};
+  line.validation = {kNan, std::nullopt};
+  line.averaged = {0.125, 0.5, 1.0};
+  line.nan = true;
+  line.budget = Budget{.forward = 4, .other = 2};
+  line.settled = loop::SettledSteps{.steps = 2, .seconds = 3, .budget = {.forward = 3}};
+  line.cpu_wait = 0.5;
+  line.skipped = 1;
+  line.kernels = "dd";
+  const ResumeLine resume{.step = 3, .epoch = 2, .ranks = 4, .left_out = {2}, .lost_seconds = 7};
+  SummaryLine summary{.steps = 6, .epochs = 2, .seconds = 20, .target_accuracy = 0.9};
+  summary.best = SummaryLine::Best{1, 0.5, 0.25, optim::Monitor::accuracy};
+  summary.train = {kNan, std::nullopt};
+  summary.program = {.all = 9, .start_up = 2, .training = 5, .evaluation = 1};
+  summary.training = R"({"model":"tiny"})";
+  const Metrics read =
+      this->read(to_text(line) + "\n" + to_text(resume) + "\n" + step(4) + to_text(summary) + "\n");
+  EXPECT_EQ(read.trouble, "");
+  EXPECT_EQ(read.lines, 4u);
+  ASSERT_EQ(read.epochs.size(), 1u);
+  EXPECT_EQ(to_text(read.epochs[0]), to_text(line));
+  EXPECT_TRUE(read.epochs[0].is_settled());
+  ASSERT_EQ(read.resumes.size(), 1u);
+  EXPECT_EQ(to_text(read.resumes[0]), to_text(resume));
+  ASSERT_EQ(read.steps.size(), 1u);
+  EXPECT_EQ(to_text(read.steps[0]) + "\n", step(4));
+  ASSERT_TRUE(read.summary);
+  EXPECT_EQ(to_text(*read.summary), to_text(summary));
+  EXPECT_FALSE(read.summary->reached);
+  EXPECT_EQ(to_text(*read_summary(file())), to_text(summary));
+}
+
+TEST_F(MetricsTest, WhereItGoesBackTheLaterLinesHold) {
+  const Metrics read =
+      this->read(step(1) + step(2) + epoch(1) + step(3) + epoch(2) + step(2, 4) + epoch(1));
+  ASSERT_EQ(read.steps.size(), 2u);
+  EXPECT_EQ(read.steps[1].figures.loss, 4);
+  ASSERT_EQ(read.epochs.size(), 1u);
+}
+
+TEST_F(MetricsTest, TheLastStepIsKnownWhereNothingCameAfterIt) {
+  for (const Steps steps : {Steps::read, Steps::passed_over}) {
+    EXPECT_EQ(read(step(1) + step(2, kNan), steps).last_step->step, 2u);
+    EXPECT_TRUE(read(step(1) + step(2, kNan), steps).last_step->nan);
+    EXPECT_FALSE(read(step(1) + epoch(1), steps).last_step);
+    EXPECT_EQ(read(step(1) + step(2), steps).steps.size(), steps == Steps::read ? 2u : 0u);
+  }
+}
+
+TEST_F(MetricsTest, LinesThatAreNotOfARunAreToldAndPassedOver) {
+  const struct {
+    std::string lines, trouble;
+  } cases[] = {
+      {step(1) + "7\n" + step(2), "line 2 is no JSON object (the others count)"},
+      {step(1) + "{\"type\":\"ep", "its last line is cut off (the others count)"},
+      {"nonsense", "line 1 is no JSON object (the others count)"},
+      {"[]\n" + step(1) + "\n{", "line 1 is no JSON object (3 such lines; the others count)"},
+      {R"({"type":"epoch","epoch":1})"
+       "\n" +
+           step(1),
+       "line 1 is no epoch as a run writes it (the others count)"},
+      {R"({"type":"summary","outcome":"lost"})"
+       "\n" +
+           step(1),
+       "line 1 is no summary as a run writes it (the others count)"},
+      {R"({"type":"news"})"
+       "\n" +
+           step(1),
+       ""},
+      {step(1) + std::string(70000, 'x') + "\n", "has a line of more than 65.5 KB"},
+  };
+  for (const auto& c : cases) {
+    const Metrics read = this->read(c.lines);
+    EXPECT_EQ(read.trouble, c.trouble) << c.lines.substr(0, 200);
+    EXPECT_LE(read.steps.size(), 2u);
+  }
+  EXPECT_FALSE(read_metrics(folder_.path() / "gone", Steps::read).trouble.empty());
+}
+
+TEST_F(MetricsTest, NumbersThatNoRunWritesMakeALineBad) {
+  const std::string good = epoch(1);
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"\"steps\":3", "\"steps\":-1"},
+           {"\"steps\":3", "\"steps\":1e300"},
+           {"\"steps\":3", "\"steps\":1.5"},
+           {"\"images\":24", "\"images\":-24"},
+           {"\"seconds\":6.0", "\"seconds\":-1"},
+           {"\"seconds\":6.0", "\"seconds\":\"9\""},
+           {"\"accuracy\":null", "\"accuracy\":1.5"},
+           {"\"budget\":null", "\"budget\":7"},
+           {"\"cpu_wait\":null", "\"cpu_wait\":2"},
+           {"\"cpu_wait\":null", "\"straggler\":[]"}}) {
+    std::string line = good;
+    ASSERT_NE(line.find(from), line.npos) << from;
+    line.replace(line.find(from), from.size(), to);
+    const Metrics read = this->read(line + epoch(2));
+    EXPECT_EQ(read.epochs.size(), 1u) << to;
+    EXPECT_EQ(read.trouble, "line 1 is no epoch as a run writes it (the others count)") << to;
+  }
+}
+
+TEST_F(MetricsTest, ASummaryIsTheLastLineOrNone) {
+  const std::string summary = to_text(SummaryLine{.steps = 3}) + "\n";
+  EXPECT_TRUE(read(epoch(1) + summary).summary);
+  EXPECT_TRUE(read_summary(file()));
+  for (const std::string& lines : {epoch(1), summary + step(4), summary + epoch(2),
+                                   summary.substr(0, summary.size() - 1), std::string()}) {
+    const bool cut = lines.size() + 1 == summary.size();
+    EXPECT_EQ(read(lines).summary.has_value(), cut) << lines;
+    EXPECT_FALSE(read_summary(file())) << lines;
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::runfiles
