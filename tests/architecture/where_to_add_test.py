@@ -20,12 +20,14 @@ SAMPLES = {
     "an algorithm of allreduce": r"(?i)rabenseifner",
     "a log of a training (a word of `--log-format`)": r"(?i)mlperf",
     "an image format": r"(?i)webp",
-    "a layer without weights": r"\bGlobalAveragePool|global_average_pool",
+    "a layer without weights": r"\bSilu\b",
+    "operators and kernels of an elementwise layer": r"(?i)silu",
     "a backend": r"\breference::\w+|cputrain_reference\b|no_reference",
     "a kernel for GPUs": r"(?i)dropout",
 }
-# Where a row tells of the CUDA backend alone.
-WITHIN = {"a kernel for GPUs": "backends/cuda/"}
+# Where a row tells of some backends alone.
+WITHIN = {"a kernel for GPUs": "backends/cuda/",
+          "operators and kernels of an elementwise layer": ("backends/cpu/", "backends/cuda/")}
 
 
 def code_of(path):
