@@ -262,7 +262,7 @@ void ReferenceProgram<T>::forward(const compute::MicroBatch& batch, const comput
   samples_.assign(batch.samples.begin(), batch.samples.end());
   if (batch.size() == 0 && !every_rank_passes_) return;
   assert(batch.size() * graph_.image().size() <= values_[0].dst.size());
-  load_images(batch, std::get<model::Input>(graph_.nodes()[0].layer));
+  load_images(batch, graph_.input());
   for (int i = 1; i < static_cast<int>(values_.size()); ++i) {
     const system::Stopwatch watch;
     forward_node(i);

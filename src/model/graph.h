@@ -38,6 +38,8 @@ class Graph {
   std::span<const Node> nodes() const { return nodes_; }
   const Node& back() const { return nodes_.back(); }
   Shape image() const { return nodes_.front().dst; }
+  /// How images become numbers.
+  const Input& input() const { return std::get<Input>(nodes_.front().layer); }
   /// Extents of what node `index` reads (its first input).
   Shape src_shape(int index) const { return nodes_[nodes_[index].src.front()].dst; }
 

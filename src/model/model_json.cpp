@@ -316,7 +316,7 @@ ordered_json layer_fields(const Graph& graph, int index) {
 
 ordered_json to_json(const Graph& graph) {
   const auto nodes = graph.nodes();
-  const auto& input = std::get<Input>(nodes[0].layer);
+  const auto& input = graph.input();
   ordered_json layers = ordered_json::array();
   for (std::size_t i = 1; i < nodes.size(); ++i) {
     ordered_json layer{{"name", nodes[i].name}, {"type", type_name(nodes[i].layer)}};

@@ -50,7 +50,7 @@ TEST(ModelJson, ARoundTripKeepsEverything) {
     EXPECT_EQ(back.nodes()[i].src, graph.nodes()[i].src);
     EXPECT_EQ(back.nodes()[i].layer.index(), graph.nodes()[i].layer.index());
   }
-  EXPECT_EQ(std::get<Input>(back.nodes()[0].layer), (Input{0.5f, {-1.0f, 0.25f, 0}}));
+  EXPECT_EQ(back.input(), (Input{0.5f, {-1.0f, 0.25f, 0}}));
 }
 
 TEST(ModelJson, PixelsByMeanAndDeviation) {
@@ -59,7 +59,7 @@ TEST(ModelJson, PixelsByMeanAndDeviation) {
     model["input"].erase("scale");
     model["input"].erase("offset");
     model["input"].update(fields);
-    return std::get<Input>(graph_from_json(model, "test").nodes()[0].layer);
+    return graph_from_json(model, "test").input();
   };
   const Input imagenet =
       input_of({{"mean", {0.485, 0.456, 0.406}}, {"deviation", {0.229, 0.224, 0.225}}});

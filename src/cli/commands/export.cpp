@@ -40,8 +40,7 @@ void check_agrees(const ExportOptions& options, const loop::ModelDescription& mo
                                       flag, options.weights, theirs));
   };
   if (options.normalize) {
-    differs("normalize", "pixels as " + model::normalization_text(std::get<model::Input>(
-                                            model.graph.nodes().front().layer)));
+    differs("normalize", "pixels as " + model::normalization_text(model.graph.input()));
   }
   const Shape image = model.graph.image();
   if (options.was_given("model") && training::choose_training(options).model->name != model.model) {
@@ -197,7 +196,7 @@ void say_pixels(const ExportOptions& options, const model::Graph& graph,
                 const model::ReadKeras& read_keras) {
   if (!model::is_of_keras(options.weights)) return;
   if (model::has_keras_config(read_keras(options.weights).texts.config)) return;
-  const auto& input = std::get<model::Input>(graph.nodes().front().layer);
+  const auto& input = graph.input();
   system::tell(
       fmt::format("--weights {} does not say how pixels become numbers; here they do as {} "
                   "(--normalize must say what they were when it learnt)",

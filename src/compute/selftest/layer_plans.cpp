@@ -35,7 +35,7 @@ class Weights {
   Weights(const LayerCase& c, std::uint64_t seed)
       : seed_(seed),
         exact_until_(c.exact ? last_kink(c.graph) : -1),
-        exponent_(1 - std::ilogb(std::get<model::Input>(c.graph.nodes()[0].layer).scale.of[0])) {
+        exponent_(1 - std::ilogb(c.graph.input().scale.of[0])) {
     for (const model::Graph::Node& node : c.graph.nodes()) {
       exponents_.push_back(exponent_);
       if (multiplies(node) && node.origin < exact_until_) exponent_ += exponent_of(node);

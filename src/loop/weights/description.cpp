@@ -163,7 +163,7 @@ void check_names(const std::filesystem::path& path, const ModelDescription& desc
 }  // namespace
 
 model::safetensors::Metadata weights_metadata(const ModelDescription& description) {
-  const model::Input& input = std::get<model::Input>(description.graph.nodes()[0].layer);
+  const model::Input& input = description.graph.input();
   model::safetensors::Metadata metadata{
       {"format", kFormat},
       {"format_version", kFormatVersion},
@@ -278,7 +278,7 @@ std::optional<model::Graph> graph_of_weights(const model::WeightArrays& file) {
 std::optional<model::Input> input_of_weights(const model::WeightArrays& file) {
   const std::optional<model::Graph> graph = graph_of_weights(file);
   if (!graph) return std::nullopt;
-  return std::get<model::Input>(graph->nodes()[0].layer);
+  return graph->input();
 }
 
 std::optional<data::Resizing> resizing_of_weights(const model::WeightArrays& file) {

@@ -356,7 +356,7 @@ WeightArrays keras_arrays(const KerasFile& opened, const Graph& graph,
     if (chosen.places[i]) taken.take(*nodes[i], *chosen.places[i]);
   }
   const bool none = missing_in(chosen.places) == std::ssize(nodes);
-  const auto& input = std::get<Input>(graph.nodes().front().layer);
+  const auto& input = graph.input();
   std::vector<std::string> caveats =
       check_network(opened, graph, taken_pairs(graph, chosen.places), otherwise);
   caveats.push_back(keras_caveat(layers, input));

@@ -20,9 +20,8 @@ std::optional<DescribedModel> described_model(const std::filesystem::path& weigh
   const loop::ModelDescription description = loop::read_description(weights);
   if (!is_built_in(description.model)) return std::nullopt;
   const model::Graph& graph = description.graph;
-  return DescribedModel{
-      description.model, graph.image().height,
-      model::normalization_word(std::get<model::Input>(graph.nodes().front().layer))};
+  return DescribedModel{description.model, graph.image().height,
+                        model::normalization_word(graph.input())};
 }
 
 void follow(TrainingFlags& flags, const DescribedModel& described) {

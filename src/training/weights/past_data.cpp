@@ -169,7 +169,7 @@ constexpr Fact kFacts[] = {
 Preprocessing preprocessing_of(const loop::ModelDescription& model) {
   return {
       .image = model.graph.image(),
-      .pixels = std::get<model::Input>(model.graph.nodes().front().layer),
+      .pixels = model.graph.input(),
       .resize = model.resize,
       .exif = model.data && !model.data->photographs ? std::nullopt : std::optional(model.exif)};
 }

@@ -130,9 +130,8 @@ Preprocessing preprocessing_here(const TrainingPlan& plan, const data::DataSourc
   const TrainingFlags& flags = plan.spec.flags;
   const std::string data = flags.data_or_synthetic();
   const auto packed = source.dataset->ready_form();
-  Preprocessing here{.image = plan.graph.image(),
-                     .pixels = std::get<model::Input>(plan.graph.nodes().front().layer),
-                     .packed = packed.has_value()};
+  Preprocessing here{
+      .image = plan.graph.image(), .pixels = plan.graph.input(), .packed = packed.has_value()};
   if (data::parse_data_spec(data).word != data::kSynthetic) here.resize = plan.spec.resize;
   if (packed) {
     here.exif = packed->exif;
@@ -155,7 +154,7 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
                                    const model::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
   if (loop::input_of_weights(file)) return;
-  const auto& input = std::get<model::Input>(plan.graph.nodes().front().layer);
+  const auto& input = plan.graph.input();
   const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
   say_once(session,
            fmt::format("Weights: {} {}: its arrays are taken by name, in "
