@@ -1,6 +1,7 @@
 #include "checkpoint/manifest.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>

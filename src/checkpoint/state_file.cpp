@@ -1,6 +1,7 @@
 #include "checkpoint/state_file.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -20,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLargest = std::size_t{64} << 20;
-constexpr const char *kFormat = "format", *kProgress = "progress", *kTunedFor = "findings_of";
+constexpr const char *kFormatKey = "format", *kProgress = "progress", *kTunedFor = "findings_of";
 
 /// Calls what reads from a state, naming the file where that is wrong.
 template <class F>
@@ -45,7 +46,7 @@ std::string kernels_of(const compute::Backend& backend) {
 
 void write_state(const std::filesystem::path& folder, const loop::Progress& progress,
                  const std::string& tuned_for, const Json& facts) {
-  Json state{{kFormat, kStateFormat}, {kProgress, to_json(progress)}, {kTunedFor, tuned_for}};
+  Json state{{kFormatKey, kStateFormat}, {kProgress, to_json(progress)}, {kTunedFor, tuned_for}};
   for (const auto& [name, fact] : facts.items()) state[name] = fact;
   system::write_own_file(folder / kStateName, json_text(state, 1) + "\n");
 }
@@ -61,7 +62,7 @@ SavedState read_state(const std::filesystem::path& folder) {
 
 Json read_facts(const std::filesystem::path& folder) {
   return from_file(folder, [](Json state) {
-    for (const char* own : {kFormat, kProgress, kTunedFor}) state.erase(own);
+    for (const char* own : {kFormatKey, kProgress, kTunedFor}) state.erase(own);
     return state;
   });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fmt/format.h>
+
 #include <stdexcept>
 #include <string>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "core/json_text.h"
 
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "core/text.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>

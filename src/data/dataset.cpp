@@ -1,6 +1,7 @@
 #include "data/dataset.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/error.h"

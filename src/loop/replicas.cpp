@@ -1,6 +1,7 @@
 #include "loop/replicas.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <span>

@@ -1,6 +1,7 @@
 #include "model/summary.h"
 
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <set>
 

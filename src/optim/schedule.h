@@ -52,8 +52,8 @@ struct PolynomialDecay {
 };
 
 /// Times `factor` whenever the loss of validation has not fallen, or its accuracy not risen
-/// (optim/schedule.h), by 0.0001 for `patience` epochs (Keras' ReduceLROnPlateau): the only schedule
-/// that depends on how the training goes.
+/// (optim/schedule.h), by 0.0001 for `patience` epochs (Keras' ReduceLROnPlateau): the only
+/// schedule that depends on how the training goes.
 struct Plateau {
   int patience = 10;
   double factor = 0.1;

@@ -10,7 +10,6 @@
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "optim/schedule.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::runfiles {

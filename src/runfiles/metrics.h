@@ -10,6 +10,7 @@
 
 #include "core/budget.h"
 #include "loop/records.h"
+#include "optim/schedule.h"
 
 /// What a training leaves in the files of its run's folder: each is described once, for who writes
 /// it and for all who read it.

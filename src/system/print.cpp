@@ -1,6 +1,7 @@
 #include "system/print.h"
 
 #include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 #include <type_traits>

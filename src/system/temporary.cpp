@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>

@@ -1,6 +1,7 @@
 #include "cli/commands/predictions_text.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>

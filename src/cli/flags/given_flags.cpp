@@ -1,6 +1,7 @@
 #include "cli/flags/given_flags.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <future>

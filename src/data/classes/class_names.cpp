@@ -1,6 +1,7 @@
 #include "data/classes/class_names.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "exchange/compression/gradient_sum.h"
 
 #include <fmt/format.h>
+
 #include <utility>
 
 namespace cputrain::exchange {

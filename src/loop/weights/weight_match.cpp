@@ -1,6 +1,7 @@
 #include "loop/weights/weight_match.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 

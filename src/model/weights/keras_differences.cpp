@@ -1,6 +1,7 @@
 #include "model/weights/keras_differences.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

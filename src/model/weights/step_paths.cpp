@@ -1,6 +1,7 @@
 #include "model/weights/step_paths.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <variant>

@@ -1,6 +1,7 @@
 #include "model/weights/weight_format.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <string>

@@ -1,6 +1,7 @@
 #include "scaling/commands/simulate.h"
 
 #include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>

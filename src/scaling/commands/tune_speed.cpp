@@ -1,6 +1,7 @@
 #include "scaling/commands/tune_speed.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <memory>

@@ -1,6 +1,7 @@
 #include "scaling/tune/findings.h"
 
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"

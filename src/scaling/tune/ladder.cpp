@@ -1,6 +1,7 @@
 #include "scaling/tune/ladder.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 

@@ -1,6 +1,7 @@
 #include "scaling/tune/rate_curve.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>

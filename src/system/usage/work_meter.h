@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <unistd.h>
+
 #include <cstddef>
 #include <mutex>
 #include <optional>

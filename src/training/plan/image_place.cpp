@@ -1,6 +1,7 @@
 #include "training/plan/image_place.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>

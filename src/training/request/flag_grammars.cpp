@@ -1,6 +1,7 @@
 #include "training/request/flag_grammars.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,6 +1,7 @@
 #include "training/request/flag_row.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>

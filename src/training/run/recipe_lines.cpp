@@ -1,6 +1,7 @@
 #include "training/run/recipe_lines.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

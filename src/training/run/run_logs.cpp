@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>

@@ -1,6 +1,7 @@
 #include "training/run/run_results.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>

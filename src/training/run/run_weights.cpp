@@ -1,6 +1,7 @@
 #include "training/run/run_weights.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>

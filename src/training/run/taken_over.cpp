@@ -1,6 +1,7 @@
 #include "training/run/taken_over.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>

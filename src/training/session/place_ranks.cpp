@@ -1,6 +1,7 @@
 #include "training/session/place_ranks.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>

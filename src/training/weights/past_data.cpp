@@ -1,6 +1,7 @@
 #include "training/weights/past_data.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>

@@ -1,6 +1,7 @@
 #include "scaling/report/forms/escapes.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -63,7 +63,7 @@ DocumentTable lost_table(const RunList& list) {
   using T = DocumentTable&;
   std::vector<RunRecord> runs;
   std::ranges::copy_if(list.runs, std::back_inserter(runs), [](R r) { return r.lost.any(); });
-  const auto seconds = [](training::LostSeconds::Loss training::LostSeconds::*loss) {
+  const auto seconds = [](runfiles::LostSeconds::Loss runfiles::LostSeconds::*loss) {
     return [loss](R r, T) {
       return figure_entry((r.lost.*loss).seconds,
                           [](double s) { return fmt::format("{:.1f}", s); });
@@ -78,10 +78,10 @@ DocumentTable lost_table(const RunList& list) {
       "that came to an end",
       "run", runs, &RunRecord::name,
       {{"restarts", restarts},
-       {"lost to them", seconds(&training::LostSeconds::restarts)},
-       {"checkpoints", seconds(&training::LostSeconds::checkpoints)},
-       {"stragglers", seconds(&training::LostSeconds::stragglers)},
-       {"stalls", seconds(&training::LostSeconds::stalls)}});
+       {"lost to them", seconds(&runfiles::LostSeconds::restarts)},
+       {"checkpoints", seconds(&runfiles::LostSeconds::checkpoints)},
+       {"stragglers", seconds(&runfiles::LostSeconds::stragglers)},
+       {"stalls", seconds(&runfiles::LostSeconds::stalls)}});
 }
 
 std::vector<cells::LostTime> lost_time_of(const RunRecord& run) {
