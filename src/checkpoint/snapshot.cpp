@@ -8,7 +8,7 @@
 #include "checkpoint/folder.h"
 #include "checkpoint/own_parts.h"
 #include "checkpoint/state_file.h"
-#include "comm/agreement.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "loop/update_gate.h"
 #include "loop/weights/weights.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/flags/environment.h"
+#include "cli/flags/given_flags.h"
 
 namespace cputrain::cli {
 

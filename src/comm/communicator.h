@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -86,5 +87,14 @@ std::optional<double> largest_of_ranks(Communicator&, std::optional<double> mine
 
 /// One rank: this process alone. Nothing is sent, all contracts hold; abort ends the process.
 std::unique_ptr<Communicator> make_solo();
+
+/// Throws Error(disagree) where the ranks' texts differ; `what` names what they are of. Rank 0
+/// prints a table of them before. Collective.
+void check_agreement(Communicator&, const std::string& what, const std::string& mine);
+
+/// What one rank could not have, no rank has: where `make` throws an Error on some ranks, `undo`
+/// lets go of what it made on all of them, which then throw the same Error(internal). Collective.
+void attempt_together(Communicator&, const std::function<void()>& make,
+                      const std::function<void()>& undo);
 
 }  // namespace cputrain::comm

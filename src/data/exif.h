@@ -19,4 +19,13 @@ constexpr auto names(Exif) {
 enum class Turn : std::uint8_t { none, flip_vertical, flip_horizontal, by_90, by_180, by_270 };
 constexpr std::uint32_t kTurns = 6;
 
+/// Whether each image of the data becomes six samples, one a Turn. `six`: split into training and
+/// validation first, so that no image is in both; `six_leaky`: split afterwards, as the potato
+/// chips program does, with turns of training images in validation.
+enum class Expand { none, six, six_leaky };
+constexpr auto names(Expand) {
+  return std::to_array<Name<Expand>>(
+      {{Expand::none, "none"}, {Expand::six, "six"}, {Expand::six_leaky, "six-leaky"}});
+}
+
 }  // namespace cputrain::data

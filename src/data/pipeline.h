@@ -18,7 +18,6 @@
 #include "data/check_report.h"
 #include "data/dataset.h"
 #include "data/exif.h"
-#include "data/expand.h"
 #include "data/resize.h"
 
 /// The data side as the commands see it; `datasets/` implements it.

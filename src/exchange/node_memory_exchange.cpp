@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/agreement.h"
+#include "comm/communicator.h"
 
 namespace cputrain::exchange {
 

@@ -1,6 +1,6 @@
 #include "loop/parts.h"
 
-#include "comm/agreement.h"
+#include "comm/communicator.h"
 
 namespace cputrain::loop {
 namespace {

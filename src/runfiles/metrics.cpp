@@ -302,7 +302,7 @@ Metrics read_metrics(const std::filesystem::path& file, Steps wanted) {
   return metrics;
 }
 
-std::optional<SummaryLine> read_summary(const std::filesystem::path& path) {
+std::optional<SummaryLine> summary_at_end(const std::filesystem::path& path) {
   try {
     const system::RegularFile file(path);
     const std::uintmax_t begin = file.size() > kMostLine ? file.size() - kMostLine : 0;

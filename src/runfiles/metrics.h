@@ -135,6 +135,6 @@ struct Metrics {
 Metrics read_metrics(const std::filesystem::path& file, Steps);
 
 /// The same without a look at other lines; nothing where the last one is no summary.
-std::optional<SummaryLine> read_summary(const std::filesystem::path& file);
+std::optional<SummaryLine> summary_at_end(const std::filesystem::path& file);
 
 }  // namespace cputrain::runfiles

@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
+#include <string_view>
+#include <variant>
 
 #include "core/error.h"
 #include "core/json_fields.h"
+#include "zoo/zoo.h"
 
 namespace cputrain::training {
+
 namespace {
 
 using loop::TrainingEnd;
@@ -119,6 +124,92 @@ std::vector<std::string> end_differences(const TrainingEnd& then, const Training
   }
   if (patience_is_other(then, now)) compare(kPatience, stopping_text(then), stopping_text(now));
   return rows;
+}
+
+namespace {
+
+struct Watcher {
+  std::string flag;
+  std::string_view watches;  ///< a figure of validation
+  const char* idle;          ///< what becomes of it without validation
+};
+
+/// A plateau that the model's recipe has anyway is no more asked for than without the flag, which
+/// the config.json of a run has: that gets a warning.
+bool asks_for_plateau(const TrainingFlags& flags) {
+  return flags.schedule && std::holds_alternative<optim::Plateau>(*flags.schedule) &&
+         *flags.schedule != zoo::find_model(flags.model)->recipe.schedule;
+}
+
+/// The first that a flag asks for.
+std::optional<Watcher> watcher_of(const TrainingFlags& flags) {
+  const std::string_view figure = word_of(flags.safety.monitor);
+  if (flags.safety.early_stopping) {
+    return Watcher{"--early-stopping", figure, "nothing would end the training early"};
+  }
+  if (flags.safety.save_best) return Watcher{"--save-best", figure, "no weights would be the best"};
+  if (asks_for_plateau(flags)) {
+    return Watcher{"--schedule " + optim::schedule_text(*flags.schedule), figure,
+                   "the rate would never fall"};
+  }
+  if (flags.target_accuracy) {
+    return Watcher{fmt::format("--target-accuracy {:g}", *flags.target_accuracy), "accuracy",
+                   "it would never be reached"};
+  }
+  return {};
+}
+
+/// Why no image validates, and what to do.
+struct Absence {
+  std::string why;
+  const char* remedy;
+};
+
+Absence not_looked_at() { return {"--limit-val 0 looks at none", "leave out --limit-val 0"}; }
+
+Absence absence_of(const TrainingSpec& spec, const data::DataSource& source) {
+  if (spec.flags.limit_val == 0u) return not_looked_at();
+  if (source.own_validation) {
+    return {"the data's own part for it has none", "add images to that part"};
+  }
+  if (spec.flags.validation_share() == 0) {
+    return {"--validation-split 0 keeps none", "keep some with --validation-split 0.1"};
+  }
+  return {fmt::format("--validation-split {:g} of {} images in {} classes comes to none",
+                      spec.flags.validation_share(), source.train.size(),
+                      source.dataset->classes().size()),
+          "use a larger --validation-split, or more images"};
+}
+
+/// Error(usage) where a flag watches it.
+void refuse_watcher(const TrainingFlags& flags, const Absence& absence) {
+  const auto watcher = watcher_of(flags);
+  if (!watcher) return;
+  fail(ExitCode::usage,
+       fmt::format("{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or "
+                   "leave {0} out",
+                   watcher->flag, watcher->watches, absence.why, watcher->idle, absence.remedy));
+}
+
+}  // namespace
+
+void check_watchers(const TrainingFlags& flags) {
+  if (flags.limit_val == 0u) refuse_watcher(flags, not_looked_at());
+}
+
+void check_watchers(const TrainingSpec& spec, const data::DataSource& source) {
+  if (source.validation.empty()) refuse_watcher(spec.flags, absence_of(spec, source));
+}
+
+std::string recipe_watcher_warning(const TrainingSpec& spec, const data::DataSource& source) {
+  const optim::Schedule& schedule = spec.learning_rate.schedule;
+  if (!source.validation.empty() || !std::holds_alternative<optim::Plateau>(schedule)) return {};
+  const Absence absence = absence_of(spec, source);
+  return fmt::format(
+      "the schedule of {}'s recipe, {}, watches the {} of validation, which has no image ({}; "
+      "the rate never falls); {}, or name another --schedule",
+      spec.model->name, optim::schedule_text(schedule), word_of(spec.flags.safety.monitor),
+      absence.why, absence.remedy);
 }
 
 }  // namespace cputrain::training

@@ -21,7 +21,6 @@
 #include "training/plan/training_features.h"
 #include "training/request/build_graph.h"
 #include "training/request/flag_row.h"
-#include "training/validation_watchers.h"
 #include "training/weights/start_weights.h"
 
 namespace cputrain::training {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "core/json_fields.h"
 #include "zoo/zoo.h"
 
 /// Networks of one's own in files, for `--model my.json`:
@@ -23,5 +25,12 @@ ModelEntry read_model_file(const std::filesystem::path&);
 /// The file's text for a model, its last dense layer open for any number of classes; the recipe
 /// has this size and these classes. A copy of a built-in model gets "my-" before its name.
 std::string model_file_text(const ModelEntry&, Shape image, int classes);
+
+/// A recipe from a model file; what is left out has the defaults of src/zoo/README.md. `source` is
+/// where it comes from, for people. Error(data).
+Recipe read_recipe(const JsonFields&, const std::string& source);
+
+/// The inverse; figures that are the rule's or the recipe's defaults are left out.
+nlohmann::ordered_json recipe_json(const Recipe&);
 
 }  // namespace cputrain::zoo

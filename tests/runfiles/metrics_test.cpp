@@ -92,7 +92,7 @@ TEST_F(MetricsTest, WhatWasWrittenIsRead) {
   ASSERT_TRUE(read.summary);
   EXPECT_EQ(to_text(*read.summary), to_text(summary));
   EXPECT_FALSE(read.summary->reached);
-  EXPECT_EQ(to_text(*read_summary(file())), to_text(summary));
+  EXPECT_EQ(to_text(*summary_at_end(file())), to_text(summary));
 }
 
 TEST_F(MetricsTest, WhereItGoesBackTheLaterLinesHold) {
@@ -167,12 +167,12 @@ TEST_F(MetricsTest, NumbersThatNoRunWritesMakeALineBad) {
 TEST_F(MetricsTest, ASummaryIsTheLastLineOrNone) {
   const std::string summary = to_text(SummaryLine{.steps = 3}) + "\n";
   EXPECT_TRUE(read(epoch(1) + summary).summary);
-  EXPECT_TRUE(read_summary(file()));
+  EXPECT_TRUE(summary_at_end(file()));
   for (const std::string& lines : {epoch(1), summary + step(4), summary + epoch(2),
                                    summary.substr(0, summary.size() - 1), std::string()}) {
     const bool cut = lines.size() + 1 == summary.size();
     EXPECT_EQ(read(lines).summary.has_value(), cut) << lines;
-    EXPECT_FALSE(read_summary(file())) << lines;
+    EXPECT_FALSE(summary_at_end(file())) << lines;
   }
 }
 

@@ -11,7 +11,6 @@
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 #include "training/request/build_graph.h"
-#include "zoo/recipe_json.h"
 
 namespace cputrain::zoo {
 namespace {

@@ -16,11 +16,11 @@
 #include "model/weights/weight_arrays.h"
 #include "system/file_lock.h"
 #include "system/files.h"
+#include "training/asked_end.h"
 #include "training/run/finished_run.h"
 #include "training/run/run_weights.h"
 #include "training/run/taken_over.h"
 #include "training/run/training_identity.h"
-#include "training/validation_watchers.h"
 #include "training/weights/start_weights.h"
 
 namespace cputrain::commands {

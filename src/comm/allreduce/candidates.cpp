@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/agreement.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "system/clock.h"
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "data/exif.h"
-#include "data/expand.h"
 #include "data/resize.h"
 #include "model/graph.h"
 #include "model/safetensors.h"

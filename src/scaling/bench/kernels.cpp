@@ -8,7 +8,7 @@
 #include "core/json_text.h"
 #include "loop/weights/weights.h"
 #include "model/weights/weight_format.h"
-#include "scaling/bench/name_column.h"
+#include "scaling/bench/steps.h"
 #include "system/print.h"
 
 namespace cputrain::bench {

@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "scaling/bench/name_column.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
 #include "system/print.h"

@@ -1,15 +1,18 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compute/layer_time.h"
 #include "core/statistics/calm_rounds.h"
 #include "core/statistics/statistics.h"
+#include "core/text.h"
 #include "loop/step.h"
 #include "training/training.h"
 
@@ -95,5 +98,20 @@ nlohmann::ordered_json density_json(const std::vector<compute::LayerTime>&);
 /// Time that others on its host had, in rounds of so many steps. Silent on a machine that was not
 /// disturbed.
 void print_disturbance(const CalmRounds&, int steps);
+
+/// The first column of a table of layers: as wide as the longest name, and two blanks behind it.
+class NameColumn {
+ public:
+  /// `rows` have a `name` each; the column is at least so wide.
+  NameColumn(const auto& rows, std::size_t least) : width_(least) {
+    for (const auto& row : rows) width_ = std::max(width_, columns_of(escaped(row.name)) + 2);
+  }
+
+  std::size_t width() const { return width_; }
+  std::string operator()(std::string_view name) const { return in_columns(escaped(name), width_); }
+
+ private:
+  std::size_t width_;
+};
 
 }  // namespace cputrain::bench

@@ -16,7 +16,7 @@
 #include "scaling/sweep/sweep_plan.h"
 #include "scaling/sweep/sweep_work.h"
 #include "system/print.h"
-#include "training/validation_watchers.h"
+#include "training/asked_end.h"
 
 namespace cputrain::commands {
 namespace {

@@ -18,10 +18,10 @@
 #include "scaling/sweep/sweep_folder.h"
 #include "system/child_process.h"
 #include "system/date.h"
+#include "training/asked_end.h"
 #include "training/request/build_graph.h"
 #include "training/request/flag_grammars.h"
 #include "training/request/flag_row.h"
-#include "training/validation_watchers.h"
 
 namespace cputrain::sweep {
 namespace {

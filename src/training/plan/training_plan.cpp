@@ -10,7 +10,7 @@
 #include "training/plan/micro_batch.h"
 #include "training/plan/shard_dense.h"
 #include "training/request/build_graph.h"
-#include "training/request/recipe_choices.h"
+#include "training/request/choose_training.h"
 
 namespace cputrain::training {
 namespace {

@@ -22,7 +22,7 @@ namespace {
 
 /// Of a run that has none: one of nothing.
 runfiles::SummaryLine summary_of(const std::filesystem::path& folder) {
-  return runfiles::read_summary(folder / runfiles::kMetricsName).value_or(runfiles::SummaryLine{});
+  return runfiles::summary_at_end(folder / runfiles::kMetricsName).value_or(runfiles::SummaryLine{});
 }
 
 /// What training the run is, by its summary: null where that has none.
@@ -106,12 +106,12 @@ std::vector<std::string> differences(const nlohmann::ordered_json& then,
 }  // namespace
 
 bool is_finished(const std::filesystem::path& folder) {
-  const auto summary = runfiles::read_summary(folder / runfiles::kMetricsName);
+  const auto summary = runfiles::summary_at_end(folder / runfiles::kMetricsName);
   return summary && !summary->interrupted;
 }
 
 bool has_ended(const std::filesystem::path& folder) {
-  return runfiles::read_summary(folder / runfiles::kMetricsName).has_value();
+  return runfiles::summary_at_end(folder / runfiles::kMetricsName).has_value();
 }
 
 bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,

@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "model/layer_patterns.h"
 #include "training/plan/batch_plans.h"
-#include "training/request/recipe_choices.h"
+#include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {

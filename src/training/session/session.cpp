@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "comm/agreement.h"
+#include "comm/communicator.h"
 #include "comm/watch/watched_communicator.h"
 #include "core/error.h"
 #include "core/json_text.h"

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "backends/threads/threads_communicator.h"
-#include "comm/agreement.h"
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "data/pixel_sample.h"
