@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "core/casts.h"
 #include "datasets/folders/empty_classes.h"
 #include "datasets/folders/published.h"
 #include "datasets/loader/flaw_tally.h"
@@ -39,7 +40,7 @@ std::vector<std::string> with_classes(const data::Dataset& data,
                                       std::span<const std::uint32_t> group) {
   std::vector<std::string> names;
   for (const std::uint32_t sample : group) {
-    const auto label = static_cast<std::size_t>(data.label(sample));
+    const auto label = to_size(data.label(sample));
     names.push_back(fmt::format("{} ({})", data.name(sample), data.classes()[label]));
   }
   return names;
@@ -112,7 +113,7 @@ data::CheckReport check_data(const data::DataSource& source, int threads,
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const data::ReadResult& result = facts[i].result;
     const std::string name = source.dataset->name(samples[i]);
-    ++report.by_status[static_cast<std::size_t>(result.status)];
+    ++report.by_status[to_size(result.status)];
     if (result.status != data::ReadStatus::ok) {
       report.bad.push_back({name, result.status, result.detail});
     } else {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/classes/alike_names.h"
@@ -121,7 +122,7 @@ void turn_six_ways(Found& found) {
 
 Labels labels_of(const data::Dataset& data) {
   return {[&data](std::uint32_t sample) { return data.label(sample); },
-          static_cast<int>(data.classes().size())};
+          to_int(data.classes().size())};
 }
 
 /// Training and validation part: the data's own, or chosen by seed.
@@ -180,7 +181,7 @@ void check_classes(const std::string& spec, const Found& found) {
   fail(ExitCode::data,
        fmt::format("all images of '{}' are of one class, '{}' (a classifier needs at "
                    "least two classes); {}",
-                   spec, classes[static_cast<std::size_t>(label)], found.one_class_remedy));
+                   spec, classes[to_size(label)], found.one_class_remedy));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "core/casts.h"
 #include "core/random/random.h"
 
 namespace cputrain::datasets {
@@ -14,9 +15,9 @@ using ByClass = std::vector<std::vector<std::uint32_t>>;
 using Sizes = std::vector<std::size_t>;
 
 ByClass group(std::span<const std::uint32_t> samples, const Labels& labels) {
-  ByClass groups(static_cast<std::size_t>(labels.classes));
+  ByClass groups(to_size(labels.classes));
   for (const std::uint32_t sample : samples) {
-    groups[static_cast<std::size_t>(labels.of(sample))].push_back(sample);
+    groups[to_size(labels.of(sample))].push_back(sample);
   }
   return groups;
 }
@@ -28,8 +29,8 @@ Sizes sizes_of(const ByClass& groups) {
 }
 
 Sizes sizes_by_class(std::span<const std::uint32_t> samples, const Labels& labels) {
-  Sizes sizes(static_cast<std::size_t>(labels.classes));
-  for (const std::uint32_t sample : samples) ++sizes[static_cast<std::size_t>(labels.of(sample))];
+  Sizes sizes(to_size(labels.classes));
+  for (const std::uint32_t sample : samples) ++sizes[to_size(labels.of(sample))];
   return sizes;
 }
 
@@ -120,8 +121,7 @@ Division split_validation(std::span<const std::uint32_t> samples, const Labels& 
                           double split, const Draw& by) {
   ByClass groups = group(samples, labels);
   const Sizes sizes = sizes_of(groups);
-  const auto asked =
-      static_cast<std::size_t>(std::llround(split * static_cast<double>(samples.size())));
+  const auto asked = to_size(std::llround(split * to_double(samples.size())));
   Sizes quotas =
       apportion(std::min(asked, samples.size()), sizes, sizes, class_order(sizes.size(), by.seed));
   for (std::size_t c = 0; c < sizes.size(); ++c) {

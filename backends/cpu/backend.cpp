@@ -15,6 +15,7 @@
 #include "backends/cpu/sparse/scatter.h"
 #include "backends/cpu/target.h"
 #include "compute/executor/executor.h"
+#include "core/casts.h"
 #include "core/error.h"
 
 namespace cputrain::cpu {
@@ -108,9 +109,9 @@ class CpuBackend final : public compute::Backend, public compute::ReproducibleCo
     const ThreadCount scope(threads_);
     std::mutex mutex;
     std::exception_ptr failure;
-    parallel_tasks(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t) {
+    parallel_tasks(to_size(count), [&](std::size_t i, std::size_t) {
       try {
-        work(static_cast<int>(i));
+        work(to_int(i));
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!failure) failure = std::current_exception();

@@ -17,6 +17,7 @@
 #include "backends/cpu/ops/sum_and_pad_ops.h"
 #include "backends/cpu/ops/widen_op.h"
 #include "compute/executor/graph_walk.h"
+#include "core/casts.h"
 #include "core/error.h"
 #include "model/layer_patterns.h"
 
@@ -34,7 +35,7 @@ bool has_narrow_maps(const model::Graph& graph, const KernelChoice& kernels) {
   std::vector<bool> narrow;
   for (const model::Graph::Node& node : graph.nodes()) {
     normalizes |= std::holds_alternative<model::BatchNorm>(node.layer);
-    const auto reads_narrow = [&](int src) { return narrow[static_cast<std::size_t>(src)]; };
+    const auto reads_narrow = [&](int src) { return narrow[to_size(src)]; };
     const auto parts = std::ranges::count_if(node.src, reads_narrow);
     if (parts > 0 && parts < std::ssize(node.src)) return false;
     const bool makes_floats = std::holds_alternative<model::Dense>(node.layer);
@@ -81,7 +82,7 @@ class OpMaker {
 
  private:
   const model::Graph::Node& node() const { return walk_.node(); }
-  int next_op() const { return static_cast<int>(list_.ops.size()); }
+  int next_op() const { return to_int(list_.ops.size()); }
   TrackedActivation& input(std::size_t i = 0) { return walk_.input(i); }
 
   /// Behind the operator of this node, and of those before that it did as well.
@@ -262,7 +263,7 @@ class OpMaker {
     const bool relu = walk_.only_next_is<model::Relu>() != nullptr;
     if (relu) walk_.advance();
     // What frozen layers compute may be kept, and then they run for some of the images alone.
-    const bool kept = frozen_end_ && static_cast<std::size_t>(from.producer) < frozen_end_->ops;
+    const bool kept = frozen_end_ && to_size(from.producer) < frozen_end_->ops;
     ConvolutionOp* const writer = kept ? nullptr : convolution_of(from);
     const Source src = read(from);
     const Activation dst = new_activation(src.layout, src.wants_diff || !own.frozen, src.element);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "backends/cpu/kernels/instruction_set.h"
+#include "core/casts.h"
 #include "core/error.h"
 
 namespace cputrain::cpu {
@@ -375,8 +376,8 @@ Call::Call(const DnnlContext& context, const Operation& operation, void* scratch
 
 void Call::run() const {
   if (own_) return own_(own_data_);
-  const dnnl_status_t status = dnnl_primitive_execute(
-      primitive_.get(), stream_, static_cast<int>(arguments_.size()), arguments_.data());
+  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_,
+                                                      to_int(arguments_.size()), arguments_.data());
   if (status != dnnl_success) {
     fail(ExitCode::internal, "oneDNN: a primitive failed with status " + std::to_string(status) +
                                  " (the step is lost); try --backend reference");

@@ -12,6 +12,7 @@
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/instruction_set.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 #include "system/clock.h"
 
 namespace cputrain::cpu {
@@ -103,7 +104,7 @@ double measure_fma(int threads, const compute::Together& together) {
       if (total == 0) sink = total;
     });
     const double seconds = together.slowest(watch.seconds());
-    best = std::max(best, static_cast<double>(kRounds) * kernel.flops * threads / seconds);
+    best = std::max(best, to_double(kRounds) * kernel.flops * threads / seconds);
   }
   return best / 1e9;
 }
@@ -118,9 +119,8 @@ double measure_triad(const compute::Together& together) {
   constexpr std::size_t kLeast = 64 << 20,
                         kMost = 256 << 20;  // bytes of one array of all processes
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const std::size_t all =
-      std::clamp(4 * static_cast<std::size_t>(std::max(cache, 0L)), kLeast, kMost);
-  const std::size_t bytes = all / static_cast<std::size_t>(together.processes) / 64 * 64;
+  const std::size_t all = std::clamp(4 * to_size(std::max(cache, 0L)), kLeast, kMost);
+  const std::size_t bytes = all / to_size(together.processes) / 64 * 64;
   const std::size_t n = bytes / sizeof(double);
   const auto memory = allocate_huge(3 * bytes);
   auto* a = reinterpret_cast<double*>(memory->bytes().data());
@@ -138,7 +138,7 @@ double measure_triad(const compute::Together& together) {
       triad(a + begin, b + begin, c + begin, end - begin);
     });
     const double seconds = together.slowest(watch.seconds());
-    best = std::max(best, 3.0 * static_cast<double>(bytes) / seconds);
+    best = std::max(best, 3.0 * to_double(bytes) / seconds);
   }
   return best / 1e9;
 }
@@ -164,7 +164,7 @@ double measure_tiles(const amx::Kernels& kernels, int threads, const compute::To
     amx::Bf16 a[kTileFactors], b[kTileFactors];
     float sums[4 * amx::kSums];
   };
-  std::vector<Operands> operands(static_cast<std::size_t>(threads));
+  std::vector<Operands> operands(to_size(threads));
   for (Operands& own : operands) {
     draw_factors(true, 1, own.a);
     draw_factors(false, 2, own.b);
@@ -175,7 +175,7 @@ double measure_tiles(const amx::Kernels& kernels, int threads, const compute::To
     together.meet();
     const system::Stopwatch watch;
     on_each_thread([&](int thread) {
-      Operands& own = operands[static_cast<std::size_t>(thread)];
+      Operands& own = operands[to_size(thread)];
       kernels.multiply_often(own.a, own.b, kTileSteps, rounds, own.sums);
     });
     const double seconds = together.slowest(watch.seconds());

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/casts.h"
+
 namespace cputrain::cpu {
 namespace {
 
@@ -46,17 +48,17 @@ void leave_first_place() {
   if (omp_get_proc_bind() == omp_proc_bind_false) return;
   std::vector<int> cpus;
   for (int place = 0; place < omp_get_num_places(); ++place) {
-    std::vector<int> ids(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    std::vector<int> ids(to_size(omp_get_place_num_procs(place)));
     omp_get_place_proc_ids(place, ids.data());
     cpus.insert(cpus.end(), ids.begin(), ids.end());
   }
   if (cpus.empty()) return;
-  const auto count = static_cast<std::size_t>(*std::ranges::max_element(cpus)) + 1;
+  const auto count = to_size(*std::ranges::max_element(cpus)) + 1;
   cpu_set_t* const mask = CPU_ALLOC(count);
   if (!mask) return;
   const std::size_t bytes = CPU_ALLOC_SIZE(count);
   CPU_ZERO_S(bytes, mask);
-  for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), bytes, mask);
+  for (const int cpu : cpus) CPU_SET_S(to_size(cpu), bytes, mask);
   ::sched_setaffinity(0, bytes, mask);
   CPU_FREE(mask);
 }

@@ -14,6 +14,7 @@
 #include "backends/cuda/ops/loss_op.h"
 #include "backends/cuda/ops/pool_op.h"
 #include "compute/executor/graph_walk.h"
+#include "core/casts.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
@@ -34,7 +35,7 @@ class OpMaker {
 
  private:
   const model::Graph::Node& node() const { return walk_.node(); }
-  int next_op() const { return static_cast<int>(list_.ops.size()); }
+  int next_op() const { return to_int(list_.ops.size()); }
   /// Adds an operator; it is given the rest.
   template <class O, class... Arguments>
   void push(Arguments&&... arguments) {
@@ -58,9 +59,9 @@ class OpMaker {
                        "--backend cuda); use a smaller --image-size",
                        node().name, shape.height, shape.width, kLargestSide));
     }
-    const double numbers = static_cast<double>(shape.height) * shape.width *
-                           padded_channels(shape.channels) * planning_.largest();
-    const double bytes = numbers * static_cast<double>(stored_bytes(planning_.numbers));
+    const double numbers = to_double(shape.height) * shape.width * padded_channels(shape.channels) *
+                           planning_.largest();
+    const double bytes = numbers * to_double(stored_bytes(planning_.numbers));
     if (bytes <= double{kMostChunks} * kChunkBytes) return;
     fail(ExitCode::usage,
          fmt::format("layer {}: {} images of {} x {} x {} at once (a map has at most 32 GiB, since "

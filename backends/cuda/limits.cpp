@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "backends/cuda/kernels/limits.h"
+#include "core/casts.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -40,7 +41,7 @@ double product_rate(Stream stream, const DeviceProperties& device, Numbers numbe
 
 double triad_rate(Stream stream, const DeviceProperties& device,
                   const compute::Together& together) {
-  const std::size_t share = device.memory / 64 / static_cast<std::size_t>(together.processes);
+  const std::size_t share = device.memory / 64 / to_size(together.processes);
   const std::size_t size =
       device.emulated ? 1024 : std::min(share, std::size_t{1} << 30) / sizeof(double);
   const DeviceBlock arrays(3 * size * sizeof(double), "arrays of the triad");
@@ -48,7 +49,7 @@ double triad_rate(Stream stream, const DeviceProperties& device,
   clear_async(a, arrays.size(), stream);
   const double seconds = best_time(
       stream, together, [&] { launch_triad(stream, size, 3.0, a + size, a + 2 * size, a); });
-  return 24 * static_cast<double>(size) / std::max(seconds, 1e-9) / 1e9;
+  return 24 * to_double(size) / std::max(seconds, 1e-9) / 1e9;
 }
 
 }  // namespace

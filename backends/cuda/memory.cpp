@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/casts.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
@@ -182,7 +183,7 @@ void DeviceMemory::copy(const void* src, void* dst, std::size_t bytes) {
 
 std::optional<std::size_t> DeviceMemory::available() const {
   use_device(device_);
-  return free_memory() / static_cast<std::size_t>(sharers_);
+  return free_memory() / to_size(sharers_);
 }
 
 }  // namespace cputrain::cuda

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/kernels/shapes.h"
 #include "compute/parameters/parameters.h"
+#include "core/casts.h"
 
 namespace cputrain::cuda {
 
@@ -22,17 +23,17 @@ class OutputsFirst final : public compute::ParameterFormat {
   std::size_t stored() const override { return rows_ * columns(); }
   /// Elements of an output channel.
   std::size_t columns() const override {
-    return positions_ * static_cast<std::size_t>(padded_channels(static_cast<int>(in_)));
+    return positions_ * to_size(padded_channels(to_int(in_)));
   }
   void to_canonical(std::span<const float> stored, std::span<float> canonical) const override;
   void from_canonical(std::span<const float> canonical, std::span<float> stored) const override;
 
  private:
   OutputsFirst(int positions, int in, int out, int rows)
-      : positions_(static_cast<std::size_t>(positions)),
-        in_(static_cast<std::size_t>(in)),
-        out_(static_cast<std::size_t>(out)),
-        rows_(static_cast<std::size_t>(rows)) {}
+      : positions_(to_size(positions)),
+        in_(to_size(in)),
+        out_(to_size(out)),
+        rows_(to_size(rows)) {}
   template <class Visit>
   void visit(const Visit& both) const;
 
@@ -43,14 +44,11 @@ class OutputsFirst final : public compute::ParameterFormat {
 /// filters filled up with zeros.
 class FiltersLast final : public compute::ParameterFormat {
  public:
-  FiltersLast(int rows, int filters)
-      : rows_(static_cast<std::size_t>(rows)), filters_(static_cast<std::size_t>(filters)) {}
+  FiltersLast(int rows, int filters) : rows_(to_size(rows)), filters_(to_size(filters)) {}
 
   std::size_t stored() const override { return rows_ * columns(); }
   /// Elements of a row.
-  std::size_t columns() const override {
-    return static_cast<std::size_t>(padded_channels(static_cast<int>(filters_)));
-  }
+  std::size_t columns() const override { return to_size(padded_channels(to_int(filters_))); }
   void to_canonical(std::span<const float> stored, std::span<float> canonical) const override;
   void from_canonical(std::span<const float> canonical, std::span<float> stored) const override;
 

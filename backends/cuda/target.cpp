@@ -9,6 +9,7 @@
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/update.h"
 #include "backends/cuda/weight_copies.h"
+#include "core/casts.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
@@ -43,7 +44,7 @@ class DeviceTarget final : public compute::Target {
     compute::OpList list = cuda::make_ops(graph, Planning{planning,
                                                           {device_.multiprocessors, device_.numbers,
                                                            device_.stream, facts(), &copies()}});
-    own_size_ = {.image = graph.image(), .images = static_cast<std::size_t>(planning.largest())};
+    own_size_ = {.image = graph.image(), .images = to_size(planning.largest())};
     for (std::size_t i = 0; i < list.ops.size(); ++i) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));
     }

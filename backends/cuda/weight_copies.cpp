@@ -1,13 +1,14 @@
 #include "backends/cuda/weight_copies.h"
 
 #include "backends/cuda/kernels/elementwise.h"
+#include "core/casts.h"
 
 namespace cputrain::cuda {
 
 const void* WeightCopy::of(const float* weights) {
   if (numbers_ == Numbers::exact) return weights;
   if (!copy_.data()) copy_ = DeviceBlock(count() * stored_bytes(numbers_), "copies of weights");
-  const auto place = static_cast<std::size_t>(weights - first());
+  const auto place = to_size(weights - first());
   return static_cast<const std::byte*>(copy_.data()) + place * stored_bytes(numbers_);
 }
 

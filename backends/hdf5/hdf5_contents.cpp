@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/hdf5/calls.h"
+#include "core/casts.h"
 
 namespace cputrain::hdf5 {
 namespace {
@@ -143,8 +144,7 @@ std::vector<std::string> texts_of_attribute(hid_t attribute, Room& room) {
   const Handle type(calls().H5Aget_type(attribute), calls().H5Tclose, "a text"),
       space(calls().H5Aget_space(attribute), calls().H5Sclose, "a text");
   if (calls().H5Tget_class(type) != H5T_STRING) return {};
-  const auto count = static_cast<std::size_t>(
-      at_least_zero(calls().H5Sget_simple_extent_npoints(space), "a text"));
+  const auto count = to_size(at_least_zero(calls().H5Sget_simple_extent_npoints(space), "a text"));
   const std::size_t length = calls().H5Tget_size(type);
   std::vector<std::string> texts;
   if (count == 0) return texts;
@@ -200,7 +200,7 @@ struct Array {
 std::vector<std::size_t> extents_of(hid_t dataset, const std::string& name) {
   const Handle space(calls().H5Dget_space(dataset), calls().H5Sclose, name);
   const int axes = at_least_zero(calls().H5Sget_simple_extent_ndims(space), name);
-  std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
+  std::vector<hsize_t> extents(to_size(axes));
   if (axes > 0)
     at_least_zero(calls().H5Sget_simple_extent_dims(space, extents.data(), nullptr), name);
   return {extents.begin(), extents.end()};

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/casts.h"
 #include "system/bounded_file.h"
 #include "system/file_system.h"
 
@@ -34,7 +35,7 @@ void* read_whole(const std::filesystem::path& path, std::size_t size) {
 std::span<std::byte> map_and_close(const std::filesystem::path& path, int descriptor) {
   struct stat about {};
   const bool regular = ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
-  const auto size = static_cast<std::size_t>(about.st_size);
+  const auto size = to_size(about.st_size);
   void* memory = nullptr;
   int error = 0;
   if (regular && size > 0) {

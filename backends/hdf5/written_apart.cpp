@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "system/bounded_file.h"
 
@@ -36,7 +37,7 @@ class DescriptorOutput final : public system::OutputFile {
       const ssize_t done = ::write(descriptor_, bytes.data(), bytes.size());
       if (done < 0 && errno == EINTR) continue;
       if (done <= 0) failed_call("memory");
-      bytes = bytes.subspan(static_cast<std::size_t>(done));
+      bytes = bytes.subspan(to_size(done));
     }
   }
   void commit(system::Durability) override {}
@@ -66,7 +67,7 @@ std::size_t data_of_this_process() {
   std::ifstream statm("/proc/self/statm");
   std::size_t pages = 0;
   for (int field = 0; field < 6; ++field) statm >> pages;
-  return statm ? pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) : 0;
+  return statm ? pages * to_size(::sysconf(_SC_PAGESIZE)) : 0;
 }
 
 void limit(decltype(RLIMIT_CORE) what, rlim_t most, rlim_t least_more = 0) {
@@ -109,7 +110,7 @@ int write_or_say_why(int descriptor, const std::function<void(system::OutputFile
     return 0;
   } catch (const Error& error) {
     why = error.what();
-    code = static_cast<int>(error.code());
+    code = to_int(error.code());
   } catch (const SystemFault& error) {
     why = error.what();
     code = kSystemFault;

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/hash.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
@@ -89,7 +90,7 @@ bool is_of_this_program(int lock, const std::vector<fs::path>& entries) {
   std::array<char, 64> text{};
   const ssize_t size = ::pread(lock, text.data(), text.size(), 0);
   if (size == 0) return entries.size() == 1;
-  return size > 0 && std::string_view(text.data(), static_cast<std::size_t>(size)) == kMark;
+  return size > 0 && std::string_view(text.data(), to_size(size)) == kMark;
 }
 
 /// Removes the folder if no rank holds its lock. A lock that is missing is not made: the folder may

@@ -4,6 +4,7 @@
 
 #include "backends/mpi/check.h"
 #include "backends/mpi/pieces.h"
+#include "core/casts.h"
 
 namespace cputrain::mpi {
 
@@ -36,11 +37,11 @@ class MpiPointToPoint final : public comm::PointToPoint {
       const std::size_t in_begin = std::min(piece.begin, in.size());
       const std::size_t out_size = std::min(piece.end, out.size()) - out_begin;
       const std::size_t in_size = std::min(piece.end, in.size()) - in_begin;
-      check(MPI_Sendrecv(out.data() + out_begin, static_cast<int>(out_size), MPI_BYTE,
-                         out_size ? to : MPI_PROC_NULL, 0, in.data() + in_begin,
-                         static_cast<int>(in_size), MPI_BYTE, in_size ? from : MPI_PROC_NULL, 0,
-                         comm_.get(), MPI_STATUS_IGNORE),
-            "MPI_Sendrecv");
+      check(
+          MPI_Sendrecv(out.data() + out_begin, to_int(out_size), MPI_BYTE,
+                       out_size ? to : MPI_PROC_NULL, 0, in.data() + in_begin, to_int(in_size),
+                       MPI_BYTE, in_size ? from : MPI_PROC_NULL, 0, comm_.get(), MPI_STATUS_IGNORE),
+          "MPI_Sendrecv");
     });
   }
 
@@ -55,8 +56,8 @@ class MpiAllreduce final : public comm::Allreduce {
   void sum(const Array& numbers) override {
     for_pieces(numbers.size, kMaxCount, [&](Range piece) {
       const Array part = numbers.slice(piece.begin, piece.end);
-      check(MPI_Allreduce(MPI_IN_PLACE, part.data, static_cast<int>(part.size),
-                          mpi_type(part.dtype), MPI_SUM, comm_.get()),
+      check(MPI_Allreduce(MPI_IN_PLACE, part.data, to_int(part.size), mpi_type(part.dtype), MPI_SUM,
+                          comm_.get()),
             "MPI_Allreduce");
     });
   }

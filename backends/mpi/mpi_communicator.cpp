@@ -12,6 +12,7 @@
 #include "backends/mpi/node.h"
 #include "backends/mpi/pieces.h"
 #include "backends/mpi/session.h"
+#include "core/casts.h"
 #include "system/output.h"
 
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
@@ -83,7 +84,7 @@ class MpiCommunicator final : public comm::Communicator {
 void MpiCommunicator::sum(Array values) {
   for_pieces(values.size, kMaxCount, [&](Range piece) {
     const Array part = values.slice(piece.begin, piece.end);
-    const int count = static_cast<int>(part.size);
+    const int count = to_int(part.size);
     const void* const src = rank_ == 0 ? MPI_IN_PLACE : part.data;
     check(MPI_Reduce(src, part.data, count, mpi_type(part.dtype), MPI_SUM, 0, MPI_COMM_WORLD),
           "MPI_Reduce");
@@ -93,9 +94,9 @@ void MpiCommunicator::sum(Array values) {
 
 void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
   for_pieces(data.size(), kMaxCount, [&](Range piece) {
-    check(MPI_Bcast(data.data() + piece.begin, static_cast<int>(piece.size()), MPI_BYTE, root,
-                    MPI_COMM_WORLD),
-          "MPI_Bcast");
+    check(
+        MPI_Bcast(data.data() + piece.begin, to_int(piece.size()), MPI_BYTE, root, MPI_COMM_WORLD),
+        "MPI_Bcast");
   });
 }
 

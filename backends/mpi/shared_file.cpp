@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "backends/mpi/check.h"
+#include "core/casts.h"
 #include "system/bounded_file.h"
 #include "system/scratch/scratch_file.h"
 
@@ -24,7 +25,7 @@ std::string text_of(MPI_Comm ranks, int rank, std::string text) {
   std::uint64_t size = text.size();
   check(MPI_Bcast(&size, 1, MPI_UINT64_T, rank, ranks), "MPI_Bcast");
   text.resize(size);
-  check(MPI_Bcast(text.data(), static_cast<int>(size), MPI_CHAR, rank, ranks), "MPI_Bcast");
+  check(MPI_Bcast(text.data(), to_int(size), MPI_CHAR, rank, ranks), "MPI_Bcast");
   return text;
 }
 

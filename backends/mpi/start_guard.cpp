@@ -12,6 +12,7 @@
 #include <ctime>
 #include <system_error>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "system/clock.h"
@@ -53,7 +54,7 @@ std::set<int> absent_ranks(const placement::Launcher& launcher, const Arrivals& 
 }
 
 std::string who_is_missing(const placement::Launcher& launcher, const Arrivals& arrivals) {
-  const int here = static_cast<int>(arrivals.here.size());
+  const int here = to_int(arrivals.here.size());
   if (!arrivals.stopped.empty()) {
     return fmt::format("{} came and {} no more", ranks_text(arrivals.stopped),
                        arrivals.stopped.size() == 1 ? "moves" : "move");
@@ -97,7 +98,7 @@ Arrivals read_arrivals(const fs::path& folder) {
     arrivals.here.insert(*rank);
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
-    if (static_cast<double>(now.tv_sec - status.st_mtim.tv_sec) > kLately) {
+    if (to_double(now.tv_sec - status.st_mtim.tv_sec) > kLately) {
       arrivals.stopped.insert(*rank);
     }
   }
@@ -155,7 +156,7 @@ void StartGuard::end(double seconds) const {
   // MPICH's launcher drops what ranks have written and it has not read yet; silent ranks wait
   // longer, so that the message comes first.
   std::this_thread::sleep_for(std::chrono::milliseconds(speaks ? 100 : 1000));
-  system::end_at_once(static_cast<int>(ExitCode::unanswered));
+  system::end_at_once(to_int(ExitCode::unanswered));
 }
 
 }  // namespace cputrain::mpi

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -18,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 std::string words_of(const Calls& calls, Result result, Communicator* communicator) {
   const char* const what = calls.get_error_string(result);
   const char* const more = calls.get_last_error(communicator);
-  std::string text = what ? what : fmt::format("error {}", static_cast<int>(result));
+  std::string text = what ? what : fmt::format("error {}", to_int(result));
   if (more && *more) text += fmt::format(" ({})", more);
   return printable(text);
 }

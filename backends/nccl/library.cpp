@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/text.h"
 
 namespace cputrain::nccl {
@@ -135,7 +136,7 @@ std::size_t estimated_memory(int ranks) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   constexpr std::size_t kChannels = 32, kNeighbour = (10 + 2) * kMiB, kCodeAndGraphs = 192 * kMiB;
   if (ranks < 2) return 0;  // its sums start no kernel
-  const auto neighbours = static_cast<std::size_t>(std::min(ranks - 1, 2));
+  const auto neighbours = to_size(std::min(ranks - 1, 2));
   return kChannels * neighbours * kNeighbour + kCodeAndGraphs;
 }
 

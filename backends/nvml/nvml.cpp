@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/casts.h"
+
 namespace cputrain::nvml {
 namespace {
 
@@ -45,10 +47,10 @@ class Survey {
     Memory memory;
     if (calls_.memory_info(device, &memory) == 0) use.free_memory = memory.free;
     Utilization busy;
-    if (calls_.utilization(device, &busy) == 0) use.busy_percent = static_cast<int>(busy.gpu);
+    if (calls_.utilization(device, &busy) == 0) use.busy_percent = to_int(busy.gpu);
     unsigned count = 0;
     const int counted = calls_.processes(device, &count, nullptr);
-    if (counted == 0 || counted == kInsufficientSize) use.processes = static_cast<int>(count);
+    if (counted == 0 || counted == kInsufficientSize) use.processes = to_int(count);
     unsigned generation = 0, width = 0;
     if (calls_.pcie_generation(device, &generation) == 0 &&
         calls_.pcie_width(device, &width) == 0) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "backends/onnx/resize_writer.h"
+#include "core/casts.h"
 #include "model/torch_layout.h"
 
 namespace cputrain::onnx {
@@ -215,10 +216,10 @@ OnnxGraphWriter::Value OnnxGraphWriter::batch_norm(const model::Graph::Node& n,
 
 OnnxGraphWriter::Value OnnxGraphWriter::add(const model::Graph::Node& n) {
   bool is_map = false;
-  for (const int src : n.src) is_map |= values_[static_cast<std::size_t>(src)].is_map;
+  for (const int src : n.src) is_map |= values_[to_size(src)].is_map;
   std::string sum;
   for (std::size_t k = 0; k < n.src.size(); ++k) {
-    const Value& value = values_[static_cast<std::size_t>(n.src[k])];
+    const Value& value = values_[to_size(n.src[k])];
     const std::string step = fmt::format("{}/{}", n.name, k);
     const Value term = is_map ? as_map(value, step) : value;
     if (k == 0) {
@@ -236,10 +237,10 @@ OnnxGraphWriter::Value OnnxGraphWriter::add(const model::Graph::Node& n) {
 /// Maps one behind the other by their channels; vectors by their numbers.
 OnnxGraphWriter::Value OnnxGraphWriter::concat(const model::Graph::Node& n) {
   bool is_map = false;
-  for (const int src : n.src) is_map |= values_[static_cast<std::size_t>(src)].is_map;
+  for (const int src : n.src) is_map |= values_[to_size(src)].is_map;
   std::vector<std::string> parts;
   for (std::size_t k = 0; k < n.src.size(); ++k) {
-    const Value& value = values_[static_cast<std::size_t>(n.src[k])];
+    const Value& value = values_[to_size(n.src[k])];
     parts.push_back(is_map ? as_map(value, fmt::format("{}/{}", n.name, k)).name : value.name);
   }
   attribute(node("Concat", n.name, parts, output_of(n.name)), "axis", std::int64_t{1});
@@ -289,7 +290,7 @@ OnnxGraphWriter::Value OnnxGraphWriter::as_vector(const Value& value, const std:
   }
   const std::string flat = reader + "/flatten";
   attribute(node("Flatten", flat, {map}, output_of(flat)), "axis", std::int64_t{1});
-  return {output_of(flat), false, {1, 1, static_cast<int>(value.shape.size())}};
+  return {output_of(flat), false, {1, 1, to_int(value.shape.size())}};
 }
 
 ::onnx::NodeProto& OnnxGraphWriter::node(const char* op_type, const std::string& name,

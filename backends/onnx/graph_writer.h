@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/onnx/schema.h"
+#include "core/casts.h"
 #include "model/exported_model.h"
 
 namespace cputrain::onnx {
@@ -41,7 +42,7 @@ class OnnxGraphWriter {
 
   /// What the node reads, in one form or the other; a conversion is named after the node.
   const Value& source(const model::Graph::Node& node) const {
-    return values_[static_cast<std::size_t>(node.src.front())];
+    return values_[to_size(node.src.front())];
   }
   Value as_map(const Value&, const std::string& reader);
   Value as_vector(const Value&, const std::string& reader);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/onnx/graph_writer.h"
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/version.h"
@@ -50,7 +51,7 @@ class FileStream final : public google::protobuf::io::CopyingOutputStream {
 
   bool Write(const void* bytes, int size) override {
     try {
-      file_.write(std::span(static_cast<const std::byte*>(bytes), static_cast<std::size_t>(size)));
+      file_.write(std::span(static_cast<const std::byte*>(bytes), to_size(size)));
       return true;
     } catch (...) {
       error_ = std::current_exception();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/reference/layers.h"
+#include "core/casts.h"
 
 namespace cputrain::reference {
 namespace {
@@ -11,8 +12,8 @@ namespace {
 /// Calls f(position, channel) for every value of the images.
 template <class F>
 void for_values(int images, const Shape& shape, F f) {
-  const std::size_t channels = static_cast<std::size_t>(shape.channels);
-  const std::size_t pixels = static_cast<std::size_t>(images) * shape.size() / channels;
+  const std::size_t channels = to_size(shape.channels);
+  const std::size_t pixels = to_size(images) * shape.size() / channels;
   for (std::size_t p = 0; p < pixels; ++p) {
     for (std::size_t c = 0; c < channels; ++c) f(p * channels + c, c);
   }
@@ -21,11 +22,11 @@ void for_values(int images, const Shape& shape, F f) {
 /// Mean and biased variance of every channel, over all ranks; sets a.mean and a.count.
 template <class T>
 std::vector<double> measure(const BatchNormArgs<T>& a) {
-  const auto channels = static_cast<std::size_t>(a.shape.channels);
+  const auto channels = to_size(a.shape.channels);
   std::vector<double> sums(channels + 1);
   for_values(a.images, a.shape, [&](std::size_t i, std::size_t c) { sums[c] += a.src[i]; });
   const std::size_t pixels = a.shape.size() / channels;
-  sums[channels] = static_cast<double>(a.images) * static_cast<double>(pixels);
+  sums[channels] = to_double(a.images) * to_double(pixels);
   a.sum_over_ranks(sums);
   a.count = sums[channels];
   for (std::size_t c = 0; c < channels; ++c) a.mean[c] = a.count > 0 ? sums[c] / a.count : 0;
@@ -44,7 +45,7 @@ template <class T>
 void move_statistics(const model::BatchNorm& l, const BatchNormArgs<T>& a,
                      const std::vector<double>& variance) {
   if (a.count == 0) return;
-  const double step = 1 - static_cast<double>(l.momentum);
+  const double step = 1 - to_double(l.momentum);
   const double unbiased = a.count > 1 ? a.count / (a.count - 1) : 1;
   for (std::size_t c = 0; c < variance.size(); ++c) {
     a.moving_mean[c] -= static_cast<T>((a.moving_mean[c] - a.mean[c]) * step);
@@ -56,7 +57,7 @@ void move_statistics(const model::BatchNorm& l, const BatchNormArgs<T>& a,
 
 template <class T>
 void forward(const model::BatchNorm& l, const BatchNormArgs<T>& a) {
-  const auto channels = static_cast<std::size_t>(a.shape.channels);
+  const auto channels = to_size(a.shape.channels);
   std::vector<double> variance(a.moving_variance, a.moving_variance + channels);
   if (a.learns) {
     variance = measure(a);
@@ -65,7 +66,7 @@ void forward(const model::BatchNorm& l, const BatchNormArgs<T>& a) {
     for (std::size_t c = 0; c < channels; ++c) a.mean[c] = a.moving_mean[c];
   }
   for (std::size_t c = 0; c < channels; ++c) {
-    a.inverse_deviation[c] = 1 / std::sqrt(variance[c] + static_cast<double>(l.epsilon));
+    a.inverse_deviation[c] = 1 / std::sqrt(variance[c] + to_double(l.epsilon));
   }
   for_values(a.images, a.shape, [&](std::size_t i, std::size_t c) {
     const double normal = (a.src[i] - a.mean[c]) * a.inverse_deviation[c];
@@ -75,7 +76,7 @@ void forward(const model::BatchNorm& l, const BatchNormArgs<T>& a) {
 
 template <class T>
 void backward(const model::BatchNorm&, const BatchNormArgs<T>& a) {
-  const auto channels = static_cast<std::size_t>(a.shape.channels);
+  const auto channels = to_size(a.shape.channels);
   // Sums of the gradient, and of the gradient times the normalised value.
   std::vector<double> sums(2 * channels);
   for_values(a.images, a.shape, [&](std::size_t i, std::size_t c) {

@@ -1,5 +1,6 @@
 #include "backends/reference/narrow_factors.h"
 
+#include "core/casts.h"
 #include "exchange/compression/sixteen_bits.h"
 
 namespace cputrain::reference {
@@ -19,8 +20,8 @@ const T* rounded(const T* values, std::size_t count, std::vector<T>& copies) {
 
 template <class T>
 LayerArgs<T> NarrowFactors<T>::round(const model::Convolution& layer, LayerArgs<T> a) {
-  const auto images = static_cast<std::size_t>(a.images);
-  const auto taps = static_cast<std::size_t>(layer.kernel) * layer.kernel;
+  const auto images = to_size(a.images);
+  const auto taps = to_size(layer.kernel) * layer.kernel;
   a.src = rounded(a.src, images * a.src_shape.size(), src_);
   a.weights =
       rounded(a.weights, taps * (a.src_shape.channels / layer.groups) * layer.filters, weights_);

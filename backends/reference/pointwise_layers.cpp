@@ -6,6 +6,7 @@
 
 #include "backends/reference/layers.h"
 #include "compute/prediction.h"
+#include "core/casts.h"
 
 namespace cputrain::reference {
 
@@ -13,7 +14,7 @@ template <class T>
 void forward(const model::GlobalAveragePool&, const LayerArgs<T>& a) {
   const std::size_t pixels = a.src_shape.size() / a.src_shape.channels;
   const int channels = a.src_shape.channels;
-  std::fill_n(a.dst, static_cast<std::size_t>(a.images) * channels, T{0});
+  std::fill_n(a.dst, to_size(a.images) * channels, T{0});
   for (int n = 0; n < a.images; ++n) {
     for (std::size_t p = 0; p < pixels; ++p) {
       for (int c = 0; c < channels; ++c) {
@@ -40,7 +41,7 @@ void backward(const model::GlobalAveragePool&, const LayerArgs<T>& a) {
 
 template <class T>
 void forward(const model::Dense& l, const LayerArgs<T>& a) {
-  const std::size_t in = a.src_shape.size(), out = static_cast<std::size_t>(l.units);
+  const std::size_t in = a.src_shape.size(), out = to_size(l.units);
   for (int n = 0; n < a.images; ++n) {
     T* dst = a.dst + n * out;
     for (std::size_t o = 0; o < out; ++o) dst[o] = a.bias ? a.bias[o] : T{0};
@@ -53,7 +54,7 @@ void forward(const model::Dense& l, const LayerArgs<T>& a) {
 
 template <class T>
 void backward(const model::Dense& l, const LayerArgs<T>& a) {
-  const std::size_t in = a.src_shape.size(), out = static_cast<std::size_t>(l.units);
+  const std::size_t in = a.src_shape.size(), out = to_size(l.units);
   for (int n = 0; n < a.images; ++n) {
     const T* diff_dst = a.diff_dst + n * out;
     if (a.diff_bias) {
@@ -148,13 +149,12 @@ void apply_dropout(const DropoutDraw& draw, std::size_t elements, const T* from,
 double Targets::weight(std::size_t image, int c) const {
   if (mixed.empty()) return labels[image] == c;
   const compute::MixedLabel& m = mixed[image];
-  return (labels[image] == c ? static_cast<double>(m.own) : 0) +
-         (m.other == c ? static_cast<double>(m.others) : 0);
+  return (labels[image] == c ? to_double(m.own) : 0) + (m.other == c ? to_double(m.others) : 0);
 }
 
 double Targets::total(std::size_t image) const {
   if (mixed.empty()) return 1;
-  return static_cast<double>(mixed[image].own) + static_cast<double>(mixed[image].others);
+  return to_double(mixed[image].own) + to_double(mixed[image].others);
 }
 
 double Targets::smoothed(std::size_t image, int c, int classes) const {
@@ -170,8 +170,8 @@ compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int, const Targe
     probabilities[n] = static_cast<T>(1 / (1 + std::exp(-logit)));
     const double softplus = std::max(logit, 0.0) + std::log1p(std::exp(-std::abs(logit)));
     tally.loss += targets.total(n) * softplus - logit * targets.smoothed(n, 1, 2);
-    compute::count_prediction(std::span<const T>(probabilities + n, 1),
-                              static_cast<std::size_t>(targets.labels[n]), tally);
+    compute::count_prediction(std::span<const T>(probabilities + n, 1), to_size(targets.labels[n]),
+                              tally);
   }
   return tally;
 }
@@ -185,18 +185,16 @@ compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int logits, cons
     const T* row = z + n * logits;
     const T largest = *std::max_element(row, row + logits);
     double sum = 0;
-    for (int k = 0; k < logits; ++k) sum += std::exp(static_cast<double>(row[k] - largest));
+    for (int k = 0; k < logits; ++k) sum += std::exp(to_double(row[k] - largest));
     double expected = 0;
     for (int k = 0; k < logits; ++k) {
-      probabilities[n * logits + k] =
-          static_cast<T>(std::exp(static_cast<double>(row[k] - largest)) / sum);
+      probabilities[n * logits + k] = static_cast<T>(std::exp(to_double(row[k] - largest)) / sum);
       const double target = targets.smoothed(n, k, logits);
-      if (target != 0) expected += target * static_cast<double>(row[k]);
+      if (target != 0) expected += target * to_double(row[k]);
     }
-    tally.loss += targets.total(n) * (std::log(sum) + static_cast<double>(largest)) - expected;
-    const std::span<const T> prediction(probabilities + n * logits,
-                                        static_cast<std::size_t>(logits));
-    compute::count_prediction(prediction, static_cast<std::size_t>(targets.labels[n]), tally);
+    tally.loss += targets.total(n) * (std::log(sum) + to_double(largest)) - expected;
+    const std::span<const T> prediction(probabilities + n * logits, to_size(logits));
+    compute::count_prediction(prediction, to_size(targets.labels[n]), tally);
   }
   return tally;
 }

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "comm/communicator.h"
+#include "core/casts.h"
 #include "system/clock.h"
 
 namespace cputrain::reference {
@@ -27,7 +28,7 @@ ReferenceProgram<T>::ReferenceProgram(const model::Graph& graph,
   int parameter = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     Values& values = values_[i];
-    const auto count = static_cast<std::size_t>(images) * nodes[i].dst.size();
+    const auto count = to_size(images) * nodes[i].dst.size();
     values.learns = !nodes[i].parameters.empty() && nodes[i].parameters.front().learnt;
     values.wants_diff = values.learns;
     for (const int src : nodes[i].src) values.wants_diff |= values_[src].wants_diff;
@@ -35,14 +36,13 @@ ReferenceProgram<T>::ReferenceProgram(const model::Graph& graph,
     if (options.phase == compute::Phase::train && values.wants_diff) values.diff.resize(count);
     if (!nodes[i].parameters.empty()) {
       values.parameter = parameter;
-      parameter += static_cast<int>(nodes[i].parameters.size());
+      parameter += to_int(nodes[i].parameters.size());
     }
     if (std::holds_alternative<model::BatchNorm>(nodes[i].layer)) {
-      values.mean.resize(static_cast<std::size_t>(nodes[i].dst.channels));
+      values.mean.resize(to_size(nodes[i].dst.channels));
       values.inverse_deviation.resize(values.mean.size());
     }
-    const double work =
-        i > 0 ? model::macs(nodes[i].layer, graph_.src_shape(static_cast<int>(i))) : 0;
+    const double work = i > 0 ? model::macs(nodes[i].layer, graph_.src_shape(to_int(i))) : 0;
     times_.push_back({.name = nodes[i].name, .algorithm = "plain loops", .macs = work});
   }
   share_layers(options.node, images);
@@ -62,8 +62,7 @@ void ReferenceProgram<T>::share_layers(comm::Communicator* node, int images) {
     if (values.parameter < 0) continue;
     const compute::Parameter& kernel = layout().parameters[values.parameter];
     if (kernel.row == 0) continue;
-    values.sharded =
-        std::make_unique<ShardedDense<T>>(*node, kernel, static_cast<std::size_t>(images));
+    values.sharded = std::make_unique<ShardedDense<T>>(*node, kernel, to_size(images));
   }
 }
 
@@ -96,7 +95,7 @@ LayerArgs<T> ReferenceProgram<T>::args(int index) {
   const auto& node = graph_.nodes()[index];
   Values& own = values_[index];
   Values& src = values_[node.src.front()];
-  LayerArgs<T> a{static_cast<int>(labels_.size()),
+  LayerArgs<T> a{to_int(labels_.size()),
                  graph_.src_shape(index),
                  node.dst,
                  src.dst.data(),
@@ -192,11 +191,11 @@ template <class T>
 template <class F>
 void ReferenceProgram<T>::for_part_pixels(int index, const F& f) const {
   const auto& node = graph_.nodes()[index];
-  const auto all = static_cast<std::size_t>(node.dst.channels);
+  const auto all = to_size(node.dst.channels);
   const std::size_t pixels = labels_.size() * node.dst.size() / all;
   std::size_t first = 0;
   for (const int src : node.src) {
-    const auto channels = static_cast<std::size_t>(graph_.nodes()[src].dst.channels);
+    const auto channels = to_size(graph_.nodes()[src].dst.channels);
     for (std::size_t p = 0; p < pixels; ++p) f(src, p * channels, p * all + first, channels);
     first += channels;
   }
@@ -263,7 +262,7 @@ void ReferenceProgram<T>::forward(const compute::MicroBatch& batch, const comput
   if (batch.size() == 0 && !every_rank_passes_) return;
   assert(batch.size() * graph_.image().size() <= values_[0].dst.size());
   load_images(batch, graph_.input());
-  for (int i = 1; i < static_cast<int>(values_.size()); ++i) {
+  for (int i = 1; i < to_int(values_.size()); ++i) {
     const system::Stopwatch watch;
     forward_node(i);
     times_[i].forward += watch.seconds();
@@ -319,7 +318,7 @@ void ReferenceProgram<T>::backward(const compute::Backward& call) {
     }
   }
   for (auto& values : values_) std::ranges::fill(values.diff, T{0});
-  for (int i = static_cast<int>(values_.size()) - 1; i > 0; --i) {
+  for (int i = to_int(values_.size()) - 1; i > 0; --i) {
     if (!values_[i].wants_diff) continue;
     const system::Stopwatch watch;
     backward_node(i, static_cast<T>(call.loss_scale));

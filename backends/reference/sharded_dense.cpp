@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/casts.h"
+
 namespace cputrain::reference {
 
 template <class T>
@@ -16,7 +18,7 @@ ShardedDense<T>::ShardedDense(comm::Communicator& node, const compute::Parameter
 
 template <class T>
 void ShardedDense<T>::forward(const LayerArgs<T>& a) {
-  layer_.begin(static_cast<std::size_t>(a.images));
+  layer_.begin(to_size(a.images));
   const Range own = layer_.rows();
   const auto sources = layer_.sources().as<T>();
   std::copy_n(a.src, own.size() * in_, sources.data() + own.begin * in_);

@@ -5,14 +5,14 @@
 #include <limits>
 
 #include "backends/reference/layers.h"
+#include "core/casts.h"
 
 namespace cputrain::reference {
 namespace {
 
 /// Position of (image, row, column, channel 0) in an N x H x W x C array.
 std::size_t at(const Shape& shape, int image, int row, int column) {
-  return ((static_cast<std::size_t>(image) * shape.height + row) * shape.width + column) *
-         shape.channels;
+  return ((to_size(image) * shape.height + row) * shape.width + column) * shape.channels;
 }
 
 /// Where a window's first row and column lie in the source; padding makes them negative.
@@ -64,7 +64,7 @@ struct Readers {
 Readers readers_of(const model::Convolution& l, int channels, int channel) {
   const int of_group = channels / l.groups, filters = l.filters / l.groups;
   const int first = channel / of_group * filters;
-  return {first, first + filters, static_cast<std::size_t>(channel % of_group) * l.filters};
+  return {first, first + filters, to_size(channel % of_group) * l.filters};
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ template <class T>
 void forward(const model::Convolution& l, const LayerArgs<T>& a) {
   const Window window = window_of(l.padding, l.kernel, l.stride, a.src_shape);
   const int in = a.src_shape.channels, out = l.filters;
-  const std::size_t tap = static_cast<std::size_t>(in / l.groups) * out;
+  const std::size_t tap = to_size(in / l.groups) * out;
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
     T* dst = a.dst + at(a.dst_shape, n, row, column);
     for (int o = 0; o < out; ++o) dst[o] = a.bias ? a.bias[o] : T{0};
@@ -92,7 +92,7 @@ template <class T>
 void backward(const model::Convolution& l, const LayerArgs<T>& a) {
   const Window window = window_of(l.padding, l.kernel, l.stride, a.src_shape);
   const int in = a.src_shape.channels, out = l.filters;
-  const std::size_t tap = static_cast<std::size_t>(in / l.groups) * out;
+  const std::size_t tap = to_size(in / l.groups) * out;
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
     const T* diff_dst = a.diff_dst + at(a.dst_shape, n, row, column);
     if (a.diff_bias) {
@@ -122,7 +122,7 @@ void backward(const model::Convolution& l, const LayerArgs<T>& a) {
 template <class T>
 void forward(const model::ZeroPad& l, const LayerArgs<T>& a) {
   std::fill_n(a.dst, a.images * a.dst_shape.size(), T{0});
-  const std::size_t row = static_cast<std::size_t>(a.src_shape.width) * a.src_shape.channels;
+  const std::size_t row = to_size(a.src_shape.width) * a.src_shape.channels;
   for (int n = 0; n < a.images; ++n) {
     for (int y = 0; y < a.src_shape.height; ++y) {
       std::copy_n(a.src + at(a.src_shape, n, y, 0), row,
@@ -134,7 +134,7 @@ void forward(const model::ZeroPad& l, const LayerArgs<T>& a) {
 template <class T>
 void backward(const model::ZeroPad& l, const LayerArgs<T>& a) {
   if (!a.diff_src) return;
-  const std::size_t row = static_cast<std::size_t>(a.src_shape.width) * a.src_shape.channels;
+  const std::size_t row = to_size(a.src_shape.width) * a.src_shape.channels;
   for (int n = 0; n < a.images; ++n) {
     for (int y = 0; y < a.src_shape.height; ++y) {
       const T* diff_dst = a.diff_dst + at(a.dst_shape, n, y + l.top, l.left);

@@ -6,6 +6,7 @@
 #include <simgrid/s4u.hpp>
 #include <vector>
 
+#include "core/casts.h"
 #include "core/random/random.h"
 
 namespace cputrain::sim {
@@ -28,8 +29,8 @@ double SimulatedCore::draw() {
   constexpr double kMost = 2.5;  // as many standard deviations
   const auto words =
       RandomStream(seed_, Purpose::noise, static_cast<std::uint32_t>(rank_)).at(draws_++);
-  const double u = 1 - static_cast<double>(unit_float(words[0]));
-  const double angle = 2 * std::numbers::pi * static_cast<double>(unit_float(words[1]));
+  const double u = 1 - to_double(unit_float(words[0]));
+  const double angle = 2 * std::numbers::pi * to_double(unit_float(words[1]));
   const double normal = std::sqrt(-2 * std::log(u)) * std::cos(angle);
   return std::exp(noise_ * std::clamp(normal, -kMost, kMost));
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/casts.h"
+
 namespace cputrain::sim {
 namespace {
 
@@ -42,10 +44,10 @@ LayerCosts::LayerCosts(const model::Graph& graph, const simulation::Platform& pl
     double read = 0;
     if (node != nodes.end() && !node->src.empty()) {
       for (const model::ParameterSpec& spec : node->parameters) {
-        layer.weight_bytes += kFloat * static_cast<double>(spec.size());
+        layer.weight_bytes += kFloat * to_double(spec.size());
       }
-      const auto index = static_cast<int>(node - nodes.begin());
-      read = kFloat * static_cast<double>(graph.src_shape(index).size());
+      const auto index = to_int(node - nodes.begin());
+      read = kFloat * to_double(graph.src_shape(index).size());
     }
     // What lies between two layers of the table (activation, pool) is computed with the first.
     if (before) layers_[*before].map_bytes += read;
@@ -80,7 +82,7 @@ SimulatedWork LayerCosts::pass(std::size_t layer, Way way, int images) const {
 SimulatedWork LayerCosts::shard(std::size_t layer, Way way, double part, std::size_t images) const {
   if (images == 0 || part == 0) return {};
   const Line line = simulation::fit_line(costs_.sizes, seconds(layer, way));
-  const double n = static_cast<double>(images);
+  const double n = to_double(images);
   const SimulatedWork whole = work(layer, way, {line.fixed, line.each * n}, n);
   return {part * whole.seconds, part * whole.bytes};
 }

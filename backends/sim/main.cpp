@@ -14,6 +14,7 @@
 #include "backends/sim/simulated_cell.h"
 #include "cli/command_line.h"
 #include "cli/commands/commands.h"
+#include "core/casts.h"
 #include "core/error.h"
 #include "system/print.h"
 
@@ -49,7 +50,7 @@ int run(const char* file) {
     return 0;
   } catch (const Error& error) {
     system::tell(std::string("cputrain-smpi: ") + error.what());
-    std::_Exit(static_cast<int>(error.code()));
+    std::_Exit(to_int(error.code()));
   }
 }
 
@@ -59,5 +60,5 @@ int run(const char* file) {
 int main(int argc, char** argv) {
   if (argc == 2) return cputrain::sim::run(argv[1]);
   std::fputs("cputrain-smpi JOB: started by `cputrain simulate`\n", stderr);
-  return static_cast<int>(cputrain::ExitCode::usage);
+  return to_int(cputrain::ExitCode::usage);
 }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "core/casts.h"
+
 namespace cputrain::sim {
 
 NoPixels::NoPixels(const data::BatchPlan& plan) : plan_(plan) {
-  const auto most = static_cast<std::size_t>(std::ranges::max(plan.sizes()));
+  const auto most = to_size(std::ranges::max(plan.sizes()));
   images_.resize(most);
   labels_.resize(most);
   samples_.resize(most);

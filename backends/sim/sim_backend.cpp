@@ -6,11 +6,12 @@
 #include <list>
 
 #include "backends/sim/sim_program.h"
+#include "core/casts.h"
 
 namespace cputrain::sim {
 namespace {
 
-double bytes_of(const Array& array) { return static_cast<double>(array.bytes().size()); }
+double bytes_of(const Array& array) { return to_double(array.bytes().size()); }
 
 }  // namespace
 
@@ -48,7 +49,7 @@ std::unique_ptr<compute::Update> SimBackend::make_update(const optim::UpdatePlan
       *this, plan, [this](const optim::UpdateStep& step, double, const optim::UpdateSlice& slice) {
         // The gradient is read, weights and state are read and written.
         const double passes = 3 + 2 * optim::state_arrays(step.rule);
-        parts_->core.work(parts_->plain.update_seconds(static_cast<double>(slice.weights.size)),
+        parts_->core.work(parts_->plain.update_seconds(to_double(slice.weights.size)),
                           passes * bytes_of(slice.weights));
       });
 }
@@ -61,7 +62,7 @@ void SimBackend::change_gradients(const optim::GradientOperation&,
 
 void SimBackend::sum(std::span<const Array> src, const Array& dst) {
   if (src.size() == 1 && src[0].data == dst.data) return;  // it is its own sum
-  const double bytes = static_cast<double>(src.size() + 1) * bytes_of(dst);
+  const double bytes = to_double(src.size() + 1) * bytes_of(dst);
   parts_->core.work(parts_->plain.sum_seconds(bytes), bytes);
 }
 

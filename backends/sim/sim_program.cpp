@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "core/casts.h"
 
 namespace cputrain::sim {
 namespace {
@@ -38,18 +39,17 @@ SimProgram::SimProgram(const model::Graph& graph, const compute::CompileOptions&
                        SimulatedCore& core)
     : costs_(costs), core_(core), parameters_(parameters_of(graph)) {
   const int images = std::ranges::max(options.micro_batches);
-  workspace_bytes_ = static_cast<std::size_t>(costs.workspace_bytes(images));
+  workspace_bytes_ = to_size(costs.workspace_bytes(images));
   arenas(layout());
-  probabilities_.resize(static_cast<std::size_t>(images) * graph.back().dst.size());
+  probabilities_.resize(to_size(images) * graph.back().dst.size());
   if (!options.node) return;
   std::size_t first = 0;
   for (const model::Graph::Node& node : graph.nodes()) {
     const std::size_t parameter = first;
     first += node.parameters.size();
     if (node.parameters.empty() || layout().parameters[parameter].row == 0) continue;
-    dense_.push_back(std::make_unique<SimulatedDense>(*options.node, node.name,
-                                                      layout().parameters[parameter],
-                                                      static_cast<std::size_t>(images)));
+    dense_.push_back(std::make_unique<SimulatedDense>(
+        *options.node, node.name, layout().parameters[parameter], to_size(images)));
   }
 }
 
@@ -82,7 +82,7 @@ void SimProgram::forward(const compute::MicroBatch& batch, const compute::Pass&)
   for (std::size_t layer = 0; layer < costs_.size(); ++layer) {
     if (SimulatedDense* dense = dense_at(layer)) {
       finish(work);
-      dense->forward(static_cast<std::size_t>(images_), [&](double part, std::size_t images) {
+      dense->forward(to_size(images_), [&](double part, std::size_t images) {
         SimulatedWork shard = costs_.shard(layer, Way::forward, part, images);
         finish(shard);
       });

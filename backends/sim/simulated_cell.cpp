@@ -8,6 +8,7 @@
 #include "backends/sim/sim_backend.h"
 #include "backends/sim/sim_program.h"
 #include "comm/communicator.h"
+#include "core/casts.h"
 #include "loop/loop.h"
 #include "training/plan/batch_plans.h"
 #include "training/plan/compiled_training.h"
@@ -59,7 +60,7 @@ std::vector<training::NodeCapacity> capacities_of(const training::Session& sessi
                                                   const simulation::Platform& platform) {
   std::vector<training::NodeCapacity> capacities = training::measure_capacities(session);
   for (training::NodeCapacity& capacity : capacities) {
-    capacity.available = static_cast<std::size_t>(platform.memory_gb * 1e9);
+    capacity.available = to_size(platform.memory_gb * 1e9);
   }
   return capacities;
 }
@@ -85,7 +86,7 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job, l
   const auto& backend = dynamic_cast<const SimBackend&>(parts.backend);
   simulation::SimulationResult result;
   result.exchange = parts.exchange.describe();
-  result.steps = std::min(static_cast<std::size_t>(job.steps), parts.plan.steps());
+  result.steps = std::min(to_size(job.steps), parts.plan.steps());
   for (std::size_t step = 0; step < result.steps; ++step) result.images += parts.plan.images(step);
   for (int repeat = 0; repeat < job.repeats; ++repeat) {
     const double stalled = backend.memory_stall();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backends/sim/core.h"
+#include "core/casts.h"
 
 namespace cputrain::sim {
 namespace {
@@ -11,7 +12,7 @@ constexpr double kFloat = 4;  // bytes
 
 /// Rows of a matrix, read and written.
 void copy_rows(std::size_t rows, std::size_t columns) {
-  move_memory(2 * kFloat * static_cast<double>(rows) * static_cast<double>(columns));
+  move_memory(2 * kFloat * to_double(rows) * to_double(columns));
 }
 
 }  // namespace
@@ -23,7 +24,7 @@ SimulatedDense::SimulatedDense(comm::Communicator& node, std::string name,
       out_(kernel.row),
       layer_(node.node_memory(), node.node_barrier(), {in_, out_, images}, DType::f32) {
   const Range own = compute::shard_of(kernel, layer_.local_rank(), layer_.ranks());
-  part_ = static_cast<double>(own.size()) / static_cast<double>(kernel.range.size());
+  part_ = to_double(own.size()) / to_double(kernel.range.size());
 }
 
 void SimulatedDense::forward(std::size_t images, const Multiply& multiply) {
@@ -34,7 +35,7 @@ void SimulatedDense::forward(std::size_t images, const Multiply& multiply) {
   layer_.wait();
   // Partial sums of all ranks are read, the total is written.
   const double arrays = layer_.ranks() + 1;
-  move_memory(arrays * kFloat * static_cast<double>(images * out_));
+  move_memory(arrays * kFloat * to_double(images * out_));
 }
 
 void SimulatedDense::backward(const Multiply& multiply) {

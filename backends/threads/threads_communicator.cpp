@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/threads/team.h"
+#include "core/casts.h"
 #include "core/error.h"
 #include "system/pages.h"
 
@@ -158,7 +159,7 @@ class TeamCommunicator final : public comm::Communicator {
     const auto groups = gather(std::to_string(group));
     std::vector<int> members;
     for (int rank = 0; rank < size(); ++rank) {
-      if (groups[static_cast<std::size_t>(rank)] == std::to_string(group)) members.push_back(rank);
+      if (groups[to_size(rank)] == std::to_string(group)) members.push_back(rank);
     }
     return std::make_unique<GroupAllreduce>(make_point_to_point(), std::move(members));
   }
@@ -185,7 +186,7 @@ class World {
     }
   }
   Team& all() { return all_; }
-  Team& node_of(int rank) { return *nodes_[static_cast<std::size_t>(rank / ranks_a_node_)]; }
+  Team& node_of(int rank) { return *nodes_[to_size(rank / ranks_a_node_)]; }
   int first_of(int rank) const { return rank / ranks_a_node_ * ranks_a_node_; }
   void leave(int rank, const std::exception_ptr& failure) {
     all_.leave(failure);

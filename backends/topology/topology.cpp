@@ -11,6 +11,7 @@
 
 #include "backends/topology/cpu_info.h"
 #include "backends/topology/openmp.h"
+#include "core/casts.h"
 #include "core/error.h"
 #include "system/limits/control_group.h"
 
@@ -82,7 +83,7 @@ int numa_nodes(hwloc_topology_t tree) {
        (thread = hwloc_get_next_obj_by_type(tree, HWLOC_OBJ_PU, thread)) != nullptr;) {
     nodes.insert(numa_of(thread));
   }
-  return std::max(1, static_cast<int>(nodes.size()));
+  return std::max(1, to_int(nodes.size()));
 }
 
 /// "L2 1024 KiB x 2": the first of a level and how many there are.
@@ -132,7 +133,7 @@ placement::Machine machine_of(hwloc_topology_t tree, const std::vector<int>& all
   machine.hardware_threads = count(tree, HWLOC_OBJ_PU);
   machine.cores = count(tree, HWLOC_OBJ_CORE);
   if (machine.cores == 0) machine.cores = machine.hardware_threads;
-  machine.memory_gb = static_cast<double>(hwloc_get_root_obj(tree)->total_memory) / 1e9;
+  machine.memory_gb = to_double(hwloc_get_root_obj(tree)->total_memory) / 1e9;
   machine.caches = read_caches(tree);
   machine.allowed_cpus = allowed_cpus;
   for (const int cpu : allowed_cpus) {
@@ -140,8 +141,8 @@ placement::Machine machine_of(hwloc_topology_t tree, const std::vector<int>& all
     machine.numa_of_cpu.push_back(
         numa_of(hwloc_get_pu_obj_by_os_index(tree, static_cast<unsigned>(cpu))));
   }
-  machine.allowed_cores = static_cast<int>(
-      std::set<int>(machine.core_of_cpu.begin(), machine.core_of_cpu.end()).size());
+  machine.allowed_cores =
+      to_int(std::set<int>(machine.core_of_cpu.begin(), machine.core_of_cpu.end()).size());
   return machine;
 }
 

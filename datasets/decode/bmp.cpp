@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdlib>
 
+#include "core/casts.h"
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/little_endian.h"
 
@@ -28,7 +29,7 @@ struct Header {
   bool from_the_top = false;
   std::int64_t planes = 0, bits = 0, compression = kPlain;
 
-  std::size_t row_bytes() const { return static_cast<std::size_t>((width * bits + 31) / 32 * 4); }
+  std::size_t row_bytes() const { return to_size((width * bits + 31) / 32 * 4); }
   /// From the first row to the last pixel: what the last row is padded with may be missing.
   std::int64_t pixel_bytes() const {
     return static_cast<std::int64_t>(row_bytes()) * (height - 1) + (width * bits + 7) / 8;
@@ -86,8 +87,7 @@ std::optional<Decoded> refused_kind(const Header& header) {
 Bytes row_of(const Header& header, Bytes file, std::int64_t y) {
   const std::int64_t stored = header.from_the_top ? y : header.height - 1 - y;
   const std::size_t bytes = header.row_bytes();
-  const std::size_t begin =
-      static_cast<std::size_t>(header.first_row) + static_cast<std::size_t>(stored) * bytes;
+  const std::size_t begin = to_size(header.first_row) + to_size(stored) * bytes;
   return file.subspan(begin, std::min(bytes, file.size() - begin));
 }
 
@@ -95,7 +95,7 @@ Bytes row_of(const Header& header, Bytes file, std::int64_t y) {
 /// whatever the header claims. Blue, green, red and, in newer files, a fourth byte.
 Bytes palette_of(const Header& header, Bytes file) {
   const std::size_t begin = kFileHeader + header.bytes;
-  return file.subspan(begin, static_cast<std::size_t>(header.first_row) - begin);
+  return file.subspan(begin, to_size(header.first_row) - begin);
 }
 
 /// False where a pixel names a colour that is not there.
@@ -107,7 +107,7 @@ bool fill_indexed(const Header& header, Bytes file, std::uint8_t* rgb) {
   const unsigned in_a_byte = 8 / bits, largest = (1u << bits) - 1;
   for (std::int64_t y = 0; y < header.height; ++y) {
     const Bytes row = row_of(header, file, y);
-    for (std::size_t x = 0; x < static_cast<std::size_t>(header.width); ++x, rgb += 3) {
+    for (std::size_t x = 0; x < to_size(header.width); ++x, rgb += 3) {
       const unsigned shift = 8 - bits - bits * static_cast<unsigned>(x % in_a_byte);
       const std::size_t index = row[x / in_a_byte] >> shift & largest;
       if (index >= colours) return false;
@@ -158,7 +158,7 @@ bool fill_words(const Header& header, Bytes file, std::uint8_t* rgb) {
   }
   for (std::int64_t y = 0; y < header.height; ++y) {
     const Bytes row = row_of(header, file, y);
-    for (std::size_t x = 0; x < static_cast<std::size_t>(header.width); ++x, rgb += 3) {
+    for (std::size_t x = 0; x < to_size(header.width); ++x, rgb += 3) {
       const std::uint32_t word = header.bits == 16
                                      ? static_cast<std::uint32_t>(little_endian_16(row, 2 * x))
                                      : little_endian_32(row, 4 * x);
@@ -171,7 +171,7 @@ bool fill_words(const Header& header, Bytes file, std::uint8_t* rgb) {
 void fill_24(const Header& header, Bytes file, std::uint8_t* rgb) {
   for (std::int64_t y = 0; y < header.height; ++y) {
     const Bytes row = row_of(header, file, y);
-    for (std::size_t x = 0; x < static_cast<std::size_t>(header.width); ++x, rgb += 3) {
+    for (std::size_t x = 0; x < to_size(header.width); ++x, rgb += 3) {
       for (std::size_t c = 0; c < 3; ++c) rgb[c] = row[3 * x + 2 - c];
     }
   }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/casts.h"
+
 namespace cputrain::datasets {
 
 /// Whole numbers in bytes of one order, the least significant byte first where it is little-endian.
@@ -21,7 +23,7 @@ class OrderedBytes {
     if (!are_there(place, size)) return 0;
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < size; ++i) {
-      value = value << 8 | bytes_[static_cast<std::size_t>(place) + (little_ ? size - 1 - i : i)];
+      value = value << 8 | bytes_[to_size(place) + (little_ ? size - 1 - i : i)];
     }
     return value;
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/text.h"
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/limits.h"
@@ -98,9 +99,9 @@ std::optional<Decoded> refused_size(std::int64_t width, std::int64_t height) {
 }
 
 Image black_image(std::int64_t width, std::int64_t height, DecodingBudget::Claim& claim) {
-  const auto bytes = static_cast<std::size_t>(width * height * 3);
+  const auto bytes = to_size(width * height * 3);
   claim.grow(bytes);
-  Image image{static_cast<int>(width), static_cast<int>(height), {}};
+  Image image{to_int(width), to_int(height), {}};
   image.rgb.resize(bytes);
   return image;
 }

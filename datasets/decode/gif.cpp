@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/casts.h"
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/little_endian.h"
 
@@ -98,8 +99,7 @@ LzwEnd decode_lzw(SubBlocks& bytes, int literal_bits, Draw draw) {
   std::array<Entry, kMaxCodes> table;
   const int clear = 1 << literal_bits, end = clear + 1;
   for (int code = 0; code < clear; ++code) {
-    table[static_cast<std::size_t>(code)] = {-1, static_cast<std::uint8_t>(code),
-                                             static_cast<std::uint8_t>(code)};
+    table[to_size(code)] = {-1, static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(code)};
   }
   int count = end + 1, width = literal_bits + 1, previous = -1, have = 0;
   std::uint32_t bits = 0;
@@ -110,7 +110,7 @@ LzwEnd decode_lzw(SubBlocks& bytes, int literal_bits, Draw draw) {
       if (!byte) return LzwEnd::codes_end;
       bits |= std::uint32_t{*byte} << have;
     }
-    const int code = static_cast<int>(bits & ((1u << width) - 1));
+    const int code = to_int(bits & ((1u << width) - 1));
     bits >>= width;
     have -= width;
     if (code == end) return LzwEnd::codes_end;
@@ -121,14 +121,14 @@ LzwEnd decode_lzw(SubBlocks& bytes, int literal_bits, Draw draw) {
     // Only codes of the table are drawn, and the one that this step adds to it.
     if (code > count || (code == count && previous < 0)) return LzwEnd::bad_code;
     if (previous >= 0 && count < kMaxCodes) {
-      const std::uint8_t first = table[static_cast<std::size_t>(previous)].first;
-      const std::uint8_t last = code == count ? first : table[static_cast<std::size_t>(code)].first;
-      table[static_cast<std::size_t>(count++)] = {static_cast<std::int16_t>(previous), last, first};
+      const std::uint8_t first = table[to_size(previous)].first;
+      const std::uint8_t last = code == count ? first : table[to_size(code)].first;
+      table[to_size(count++)] = {static_cast<std::int16_t>(previous), last, first};
       if (count == 1 << width && width < kMaxCodeBits) ++width;
     }
     std::size_t length = 0;
-    for (int at = code; at >= 0; at = table[static_cast<std::size_t>(at)].prefix) {
-      word[length++] = table[static_cast<std::size_t>(at)].last;
+    for (int at = code; at >= 0; at = table[to_size(at)].prefix) {
+      word[length++] = table[to_size(at)].last;
     }
     while (length > 0) {
       if (!draw(word[--length])) return LzwEnd::full;

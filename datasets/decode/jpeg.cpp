@@ -1,3 +1,4 @@
+#include "core/casts.h"
 #include "datasets/decode/jpeg_stream.h"
 
 namespace cputrain::datasets {
@@ -29,8 +30,7 @@ Decoded decode_jpeg(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   claim.grow(streams.working_bytes());
   Decoded decoded;
   decoded.image = black_image(width, height, claim);
-  std::vector<std::uint8_t> row(
-      streams.info.num_components == 4 ? static_cast<std::size_t>(width) * 4 : 0);
+  std::vector<std::uint8_t> row(streams.info.num_components == 4 ? to_size(width) * 4 : 0);
   if (!read_pixels(streams, decoded.image.rgb.data(), row.data())) return streams.failure();
   if (streams.is_truncated()) return truncated();
   decoded.result.warned = !streams.ends_clean();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/casts.h"
 #include "datasets/decode/byte_order.h"
 
 namespace cputrain::datasets {
@@ -38,7 +39,7 @@ int orientation_of_tiff(Bytes tiff) {
     const std::uint64_t type = numbers.at(at + 2, 2);
     if ((type != kShort && type != kLong) || numbers.at(at + 4, word) != 1) return 1;
     const std::uint64_t value = numbers.at(at + 4 + word, type == kShort ? 2 : 4);
-    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+    return value >= 1 && value <= 8 ? to_int(value) : 1;
   }
   return 1;
 }

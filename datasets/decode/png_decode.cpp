@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/casts.h"
 #include "datasets/decode/decoders.h"
 
 namespace cputrain::datasets {
@@ -134,7 +135,7 @@ bool look_up(const Reader& reader, Image& image) {
   png_colorp palette = nullptr;
   int colours = 0;
   if (png_get_PLTE(reader.png, reader.info, &palette, &colours) == 0) return false;
-  const std::size_t width = static_cast<std::size_t>(image.width);
+  const std::size_t width = to_size(image.width);
   for (std::size_t row = 0; row < image.rgb.size(); row += width * 3) {
     std::uint8_t* const line = image.rgb.data() + row;
     for (std::size_t x = width; x-- > 0;) {
@@ -183,7 +184,7 @@ Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   decoded.image = black_image(width, height, claim);
   decoded.stored = stored_as(reader);
   const bool indexed = png_get_color_type(reader.png, reader.info) == PNG_COLOR_TYPE_PALETTE;
-  const auto stride = static_cast<std::size_t>(width) * 3;
+  const auto stride = to_size(width) * 3;
   if (!read_rows(reader, indexed, decoded.image.rgb.data(), stride) || !read_end(reader)) {
     return failure(reader);
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/casts.h"
 #include "datasets/decode/encode.h"
 #include "datasets/pixels/change.h"
 
@@ -24,7 +25,7 @@ Covered covered(int place, int from, int to) {
 
 Image shrunk(const Image& image, int width, int height) {
   Image small{width, height, {}};
-  small.rgb.reserve(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * kChannels);
+  small.rgb.reserve(to_size(width) * to_size(height) * kChannels);
   for (int y = 0; y < height; ++y) {
     const Covered rows = covered(y, image.height, height);
     for (int x = 0; x < width; ++x) {
@@ -34,7 +35,7 @@ Image shrunk(const Image& image, int width, int height) {
         int sum = 0;
         for (int i = rows.begin; i < rows.end; ++i) {
           for (int j = columns.begin; j < columns.end; ++j)
-            sum += image.rgb[static_cast<std::size_t>((i * image.width + j) * kChannels + c)];
+            sum += image.rgb[to_size((i * image.width + j) * kChannels + c)];
         }
         small.rgb.push_back(static_cast<std::uint8_t>((sum + count / 2) / count));
       }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "datasets/decode/limits.h"
 
@@ -25,7 +26,7 @@ std::span<const std::uint8_t> TurboDecoder::decode(std::span<const std::uint8_t>
       exceeds_limits(width, height)) {
     return {};
   }
-  const std::size_t size = static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3;
+  const std::size_t size = to_size(width) * to_size(height) * 3;
   pixels_.resize(std::max(pixels_.size(), size));
   if (tjDecompress2(handle_.get(), jpeg.data(), bytes, pixels_.data(), width, 0, height, TJPF_RGB,
                     0) != 0) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/casts.h"
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/little_endian.h"
 
@@ -86,8 +87,8 @@ Container read_container(Bytes file) {
 /// which 1 kB per column of 16 pixels and 1 MB are more than enough.
 std::size_t working_bytes(const WebPBitstreamFeatures& features) {
   constexpr std::size_t kLossless = 2, kGroupBytes = 21'000, kMostGroups = 65'536;
-  const auto width = static_cast<std::size_t>(features.width);
-  const std::size_t pixels = width * static_cast<std::size_t>(features.height);
+  const auto width = to_size(features.width);
+  const std::size_t pixels = width * to_size(features.height);
   if (features.format != kLossless) return (width / 16 + 1) * 1024 + (std::size_t{1} << 20);
   return pixels * 4 + std::min(pixels / 16 + 1, kMostGroups) * kGroupBytes;
 }
@@ -137,11 +138,11 @@ Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   Decoded decoded;
   decoded.image = black_image(container.canvas_width, container.canvas_height, claim);
   const std::int64_t stride = container.canvas_width * 3;
-  const auto offset = static_cast<std::size_t>(container.top * stride + container.left * 3);
+  const auto offset = to_size(container.top * stride + container.left * 3);
   config.output.colorspace = MODE_RGB;
   config.output.is_external_memory = 1;
   config.output.u.RGBA.rgba = decoded.image.rgb.data() + offset;
-  config.output.u.RGBA.stride = static_cast<int>(stride);
+  config.output.u.RGBA.stride = to_int(stride);
   config.output.u.RGBA.size = decoded.image.rgb.size() - offset;
   const auto result = WebPDecode(container.image.data(), container.image.size(), &config);
   if (result != VP8_STATUS_OK) return failure(result);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -50,7 +51,7 @@ std::vector<EmptyClass> lost_classes(const data::Dataset& data,
             ? ""
             : fmt::format("; first '{}': {}, {}", name, data::status_name(first->result.status),
                           first->result.detail);
-    classes.push_back({data.classes()[static_cast<std::size_t>(label)],
+    classes.push_back({data.classes()[to_size(label)],
                        fmt::format("none of its {} training images{}", samples.size(), why)});
   }
   return classes;

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/casts.h"
 #include "data/classes/alike_names.h"
 #include "datasets/decode/decode.h"
 #include "datasets/decode/limits.h"
@@ -90,9 +91,7 @@ class FileDataset final : public data::Dataset {
 
   std::size_t size() const override { return files_.size(); }
   const std::vector<std::string>& classes() const override { return files_.names(); }
-  int label(std::size_t index) const override {
-    return static_cast<int>(files_.label_number(index));
-  }
+  int label(std::size_t index) const override { return to_int(files_.label_number(index)); }
   std::string name(std::size_t index) const override {
     return path_below(root_, files_.path(index));
   }

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/classes/alike_names.h"
@@ -66,16 +67,15 @@ std::string spec_of(const std::string& folder) {
     fail(ExitCode::data, fmt::format("'{0}' holds {1} {3} in no class folders, and beside them "
                                      "'{2}'; if that says their classes, use --data {0}/{2}",
                                      path, with_commas(node.images.size()), list->name,
-                                     plural("image", static_cast<double>(node.images.size()))));
+                                     plural("image", to_double(node.images.size()))));
   }
   if (!node.images.empty()) {
-    fail(
-        ExitCode::data,
-        fmt::format("'{}' holds {} {}, but nothing says of which class (first: '{}'); put "
-                    "each class into a folder of its own, name files as cat.1.jpg, or write a "
-                    "list (.csv) of paths and classes",
-                    path, with_commas(node.images.size()),
-                    plural("image", static_cast<double>(node.images.size())), node.images.front()));
+    fail(ExitCode::data,
+         fmt::format("'{}' holds {} {}, but nothing says of which class (first: '{}'); put "
+                     "each class into a folder of its own, name files as cat.1.jpg, or write a "
+                     "list (.csv) of paths and classes",
+                     path, with_commas(node.images.size()),
+                     plural("image", to_double(node.images.size())), node.images.front()));
   }
   const std::string folders = empty.empty() ? "" : " in " + counted(empty.size(), "folder");
   fail(ExitCode::data,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/casts.h"
+
 namespace cputrain::datasets {
 
 void ImageFiles::add(std::string_view path, std::string_view label) {
@@ -31,7 +33,7 @@ std::optional<std::size_t> ImageFiles::first_beside(const std::vector<std::strin
   const auto file =
       std::ranges::find_if(labels_, [&](std::uint32_t label) { return !known[label]; });
   if (file == labels_.end()) return std::nullopt;
-  return static_cast<std::size_t>(file - labels_.begin());
+  return to_size(file - labels_.begin());
 }
 
 void ImageFiles::rename(const std::map<std::string, std::string>& labels) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "datasets/folders/content_hash.h"
 #include "datasets/formats/container_file.h"
@@ -158,7 +159,7 @@ std::vector<std::string> class_names(const std::string& folder, const Kind& kind
   }
   if (!name.empty()) names.push_back(name);
   const std::set<std::string> different(names.begin(), names.end());
-  if (names.size() == static_cast<std::size_t>(kind.classes) && different.size() == names.size()) {
+  if (names.size() == to_size(kind.classes) && different.size() == names.size()) {
     return names;
   }
   fail(
@@ -224,7 +225,7 @@ class CifarDataset final : public data::Dataset {
 
   std::pair<const CifarFile*, std::size_t> locate(std::size_t index) const {
     const auto after = std::ranges::upper_bound(starts_, index);
-    const auto file = static_cast<std::size_t>(after - starts_.begin()) - 1;
+    const auto file = to_size(after - starts_.begin()) - 1;
     return {&files_[file], index - starts_[file]};
   }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "core/casts.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::datasets {
@@ -20,7 +21,7 @@ class ContainerFile {
 
   const std::string& path() const { return path_; }
   /// Bytes that it had when it was opened.
-  std::size_t size() const { return static_cast<std::size_t>(file_.size()); }
+  std::size_t size() const { return to_size(file_.size()); }
   /// Fills all of `dst`. Error(data) where the file has become shorter, or cannot be read.
   void read(std::size_t offset, std::span<std::uint8_t> dst) const;
   /// Calls use(piece) for these bytes, one piece after the other.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/content_hash.h"
@@ -24,7 +25,7 @@ struct IdxPart {
   std::vector<std::uint8_t> pixels, labels;
 
   std::span<const std::uint8_t> image(std::size_t index) const {
-    const std::size_t bytes = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+    const std::size_t bytes = to_size(height) * to_size(width);
     return std::span(pixels).subspan(index * bytes, bytes);
   }
 };
@@ -70,8 +71,8 @@ IdxPart read_part(const std::string& folder, const std::string& part) {
           labels,
           std::filesystem::path(path).filename().string(),
           images.extents[0],
-          static_cast<int>(height),
-          static_cast<int>(width),
+          to_int(height),
+          to_int(width),
           std::move(images.values),
           std::move(numbers.values)};
 }

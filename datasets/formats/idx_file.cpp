@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 
+#include "core/casts.h"
 #include "core/error.h"
 
 namespace cputrain::datasets {
@@ -41,7 +42,7 @@ class GzipFile {
       fail_file(path_,
                 std::string("cannot be read: ") + (code == Z_ERRNO ? std::strerror(errno) : words));
     }
-    return got < 0 ? 0 : static_cast<std::size_t>(got);
+    return got < 0 ? 0 : to_size(got);
   }
 
  private:

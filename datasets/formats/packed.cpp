@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/content_hash.h"
@@ -128,7 +129,7 @@ class PackedDataset final : public data::Dataset {
 
   std::size_t size() const override { return header_.images; }
   const std::vector<std::string>& classes() const override { return classes_; }
-  int label(std::size_t index) const override { return static_cast<int>(entry(index, 0)); }
+  int label(std::size_t index) const override { return to_int(entry(index, 0)); }
   std::string name(std::size_t index) const override { return names_[index]; }
 
   data::ReadResult read(std::size_t index, [[maybe_unused]] Shape image, const data::Resizing&,
@@ -154,9 +155,8 @@ class PackedDataset final : public data::Dataset {
 
   std::optional<data::ReadyForm> ready_form() const override {
     const PackedForm form = PackedForm::of(header_.form, header_.version).value();
-    return data::ReadyForm{{static_cast<int>(header_.height), static_cast<int>(header_.width), 3},
-                           form.resize,
-                           form.exif};
+    return data::ReadyForm{
+        {to_int(header_.height), to_int(header_.width), 3}, form.resize, form.exif};
   }
 
  private:

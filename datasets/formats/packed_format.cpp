@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/casts.h"
+
 namespace cputrain::datasets {
 namespace {
 
@@ -32,7 +34,7 @@ std::optional<PackedForm> PackedForm::of(std::uint32_t number, std::uint32_t ver
                       version == kBeforeExif ? std::optional(data::Exif::ignore) : kExifs[exif]};
   }
   const std::uint32_t way = number & 15, exif = number >> 4 & 15, fit = number >> 8 & 15;
-  const auto part = static_cast<int>(number >> 12);
+  const auto part = to_int(number >> 12);
   if (way >= kWays.size() || exif >= kExifs.size() || fit >= kFits.size() ||
       part < data::Fit::kLeast || part > data::Fit::kWhole) {
     return std::nullopt;

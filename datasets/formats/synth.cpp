@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "datasets/decode/encode.h"
 #include "datasets/formats/synthetic.h"
@@ -33,7 +34,7 @@ void write_synthetic(const data::SynthRequest& request) {
   image.rgb.resize(request.image.size());
   for (std::size_t i = 0; i < data->size(); ++i) {
     data->read(i, request.image, data::Resize::bilinear, image.rgb);
-    const auto& name = data->classes()[static_cast<std::size_t>(data->label(i))];
+    const auto& name = data->classes()[to_size(data->label(i))];
     const std::vector<std::byte> file = encode(image, request.format);
     system::AtomicFile out(fmt::format("{}/{}/{:06}.{}", request.folder, name, i,
                                        request.format == "jpeg" ? "jpg" : request.format));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/casts.h"
 #include "core/random/random.h"
 #include "datasets/folders/content_hash.h"
 
@@ -59,13 +60,12 @@ Scene make_scene(std::uint64_t seed, std::size_t index, int label) {
 /// 1 inside spots, 0 outside, with a soft edge; height * width values.
 std::vector<float> spot_mask(const Scene& scene, Shape image) {
   const auto width = static_cast<float>(image.width), height = static_cast<float>(image.height);
-  std::vector<float> mask(static_cast<std::size_t>(image.width) *
-                          static_cast<std::size_t>(image.height));
+  std::vector<float> mask(to_size(image.width) * to_size(image.height));
   constexpr float kEdge = 0.01f;
   const auto pixel_range = [](float centre, float reach, int size) {
     const auto pixels = static_cast<float>(size);
-    return std::pair(std::clamp(static_cast<int>((centre - reach) * pixels), 0, size),
-                     std::clamp(static_cast<int>((centre + reach) * pixels) + 1, 0, size));
+    return std::pair(std::clamp(to_int((centre - reach) * pixels), 0, size),
+                     std::clamp(to_int((centre + reach) * pixels) + 1, 0, size));
   };
   for (const Spot& spot : scene.spots) {
     const float reach = spot.radius + kEdge;
@@ -73,8 +73,7 @@ std::vector<float> spot_mask(const Scene& scene, Shape image) {
     const auto [top, bottom] = pixel_range(spot.y, reach, image.height);
     for (int y = top; y < bottom; ++y) {
       const float dy = (static_cast<float>(y) + 0.5f) / height - spot.y;
-      float* row =
-          mask.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width);
+      float* row = mask.data() + to_size(y) * to_size(image.width);
       for (int x = left; x < right; ++x) {
         const float dx = (static_cast<float>(x) + 0.5f) / width - spot.x;
         const float depth = (reach - std::sqrt(dx * dx + dy * dy)) / (2 * kEdge);
@@ -97,12 +96,12 @@ std::uint64_t split_mix(std::uint64_t key, std::uint64_t counter) {
 void finish_eight(const float* values, std::uint64_t noise, std::uint8_t* dst) {
   std::array<float, 8> sums{};
   for (std::size_t k = 0; k < 8; ++k) {
-    const auto byte = static_cast<int>(noise >> (8 * k) & 0xFF);
+    const auto byte = to_int(noise >> (8 * k) & 0xFF);
     // 0.5 rounds; the clamp is for the rare ground that spots of 90 levels made black.
     sums[k] = values[k] + (static_cast<float>(byte) - 127.5f) * (kNoise / 127.5f) + 0.5f;
     sums[k] = std::min(std::max(sums[k], 0.0f), 255.0f);
   }
-  for (std::size_t k = 0; k < 8; ++k) dst[k] = static_cast<std::uint8_t>(static_cast<int>(sums[k]));
+  for (std::size_t k = 0; k < 8; ++k) dst[k] = static_cast<std::uint8_t>(to_int(sums[k]));
 }
 
 /// `values` has room for a multiple of eight.
@@ -120,7 +119,7 @@ void finish_row(std::span<const float> values, std::uint64_t key, std::size_t ro
 
 void draw(const Scene& scene, Shape image, std::span<std::uint8_t> dst) {
   const std::vector<float> mask = spot_mask(scene, image);
-  const auto width = static_cast<std::size_t>(image.width);
+  const auto width = to_size(image.width);
   const float covered =
       std::accumulate(mask.begin(), mask.end(), 0.0f) / static_cast<float>(mask.size());
   std::vector<float> ground(width * 3), row((width * 3 + 7) / 8 * 8);
@@ -131,7 +130,7 @@ void draw(const Scene& scene, Shape image, std::span<std::uint8_t> dst) {
     }
   }
   for (int y = 0; y < image.height; ++y) {
-    const auto line = static_cast<std::size_t>(y);
+    const auto line = to_size(y);
     const float down = (static_cast<float>(y) + 0.5f) / static_cast<float>(image.height) - 0.5f;
     const float* spots = mask.data() + line * width;
     for (std::size_t x = 0; x < width; ++x) {
@@ -154,7 +153,7 @@ class SyntheticDataset final : public data::Dataset {
   /// balanced, and no stride through the indices meets one class only.
   int label(std::size_t index) const override {
     const RandomStream stream(seed_, Purpose::pixels, static_cast<std::uint32_t>(index / 2), 1);
-    return static_cast<int>((stream.at(0)[0] & 1) ^ (index & 1));
+    return to_int((stream.at(0)[0] & 1) ^ (index & 1));
   }
 
   std::string name(std::size_t index) const override {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "system/scratch/scratch_file.h"
 
@@ -18,7 +19,7 @@ bool device_moves(const data::BatchRequest& request) {
 
 std::size_t slots_of(const data::BatchRequest& request) {
   assert(request.prefetch == 0 || request.prefetch == 1);
-  return 1 + static_cast<std::size_t>(request.prefetch);
+  return 1 + to_size(request.prefetch);
 }
 
 compute::FeedSize feed_size(Shape image, const data::BatchPlan& plan,
@@ -26,7 +27,7 @@ compute::FeedSize feed_size(Shape image, const data::BatchPlan& plan,
   assert(!request.on_device || device_moves(request));
   const std::vector<int> sizes = plan.sizes();
   return {.image = image,
-          .images = static_cast<std::size_t>(std::ranges::max(sizes)),
+          .images = to_size(std::ranges::max(sizes)),
           .slots = slots_of(request),
           .kept = kept};
 }
@@ -226,8 +227,7 @@ void Assembler::mix_labels(const Position& at, std::size_t count, Slot& slot) {
 }
 
 double Assembler::class_weight(std::int32_t label) const {
-  return request_.class_weights.empty() ? 1
-                                        : request_.class_weights[static_cast<std::size_t>(label)];
+  return request_.class_weights.empty() ? 1 : request_.class_weights[to_size(label)];
 }
 
 /// Over all ranks' images of the step, added up in one order wherever that is done.

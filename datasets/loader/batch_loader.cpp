@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/casts.h"
 #include "datasets/loader/assembler.h"
 #include "datasets/loader/views.h"
 #include "datasets/pixels/change.h"
@@ -201,7 +202,7 @@ data::BatchMemory memory_of_batches(const data::DataSource& source, Shape image,
   const bool changes =
       request.augment != data::Augment{} || std::ranges::any_of(source.train, turned);
   // Images that are read for a micro-batch come as they would be kept.
-  const auto sides = static_cast<std::size_t>(data::kept_sides(request.augment));
+  const auto sides = to_size(data::kept_sides(request.augment));
   const std::size_t read =
       (source.dataset->ready_form() && !request.on_device ? 1 : 0) + (request.filling ? 1 : 0);
   const std::size_t mixed = request.augment.mixes() ? 1 : 0;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "datasets/decode/decode.h"
 #include "datasets/decode/limits.h"
@@ -58,8 +59,8 @@ class Course {
   Course(std::vector<File> files, const data::InputBenchRequest& request)
       : files_(std::move(files)),
         request_(request),
-        workers_(static_cast<std::size_t>(std::max(request.threads, 1))),
-        arena_(static_cast<int>(workers_)),
+        workers_(to_size(std::max(request.threads, 1))),
+        arena_(to_int(workers_)),
         codecs_(workers_),
         changed_(workers_, std::vector<std::uint8_t>(request.image.size())),
         form_{request.image, request.resize, data::kept_sides(request.augment)},
@@ -102,9 +103,7 @@ class Course {
   void next_epoch() { ++epoch_; }
 
   /// Chooses how often a measurement goes through the images; in warming up.
-  void choose_times() {
-    times_ = std::max(1, static_cast<int>(kLeastSeconds / std::max(decoding(), 1e-6)));
-  }
+  void choose_times() { times_ = std::max(1, to_int(kLeastSeconds / std::max(decoding(), 1e-6))); }
 
  private:
   std::span<std::uint8_t> image(std::size_t i) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/casts.h"
+
 namespace cputrain::datasets {
 namespace {
 
@@ -61,14 +63,14 @@ data::ReadResult CacheView::result(std::size_t position) const {
 std::optional<std::size_t> CacheView::damaged() const {
   const std::uint64_t known = damage().load();
   if (known == 0) return std::nullopt;
-  return static_cast<std::size_t>(known - 1);
+  return to_size(known - 1);
 }
 
 std::size_t CacheReader::position_of(std::uint32_t image) const {
   const auto middle = images.begin() + static_cast<std::ptrdiff_t>(forms.larger);
   auto found = std::lower_bound(images.begin(), middle, image);
   if (found == middle || *found != image) found = std::lower_bound(middle, images.end(), image);
-  return static_cast<std::size_t>(found - images.begin());
+  return to_size(found - images.begin());
 }
 
 data::ReadResult CacheReader::read(std::size_t position, std::span<std::uint8_t> space) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/casts.h"
 #include "core/text.h"
 
 namespace cputrain::datasets {
@@ -42,7 +43,7 @@ FlawTally::FlawTally(const data::Dataset& data) : data_(data), images_(data.clas
 
 void FlawTally::add(std::uint32_t sample, data::Flaw flaw) {
   const int label = data_.label(sample);
-  ++images_[static_cast<std::size_t>(label)];
+  ++images_[to_size(label)];
   if (flaw == data::Flaw::none) return;
   Count& count = flawed_[{flaw, label}];
   ++count.images;
@@ -52,7 +53,7 @@ void FlawTally::add(std::uint32_t sample, data::Flaw flaw) {
 std::vector<Row> FlawTally::rows() const {
   std::vector<Row> rows;
   for (const auto& [key, count] : flawed_) {
-    const auto label = static_cast<std::size_t>(key.second);
+    const auto label = to_size(key.second);
     Row row{key.first, data_.classes()[label], count.images, images_[label], {}};
     for (const std::uint32_t sample : count.examples) row.examples.push_back(data_.name(sample));
     rows.push_back(std::move(row));

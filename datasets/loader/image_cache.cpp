@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "datasets/folders/empty_classes.h"
@@ -288,7 +289,7 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
     for (const std::uint32_t image : first) positions.push_back(reader.position_of(image));
     read_missing(reader, part_of(positions, memory), request);
     barrier.wait();
-    images_per_second = static_cast<double>(first.size()) / decoding.seconds();
+    images_per_second = to_double(first.size()) / decoding.seconds();
     meanwhile = !reader.view.damaged();
     barrier.wait();  // all have seen it before one goes on
   }
@@ -296,7 +297,7 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   if (!meanwhile) {
     read_missing(reader, part_of(all_positions(images.size()), memory), request);
     barrier.wait();
-    images_per_second = static_cast<double>(images.size()) / decoding.seconds();
+    images_per_second = to_double(images.size()) / decoding.seconds();
   }
   data::DecodedData decoded = give_out(source, request, reader, meanwhile, mine, std::move(block));
   decoded.images_per_second = images_per_second;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/casts.h"
 #include "datasets/loader/work_arena.h"
 
 namespace cputrain::datasets {
@@ -15,8 +16,7 @@ struct WorkArena::Arena {
   std::size_t threads;
 };
 
-WorkArena::WorkArena(int threads)
-    : arena_(new Arena{static_cast<std::size_t>(std::max(threads, 1))}) {}
+WorkArena::WorkArena(int threads) : arena_(new Arena{to_size(std::max(threads, 1))}) {}
 WorkArena::~WorkArena() = default;
 
 void WorkArena::for_each(std::size_t count, const std::function<void(std::size_t)>& body) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/casts.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::datasets {
@@ -22,7 +23,7 @@ FileContent read_file(const std::string& path, std::size_t limit, DecodingBudget
   struct stat facts {};
   if (!file.is_open() || ::fstat(file.number(), &facts) != 0) return unreadable();
   if (!S_ISREG(facts.st_mode)) return {{data::ReadStatus::unreadable, "not a regular file"}, {}};
-  const auto size = static_cast<std::size_t>(facts.st_size);
+  const auto size = to_size(facts.st_size);
   if (size > limit) {
     return {{data::ReadStatus::too_large, std::to_string(size) + " bytes"}, {}};
   }
@@ -35,7 +36,7 @@ FileContent read_file(const std::string& path, std::size_t limit, DecodingBudget
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return unreadable();
     if (got == 0) break;  // it was shortened meanwhile
-    done += static_cast<std::size_t>(got);
+    done += to_size(got);
   }
   content.bytes.resize(done);
   if (done == 0) content.result = {data::ReadStatus::empty, "zero bytes"};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/casts.h"
 #include "datasets/loader/work_arena.h"
 
 namespace cputrain::datasets {
@@ -14,7 +15,7 @@ namespace cputrain::datasets {
 struct WorkArena::Arena {
   explicit Arena(int threads) : tbb(std::max(threads, 1)) {
     if (threads <= tbb::this_task_arena::max_concurrency()) return;
-    more.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
+    more.emplace(tbb::global_control::max_allowed_parallelism, to_size(threads));
   }
   std::optional<tbb::global_control> more;
   tbb::task_arena tbb;

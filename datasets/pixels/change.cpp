@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/random/random.h"
 #include "datasets/pixels/pixel_view.h"
@@ -17,7 +18,7 @@ namespace {
 
 /// A number in [-reach, reach).
 double around_zero(double reach, std::uint32_t word) {
-  return reach * (2.0 * static_cast<double>(unit_float(word)) - 1.0);
+  return reach * (2.0 * to_double(unit_float(word)) - 1.0);
 }
 
 /// Where the pixels of a changed image come from, but for their colours.
@@ -45,31 +46,29 @@ constexpr std::uint32_t kCropWords = 1000;  // the first try's; before it the ot
 Window choose_part(const data::Augment& augment, Shape kept, const RandomStream& stream) {
   constexpr std::uint32_t kTries = 10;
   const auto between = [](const data::Reach& reach, std::uint32_t word) {
-    return reach.low + (reach.high - reach.low) * static_cast<double>(unit_float(word));
+    return reach.low + (reach.high - reach.low) * to_double(unit_float(word));
   };
   const data::Reach &area = augment.crop_area, &ratio = augment.crop_ratio;
   const data::Reach logarithms{std::log(ratio.low), std::log(ratio.high)};
-  const double pixels = static_cast<double>(kept.height) * kept.width;
+  const double pixels = to_double(kept.height) * kept.width;
   for (std::uint32_t i = 0; i < kTries; ++i) {
     const auto words = stream.at(kCropWords + i);
     const double wanted = pixels * between(area, words[0]);
     const double shape = std::exp(between(logarithms, words[1]));
-    const auto width = static_cast<int>(std::lround(std::sqrt(wanted * shape)));
-    const auto height = static_cast<int>(std::lround(std::sqrt(wanted / shape)));
+    const auto width = to_int(std::lround(std::sqrt(wanted * shape)));
+    const auto height = to_int(std::lround(std::sqrt(wanted / shape)));
     if (width < 1 || width > kept.width || height < 1 || height > kept.height) continue;
     const auto free = [](int side, int part) {
       return static_cast<std::uint32_t>(side - part + 1);
     };
-    const auto top = static_cast<int>(below(words[2], free(kept.height, height)));
-    const auto left = static_cast<int>(below(words[3], free(kept.width, width)));
+    const auto top = to_int(below(words[2], free(kept.height, height)));
+    const auto left = to_int(below(words[3], free(kept.width, width)));
     return {top, top + height, left, left + width};
   }
-  const double own = static_cast<double>(kept.width) / kept.height;
+  const double own = to_double(kept.width) / kept.height;
   const double nearest = std::clamp(own, ratio.low, ratio.high);
-  const int width =
-      own > nearest ? std::max(1, static_cast<int>(kept.height * nearest)) : kept.width;
-  const int height =
-      own < nearest ? std::max(1, static_cast<int>(kept.width / nearest)) : kept.height;
+  const int width = own > nearest ? std::max(1, to_int(kept.height * nearest)) : kept.width;
+  const int height = own < nearest ? std::max(1, to_int(kept.width / nearest)) : kept.height;
   const int top = (kept.height - height) / 2, left = (kept.width - width) / 2;
   return {top, top + height, left, left + width};
 }
@@ -78,7 +77,7 @@ Window choose_part(const data::Augment& augment, Shape kept, const RandomStream&
 /// (2017): about any pixel of the image, and cut off at its edges.
 Window choose_square(int side, Shape image, const std::array<std::uint32_t, 4>& words) {
   const auto first = [side](int whole, std::uint32_t word) {
-    return static_cast<int>(below(word, static_cast<std::uint32_t>(whole))) - side / 2;
+    return to_int(below(word, static_cast<std::uint32_t>(whole))) - side / 2;
   };
   const int top = first(image.height, words[0]), left = first(image.width, words[1]);
   return {std::max(0, top), std::min(image.height, top + side), std::max(0, left),
@@ -87,9 +86,7 @@ Window choose_square(int side, Shape image, const std::array<std::uint32_t, 4>& 
 
 void blacken(const Window& part, Shape image, std::span<std::uint8_t> rgb) {
   for (int y = part.top; y < part.bottom; ++y) {
-    const auto first = (static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width) +
-                        static_cast<std::size_t>(part.left)) *
-                       3;
+    const auto first = (to_size(y) * to_size(image.width) + to_size(part.left)) * 3;
     std::fill_n(rgb.begin() + static_cast<std::ptrdiff_t>(first), (part.right - part.left) * 3,
                 std::uint8_t{0});
   }
@@ -115,8 +112,8 @@ Change choose_change(const data::Augment& augment, const KeptImages& images, std
                  .zoom_y = 1 + around_zero(augment.zoom, warps[2]),
                  .zoom_x = 1 + around_zero(augment.zoom, warps[3])};
   const auto crops = static_cast<std::uint32_t>(2 * augment.crop + 1);
-  change.crop_rows = static_cast<int>(below(places[2], crops)) - augment.crop;
-  change.crop_columns = static_cast<int>(below(places[3], crops)) - augment.crop;
+  change.crop_rows = to_int(below(places[2], crops)) - augment.crop;
+  change.crop_columns = to_int(below(places[3], crops)) - augment.crop;
   const auto factor = [&, colours = stream.at(3)](double own, std::size_t i) {
     return 1 + around_zero(own > 0 ? own : augment.colour, colours[i]);
   };

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/casts.h"
+
 namespace cputrain::datasets {
 namespace {
 
@@ -44,13 +46,13 @@ struct TileOfRows {
   int begin, end;
 
   const std::uint8_t* start(std::size_t lane) const {
-    const std::size_t last = static_cast<std::size_t>(view.height) - 1;
+    const std::size_t last = to_size(view.height) - 1;
     return view.row(std::min(row + lane, last)) + begin * view.right;
   }
 
   /// As it lies in memory, with rows of whole pixels.
   void read_rows(std::uint8_t* tile) const {
-    const auto bytes = static_cast<std::size_t>(end - begin) * 3;
+    const auto bytes = to_size(end - begin) * 3;
     std::array<const std::uint8_t*, kLanes> from;
     for (std::size_t lane = 0; lane < kLanes; ++lane) from[lane] = start(lane);
     std::array<RowBytes, kLanes> block;
@@ -105,16 +107,15 @@ struct Narrowed {
 
 Narrowed convolve_columns(const PixelView& view, int first_row, int last_row,
                           const FilterTaps& columns, const ConvolveKernels& kernels) {
-  const auto rows = static_cast<std::size_t>(last_row - first_row + 1);
+  const auto rows = to_size(last_row - first_row + 1);
   const std::size_t width = columns.taps.size() * 3;
   Narrowed result{first_row, rounded_up(width, kStrip), {}};
   result.bytes.resize(rounded_up(rows, kLanes) * result.stride);
   const int begin = columns.first_pixel(), end = columns.last_pixel() + 1;
-  std::vector<std::uint8_t> tile(rounded_up(static_cast<std::size_t>(end - begin) * 3, kLanes) *
-                                 kLanes);
+  std::vector<std::uint8_t> tile(rounded_up(to_size(end - begin) * 3, kLanes) * kLanes);
   std::vector<std::uint8_t> narrow(rounded_up(width, kLanes) * kLanes);
   for (std::size_t row = 0; row < rows; row += kLanes) {
-    const TileOfRows source{view, static_cast<std::size_t>(first_row) + row, begin, end};
+    const TileOfRows source{view, to_size(first_row) + row, begin, end};
     view.right == 3 ? source.read_rows(tile.data()) : source.read_pixels(tile.data());
     kernels.tile(tile.data(), begin, columns, narrow.data());
     write_rows(narrow.data(), width, result.bytes.data() + row * result.stride, result.stride);
@@ -131,7 +132,7 @@ void convolve(const PixelView& view, const FilterTaps& rows, const FilterTaps& c
   const std::size_t width = columns.taps.size() * 3;
   std::vector<std::uint8_t> row(source.stride);
   for (const FilterTaps::Tap& tap : rows.taps) {
-    const auto begin = static_cast<std::size_t>(tap.begin - source.first);
+    const auto begin = to_size(tap.begin - source.first);
     kernels.rows(source.bytes.data() + begin * source.stride, source.stride, tap.count,
                  rows.weights.data() + tap.weights_at, width, row.data());
     dst = std::copy_n(row.data(), width, dst) + (stride - width);

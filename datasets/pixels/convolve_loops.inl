@@ -6,7 +6,7 @@ void convolve_tile(const std::uint8_t* tile, int first, const FilterTaps& filter
   const std::int32_t* const all = filter.weights.data();
   for (const FilterTaps::Tap *tap = filter.taps.data(), *end = tap + filter.taps.size(); tap != end;
        ++tap, to += kTilePixel) {
-    const std::uint8_t* from = tile + static_cast<std::size_t>(tap->begin - first) * kTilePixel;
+    const std::uint8_t* from = tile + to_size(tap->begin - first) * kTilePixel;
     const std::int32_t* weights = all + tap->weights_at;
     Sums red, green, blue;
     for (int i = 0; i < tap->count; ++i, from += kTilePixel) {

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/casts.h"
+
 namespace cputrain::datasets {
 namespace {
 
@@ -55,15 +57,15 @@ int FilterTaps::last_pixel() const {
 
 FilterTaps filter_taps(const AxisFit& axis, data::Resize way) {
   const ResizeFilter filter = filter_of(way);
-  const double scale = static_cast<double>(axis.in) / static_cast<double>(axis.resized);
+  const double scale = to_double(axis.in) / to_double(axis.resized);
   const double stretch = std::max(scale, 1.0), radius = filter.radius * stretch;
   FilterTaps result;
-  result.taps.reserve(static_cast<std::size_t>(axis.count));
+  result.taps.reserve(to_size(axis.count));
   std::vector<double> weights;
   for (int i = 0; i < axis.count; ++i) {
-    const double centre = (static_cast<double>(axis.first + i) + 0.5) * scale;
-    const int begin = std::max(static_cast<int>(centre - radius + 0.5), 0);
-    const int end = std::min(static_cast<int>(centre + radius + 0.5), axis.in);
+    const double centre = (to_double(axis.first + i) + 0.5) * scale;
+    const int begin = std::max(to_int(centre - radius + 0.5), 0);
+    const int end = std::min(to_int(centre + radius + 0.5), axis.in);
     weights.clear();
     double sum = 0;
     for (int x = 0; x < end - begin; ++x) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/casts.h"
+
 namespace cputrain::datasets {
 namespace {
 
@@ -17,8 +19,8 @@ std::int64_t half_of(std::int64_t difference) {
 AxisFit centred(int in, std::int64_t resized, int count) {
   const std::int64_t first = half_of(resized - count);
   return {in, resized, std::max<std::int64_t>(first, 0),
-          static_cast<int>(std::min<std::int64_t>(resized, count)),
-          static_cast<int>(std::max<std::int64_t>(-first, 0))};
+          to_int(std::min<std::int64_t>(resized, count)),
+          to_int(std::max<std::int64_t>(-first, 0))};
 }
 
 ImageFit cover(int height, int width, Shape size, int part) {
@@ -30,7 +32,7 @@ ImageFit cover(int height, int width, Shape size, int part) {
 
 ImageFit contain(int height, int width, Shape size) {
   const auto side = [](int in, int other, int of_other, int most) {
-    const double scaled = std::nearbyint(static_cast<double>(in) / other * of_other);
+    const double scaled = std::nearbyint(to_double(in) / other * of_other);
     return std::clamp<std::int64_t>(static_cast<std::int64_t>(scaled), 1, most);
   };
   return {centred(height, side(height, width, size.width, size.height), size.height),

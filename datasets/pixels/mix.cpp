@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/array.h"
+#include "core/casts.h"
 #include "core/random/random.h"
 #include "datasets/pixels/random_beta.h"
 
@@ -17,22 +18,20 @@ constexpr std::uint32_t kBetaWords = 1;  // in the stream, from here on
 /// pixel, and cut off at the edges.
 Window choose_box(Shape image, double share, std::uint32_t down, std::uint32_t right) {
   const auto side = [&](int whole, std::uint32_t word) {
-    const int length = static_cast<int>(std::lround(whole * std::sqrt(share)));
-    const int first = static_cast<int>(below(word, static_cast<std::uint32_t>(whole))) - length / 2;
-    return Range{static_cast<std::size_t>(std::max(0, first)),
-                 static_cast<std::size_t>(std::clamp(first + length, 0, whole))};
+    const int length = to_int(std::lround(whole * std::sqrt(share)));
+    const int first = to_int(below(word, static_cast<std::uint32_t>(whole))) - length / 2;
+    return Range{to_size(std::max(0, first)), to_size(std::clamp(first + length, 0, whole))};
   };
   const Range rows = side(image.height, down), columns = side(image.width, right);
-  return {static_cast<int>(rows.begin), static_cast<int>(rows.end), static_cast<int>(columns.begin),
-          static_cast<int>(columns.end)};
+  return {to_int(rows.begin), to_int(rows.end), to_int(columns.begin), to_int(columns.end)};
 }
 
 }  // namespace
 
 double Mix::partner_share(Shape image) const {
-  if (blend != kOne) return static_cast<double>(kOne - blend) / kOne;
-  const double pixels = static_cast<double>(box.bottom - box.top) * (box.right - box.left);
-  return pixels / (static_cast<double>(image.height) * image.width);
+  if (blend != kOne) return to_double(kOne - blend) / kOne;
+  const double pixels = to_double(box.bottom - box.top) * (box.right - box.left);
+  return pixels / (to_double(image.height) * image.width);
 }
 
 Mix choose_mix(const data::Augment& augment, Shape image, std::uint64_t seed, int epoch,
@@ -67,13 +66,10 @@ void mix_images(const std::uint8_t* own, const std::uint8_t* partner, Shape imag
     return;
   }
   std::copy_n(own, dst.size(), dst.data());
-  const auto pixel = static_cast<std::size_t>(image.channels);
+  const auto pixel = to_size(image.channels);
   for (int y = mix.box.top; y < mix.box.bottom; ++y) {
-    const std::size_t first =
-        (static_cast<std::size_t>(y) * image.width + static_cast<std::size_t>(mix.box.left)) *
-        pixel;
-    std::copy_n(partner + first, static_cast<std::size_t>(mix.box.right - mix.box.left) * pixel,
-                dst.data() + first);
+    const std::size_t first = (to_size(y) * image.width + to_size(mix.box.left)) * pixel;
+    std::copy_n(partner + first, to_size(mix.box.right - mix.box.left) * pixel, dst.data() + first);
   }
 }
 

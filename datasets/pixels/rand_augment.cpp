@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/casts.h"
 #include "datasets/pixels/colour.h"
 #include "datasets/pixels/pixel_map.h"
 #include "datasets/pixels/tones.h"
@@ -97,9 +98,9 @@ void apply(const RandStep& step, Shape image, std::span<std::uint8_t> rgb) {
     case RandKind::sharpness:
       return sharpen(rgb, image, step.amount);
     case RandKind::posterize:
-      return posterize(rgb, static_cast<int>(step.amount));
+      return posterize(rgb, to_int(step.amount));
     case RandKind::solarize:
-      return solarize(rgb, static_cast<int>(step.amount));
+      return solarize(rgb, to_int(step.amount));
     case RandKind::stretch:
       return stretch_contrast(rgb);
     case RandKind::equalize:
@@ -111,12 +112,12 @@ void apply(const RandStep& step, Shape image, std::span<std::uint8_t> rgb) {
 
 RandSteps choose_rand_steps(int steps, int magnitude, const RandomStream& stream) {
   RandSteps chosen{};
-  const double part = static_cast<double>(magnitude) / kMostMagnitude;
+  const double part = to_double(magnitude) / kMostMagnitude;
   for (int i = 0; i < steps; ++i) {
     const auto words = stream.at(kRandWords + static_cast<std::uint32_t>(i));
     const auto kind = static_cast<RandKind>(below(words[0], kRandKinds));
     const double sign = below(words[1], 2) == 1 ? 1 : -1;
-    chosen[static_cast<std::size_t>(i)] = {kind, amount_of(kind, part, sign)};
+    chosen[to_size(i)] = {kind, amount_of(kind, part, sign)};
   }
   return chosen;
 }

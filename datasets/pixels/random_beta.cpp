@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/casts.h"
+
 namespace cputrain::datasets {
 namespace {
 
 /// In (0, 1): logarithms of it are finite.
-double inside(std::uint32_t word) { return (static_cast<double>(word) + 0.5) * 0x1.0p-32; }
+double inside(std::uint32_t word) { return (to_double(word) + 0.5) * 0x1.0p-32; }
 
 /// Jöhnk, "Erzeugung von betaverteilten und gammaverteilten Zufallszahlen" (1964): u and v to the
 /// power 1 / alpha, taken where their sum is at most 1; in logarithms, since they may be tiny.

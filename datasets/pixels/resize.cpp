@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/casts.h"
 #include "datasets/pixels/convolve.h"
 #include "datasets/pixels/filter_taps.h"
 #include "datasets/pixels/fit.h"
@@ -23,14 +24,14 @@ struct Tap {
 
 std::vector<Tap> plain_taps(const AxisFit& axis) {
   std::vector<Tap> result;
-  result.reserve(static_cast<std::size_t>(axis.count));
+  result.reserve(to_size(axis.count));
   const float scale = static_cast<float>(axis.in) / static_cast<float>(axis.resized);
   for (int i = 0; i < axis.count; ++i) {
     const float position = (static_cast<float>(axis.first + i) + 0.5f) * scale - 0.5f;
     const float below = std::floor(position);
-    const int low = static_cast<int>(below), last = axis.in - 1;
-    result.push_back({static_cast<std::size_t>(std::clamp(low, 0, last)),
-                      static_cast<std::size_t>(std::clamp(low + 1, 0, last)), position - below});
+    const int low = to_int(below), last = axis.in - 1;
+    result.push_back({to_size(std::clamp(low, 0, last)), to_size(std::clamp(low + 1, 0, last)),
+                      position - below});
   }
   return result;
 }
@@ -92,7 +93,7 @@ void blend(const float* __restrict upper, const float* __restrict lower, float f
 void resize_plain(const PixelView& image, const ImageFit& fit, std::uint8_t* dst,
                   std::size_t stride) {
   StretchedRows stretched(image, fit.columns);
-  const std::size_t bytes = static_cast<std::size_t>(fit.columns.count) * 3;
+  const std::size_t bytes = to_size(fit.columns.count) * 3;
   for (const Tap& tap : plain_taps(fit.rows)) {
     const float* upper = stretched.row(tap.low);
     const float* lower = stretched.row(tap.high);
@@ -104,13 +105,12 @@ void resize_plain(const PixelView& image, const ImageFit& fit, std::uint8_t* dst
 /// Pillow's sums, not i * step: rounding would choose other pixels here and there.
 std::vector<std::size_t> nearest_positions(const AxisFit& axis) {
   std::vector<std::size_t> result;
-  result.reserve(static_cast<std::size_t>(axis.count));
-  const double step = static_cast<double>(axis.in) / static_cast<double>(axis.resized);
+  result.reserve(to_size(axis.count));
+  const double step = to_double(axis.in) / to_double(axis.resized);
   double position = step * 0.5;
   for (std::int64_t i = 0; i < axis.first + axis.count; ++i, position += step) {
     if (i < axis.first) continue;
-    result.push_back(
-        static_cast<std::size_t>(std::clamp(static_cast<int>(position), 0, axis.in - 1)));
+    result.push_back(to_size(std::clamp(to_int(position), 0, axis.in - 1)));
   }
   return result;
 }
@@ -140,9 +140,9 @@ void resize_image(const PixelView& image, Shape size, const data::Resizing& resi
     return;
   }
   if (fit.leaves_bars(size)) std::ranges::fill(dst, std::uint8_t{0});
-  const std::size_t stride = static_cast<std::size_t>(size.width) * 3;
-  std::uint8_t* const first = dst.data() + static_cast<std::size_t>(fit.rows.at) * stride +
-                              static_cast<std::size_t>(fit.columns.at) * 3;
+  const std::size_t stride = to_size(size.width) * 3;
+  std::uint8_t* const first =
+      dst.data() + to_size(fit.rows.at) * stride + to_size(fit.columns.at) * 3;
   switch (resizing.way) {
     case data::Resize::nearest:
       return resize_nearest(image, fit, first, stride);

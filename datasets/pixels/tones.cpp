@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/casts.h"
+
 namespace cputrain::datasets {
 namespace {
 
@@ -28,19 +30,19 @@ template <class F>
 Table table_by(const F& value) {
   Table table{};
   for (int i = 0; i < 256; ++i) {
-    table[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(std::clamp(value(i), 0, 255));
+    table[to_size(i)] = static_cast<std::uint8_t>(std::clamp(value(i), 0, 255));
   }
   return table;
 }
 
 int first_of(const Histogram& histogram) {
   const auto found = std::ranges::find_if(histogram, [](std::int64_t n) { return n > 0; });
-  return static_cast<int>(found - histogram.begin());
+  return to_int(found - histogram.begin());
 }
 
 int last_of(const Histogram& histogram) {
   int last = 255;
-  while (last > 0 && histogram[static_cast<std::size_t>(last)] == 0) --last;
+  while (last > 0 && histogram[to_size(last)] == 0) --last;
   return last;
 }
 
@@ -48,19 +50,19 @@ Table contrast_table(const Histogram& histogram) {
   const int low = first_of(histogram), high = last_of(histogram);
   if (high <= low) return table_by([](int i) { return i; });
   const double scale = 255.0 / (high - low), offset = -low * scale;
-  return table_by([&](int i) { return static_cast<int>(i * scale + offset); });
+  return table_by([&](int i) { return to_int(i * scale + offset); });
 }
 
 Table equal_table(const Histogram& histogram) {
   std::int64_t all = 0;
   for (const std::int64_t n : histogram) all += n;
   const int last = last_of(histogram);
-  const std::int64_t step = (all - histogram[static_cast<std::size_t>(last)]) / 255;
+  const std::int64_t step = (all - histogram[to_size(last)]) / 255;
   if (step == 0 || first_of(histogram) == last) return table_by([](int i) { return i; });
   std::int64_t before = step / 2;
   return table_by([&](int i) {
-    const auto value = static_cast<int>(std::min<std::int64_t>(before / step, 255));
-    before += histogram[static_cast<std::size_t>(i)];
+    const auto value = to_int(std::min<std::int64_t>(before / step, 255));
+    before += histogram[to_size(i)];
     return value;
   });
 }
@@ -86,12 +88,11 @@ void sharpen(std::span<std::uint8_t> rgb, Shape image, double factor) {
   constexpr std::int64_t kOne = 1 << 16;
   const auto weight = static_cast<std::int64_t>(std::llround(factor * kOne));
   const std::vector<std::uint8_t> src(rgb.begin(), rgb.end());
-  const std::size_t row = static_cast<std::size_t>(image.width) * kRgb;
+  const std::size_t row = to_size(image.width) * kRgb;
   for (int y = 1; y + 1 < image.height; ++y) {
     for (int x = 1; x + 1 < image.width; ++x) {
       for (std::size_t c = 0; c < kRgb; ++c) {
-        const std::size_t i =
-            static_cast<std::size_t>(y) * row + static_cast<std::size_t>(x) * 3 + c;
+        const std::size_t i = to_size(y) * row + to_size(x) * 3 + c;
         int sum = 4 * src[i];  // SMOOTH of Pillow: ones, and 5 in the middle
         for (const std::size_t k : {i - row, i, i + row}) {
           sum += src[k - kRgb] + src[k] + src[k + kRgb];

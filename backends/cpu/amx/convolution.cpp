@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/parallel.h"
 #include "backends/cpu/kernels/sum.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -18,10 +19,10 @@ constexpr std::size_t lines_of(std::size_t count) {
 }
 
 std::size_t plane_of(const compute::SampleLayout& map) {
-  return size(map.shape.height) * size(map.shape.width) * kBlock;
+  return to_size(map.shape.height) * to_size(map.shape.width) * kBlock;
 }
 
-int blocks_of(const compute::SampleLayout& map) { return static_cast<int>(map.blocks()); }
+int blocks_of(const compute::SampleLayout& map) { return to_int(map.blocks()); }
 
 /// Windows of pixels, which are not in blocks: 27 channels in two.
 constexpr int kImageBlocks = 2;
@@ -40,7 +41,7 @@ void fill_image_kernel(const float* weights, int outs, float* to) {
 /// all.
 int images_together(const GradientShape& s, std::size_t budget) {
   if (s.strip < s.height) return 1;
-  return static_cast<int>(std::clamp<std::size_t>(budget / (s.factors() * sizeof(Bf16)), 1, 64));
+  return to_int(std::clamp<std::size_t>(budget / (s.factors() * sizeof(Bf16)), 1, 64));
 }
 
 /// Factors of a strip stay in a core's second-level cache.
@@ -82,7 +83,7 @@ bool Convolution::possible(const ConvolutionShape& s) {
 }
 
 Convolution::Convolution(const ConvolutionShape& shape, int threads, const Kernels& kernels)
-    : shape_(shape), threads_(static_cast<std::size_t>(threads)), kernels_(kernels) {
+    : shape_(shape), threads_(to_size(threads)), kernels_(kernels) {
   assert(possible(shape));
 }
 
@@ -149,7 +150,7 @@ GradientShape Convolution::gradient_shape() const {
                   .src_image = source_size(),
                   .dst_image = shape_.dst.size()};
   const std::size_t row = (s.output_row() + s.source_row()) * sizeof(Bf16);
-  const int fitting = static_cast<int>(std::clamp<std::size_t>(kStripBytes / row, 2, 64));
+  const int fitting = to_int(std::clamp<std::size_t>(kStripBytes / row, 2, 64));
   s.strip = std::min(fitting / 2 * 2, s.height);
   return s;
 }
@@ -183,7 +184,7 @@ std::size_t Convolution::pass_bytes_of_thread(const PassShape& s) const {
 }
 
 std::size_t Convolution::pass_bytes_of(const PassShape& s) const {
-  const std::size_t filled = shape_.image ? size(s.outs) * kImageBlocks * kBlock * kBlock : 0;
+  const std::size_t filled = shape_.image ? to_size(s.outs) * kImageBlocks * kBlock * kBlock : 0;
   return lines_of<Bf16>(s.weights_size()) + threads_ * pass_bytes_of_thread(s) +
          lines_of<float>(filled);
 }
@@ -194,9 +195,8 @@ std::size_t Convolution::pass_bytes() const {
 }
 
 void Convolution::pack(const PassShape& s, const float* weights, bool turned, Bf16* to) const {
-  parallel_for(size(pairs_of(s.outs)), [&](std::size_t pair) {
-    kernels_.pack_kernel(s, weights, turned, static_cast<int>(pair),
-                         to + pair * s.weights_of_pair());
+  parallel_for(to_size(pairs_of(s.outs)), [&](std::size_t pair) {
+    kernels_.pack_kernel(s, weights, turned, to_int(pair), to + pair * s.weights_of_pair());
   });
 }
 
@@ -204,20 +204,20 @@ void Convolution::pack(const PassShape& s, const float* weights, bool turned, Bf
 void Convolution::run(const PassShape& s, int images, std::size_t from_image, std::size_t to_image,
                       const PassRun& of_first, std::byte* scratch) const {
   constexpr std::size_t kTasksPerThread = 4;
-  const std::size_t pairs = size((s.height + 1) / 2);
+  const std::size_t pairs = to_size((s.height + 1) / 2);
   const std::size_t wanted =
-      threads_ == 1 ? 1 : (kTasksPerThread * threads_ + size(images) - 1) / size(images);
+      threads_ == 1 ? 1 : (kTasksPerThread * threads_ + to_size(images) - 1) / to_size(images);
   const std::size_t parts = std::clamp<std::size_t>(wanted, 1, pairs);
   std::byte* const memory = scratch + lines_of<Bf16>(s.weights_size());
-  parallel_tasks(size(images) * parts, [&](std::size_t task, std::size_t thread) {
+  parallel_tasks(to_size(images) * parts, [&](std::size_t task, std::size_t thread) {
     const std::size_t image = task / parts, part = task % parts;
     std::byte* own = memory + thread * pass_bytes_of_thread(s);
     PassRun run = of_first;
     run.from = run.from.behind(image * from_image);
     run.to += image * to_image;
     if (run.winners) run.winners += image * to_image;
-    run.first = static_cast<int>(pairs * part / parts);
-    run.last = static_cast<int>(pairs * (part + 1) / parts);
+    run.first = to_int(pairs * part / parts);
+    run.last = to_int(pairs * (part + 1) / parts);
     run.rows = reinterpret_cast<Bf16*>(own);
     own += lines_of<Bf16>(kRing * s.row_size());
     run.steps = reinterpret_cast<Step*>(own);
@@ -272,8 +272,8 @@ struct Convolution::Strips {
 
   Strips(const GradientShape& s, bool images)
       : shape(s),
-        together(size(images_together(s, kStripBytes))),
-        strips(size((s.height + s.strip - 1) / s.strip)),
+        together(to_size(images_together(s, kStripBytes))),
+        strips(to_size((s.height + s.strip - 1) / s.strip)),
         thread_bytes(lines_of<Bf16>(together * s.factors()) +
                      lines_of<Step>(together * s.step_count()) +
                      (images ? lines_of<Bf16>(s.lines_size()) : 0)),
@@ -300,7 +300,7 @@ void Convolution::finish_image_kernel(const GradientShape& s, const float* sums,
   constexpr std::size_t kBlocks = kImageBlocks * kBlock * kBlock, kCount = kImageTaps * kBlock;
   alignas(kLine) float made[kBlocks];
   kernels_.finish_kernel(s, sums, out, false, made);
-  float* const to = kernel + size(out) * kCount;
+  float* const to = kernel + to_size(out) * kCount;
   for (std::size_t i = 0; i < kCount; ++i) {
     to[i] = (adds ? to[i] : 0.0f) + made[i] * shape_.image->scale.of[0];
   }
@@ -311,7 +311,7 @@ void Convolution::backward_weights(int images, const Source& src, const Outputs&
                                    std::byte* scratch) const {
   const Strips strips(gradient_shape(), shape_.image.has_value());
   const GradientShape& s = strips.shape;
-  const std::size_t groups = (size(images) + strips.together - 1) / strips.together;
+  const std::size_t groups = (to_size(images) + strips.together - 1) / strips.together;
   const std::size_t units = groups * strips.strips, count = std::min(parts(), units);
   auto* const sums = reinterpret_cast<float*>(scratch + threads_ * strips.thread_bytes);
   parallel_tasks(count, [&](std::size_t part, std::size_t thread) {
@@ -321,11 +321,11 @@ void Convolution::backward_weights(int images, const Source& src, const Outputs&
     std::fill_n(of_part, strips.sums, 0.0f);
     for (std::size_t unit = units * part / count; unit < units * (part + 1) / count; ++unit) {
       const std::size_t image = unit / strips.strips * strips.together;
-      const int first = static_cast<int>(unit % strips.strips) * s.strip;
+      const int first = to_int(unit % strips.strips) * s.strip;
       kernels_.add_gradients(
           s, {.source = source_rows(src).behind(image * s.src_image),
               .gradients = gradient_rows(outputs).behind(image * s.dst_image),
-              .images = static_cast<int>(std::min(strips.together, size(images) - image)),
+              .images = to_int(std::min(strips.together, to_size(images) - image)),
               .first = first,
               .last = std::min(first + s.strip, s.height),
               .factors = reinterpret_cast<Bf16*>(own),
@@ -336,17 +336,17 @@ void Convolution::backward_weights(int images, const Source& src, const Outputs&
     }
   });
   add_parts(sums, count, strips.sums);
-  parallel_for(size(s.outs), [&](std::size_t out) {
+  parallel_for(to_size(s.outs), [&](std::size_t out) {
     if (shape_.image) {
-      finish_image_kernel(s, sums, static_cast<int>(out), adds, diff_weights);
+      finish_image_kernel(s, sums, to_int(out), adds, diff_weights);
     } else {
-      const std::size_t of_block = size(s.ins * s.taps()) * kBlock * kBlock;
-      kernels_.finish_kernel(s, sums, static_cast<int>(out), adds, diff_weights + out * of_block);
+      const std::size_t of_block = to_size(s.ins * s.taps()) * kBlock * kBlock;
+      kernels_.finish_kernel(s, sums, to_int(out), adds, diff_weights + out * of_block);
     }
   });
   if (!diff_bias) return;
   const float* const bias = sums + s.kernel_sums();
-  for (std::size_t c = 0; c < size(s.outs * kBlock); ++c) {
+  for (std::size_t c = 0; c < to_size(s.outs * kBlock); ++c) {
     diff_bias[c] = (adds ? diff_bias[c] : 0.0f) + bias[c];
   }
 }

@@ -2,6 +2,7 @@
 
 // Forward, and back to the source: one pass over rows of a map. Included by kernels.inl.
 #include "backends/cpu/amx/pixels.inl"
+#include "core/casts.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -13,7 +14,7 @@ void write_map_row(const PassShape& s, const MapRows& from, int y, Bf16* to) {
   const int room = s.pixels() - s.left;
   const int count = from.width < room ? from.width : room;
   for (int pair = 0; pair < pairs_of(s.ins); ++pair) {
-    Bf16* line = to + (size(pair) * size(s.pixels()) + size(s.left)) * kRowFactors;
+    Bf16* line = to + (to_size(pair) * to_size(s.pixels()) + to_size(s.left)) * kRowFactors;
     for (int x = 0; x < count; ++x, line += kRowFactors) {
       Float first, second;
       row.value(2 * pair, x, first);
@@ -28,7 +29,7 @@ template <int kPart>
 void write_window_rows(const PassShape& s, const MapRows& from, int y, Bf16* upper, Bf16* lower) {
   const Row<kPart> row(from, y);
   for (int pair = 0; pair < pairs_of(s.ins); ++pair) {
-    std::size_t at = (size(pair) * size(s.pixels()) + size(s.left)) * kRowFactors;
+    std::size_t at = (to_size(pair) * to_size(s.pixels()) + to_size(s.left)) * kRowFactors;
     for (int x = 0; x < from.width; ++x, at += 2 * kRowFactors) {
       Float all, first[4], second[4];
       row.window(2 * pair, x, all, first);
@@ -69,14 +70,14 @@ void write_two_rows(const PassShape& s, const MapRows& from, int y, Bf16* to, Bf
 inline void write_rows(const PassShape& s, const PassRun& run, int pair) {
   const int end = 2 * pair + s.kernel + 1;
   for (int y = 2 * pair + (pair == run.first ? 0 : s.kernel - 1); y < end; y += 2) {
-    Bf16* const row = run.rows + size(y % kRing) * s.row_size();
+    Bf16* const row = run.rows + to_size(y % kRing) * s.row_size();
     Bf16* const below = row + s.row_size();
     if (run.from.images) {
       write_windows_of_pixels(run.from, y, pair > run.first, s.pixels(), run.lines, row, below);
       continue;
     }
     for_parts(s.parts, [&](auto part) {
-      const std::size_t at = size(part.number) * s.row_part();
+      const std::size_t at = to_size(part.number) * s.row_part();
       write_two_rows<part.number>(s, run.from, y - s.above, row + at, below + at);
     });
   }
@@ -86,14 +87,15 @@ inline void write_rows(const PassShape& s, const PassRun& run, int pair) {
 inline void list_steps(const PassShape& s, const PassRun& run, int pair) {
   Step* step = run.steps;
   const Bf16* b = run.weights;
-  const auto row = [&](int y) { return run.rows + size(y % kRing) * s.row_size(); };
+  const auto row = [&](int y) { return run.rows + to_size(y % kRing) * s.row_size(); };
   for (int in = 0; in < pairs_of(s.ins); ++in) {
     for (int tap = 0; tap < s.taps(); ++tap, b += 2 * kFactors) {
-      const std::size_t at = (size(in) * size(s.pixels()) + size(tap % s.kernel)) * kRowFactors;
+      const std::size_t at =
+          (to_size(in) * to_size(s.pixels()) + to_size(tap % s.kernel)) * kRowFactors;
       const int y = 2 * pair + tap / s.kernel;
       for (int i = first_product(s.parts); i < kMostProducts; ++i, ++step) {
-        const std::size_t a = at + size(kPartProducts[i].a) * s.row_part();
-        *step = {{row(y) + a, row(y + 1) + a}, b + size(kPartProducts[i].b) * s.weights_part()};
+        const std::size_t a = at + to_size(kPartProducts[i].a) * s.row_part();
+        *step = {{row(y) + a, row(y + 1) + a}, b + to_size(kPartProducts[i].b) * s.weights_part()};
       }
     }
   }
@@ -116,14 +118,14 @@ struct Waiting {
                                                const Waiting& w, int i, int half) {
   const int block = 2 * w.out + half, x = w.column * kTileRows / 2 + i, width = s.width / 2;
   if (x >= width || block >= s.outs) return;
-  const float* from = w.sums + size(half) * kSums + size(2 * i) * kBlock;
+  const float* from = w.sums + to_size(half) * kSums + to_size(2 * i) * kBlock;
   const float* below = from + 2 * kSums;
   const Float window[4] = {load(from), load(from + kBlock), load(below), load(below + kBlock)};
   Float best;
   Int winner;
   find_maximum<kBlock>(window, best, winner);
   finish_sum(run, block, best);
-  const std::size_t at = size(block) * s.to_plane + size(w.pair * width + x) * kBlock;
+  const std::size_t at = to_size(block) * s.to_plane + to_size(w.pair * width + x) * kBlock;
   store(run.to + at, best);
   if (!run.winners) return;
   *reinterpret_cast<Lanes<kBlock>::AnyByte*>(run.winners + at) =
@@ -138,9 +140,9 @@ struct Waiting {
     const int x = w.column * kTileRows + 2 * i + pixel % 2, y = 2 * w.pair + pixel / 2;
     if (x >= s.width || y >= s.height) continue;
     Float value =
-        load(w.sums + size(pixel / 2 * 2 + half) * kSums + size(2 * i + pixel % 2) * kBlock);
+        load(w.sums + to_size(pixel / 2 * 2 + half) * kSums + to_size(2 * i + pixel % 2) * kBlock);
     finish_sum(run, block, value);
-    float* const to = run.to + size(block) * s.to_plane + size(y * s.width + x) * kBlock;
+    float* const to = run.to + to_size(block) * s.to_plane + to_size(y * s.width + x) * kBlock;
     if (run.adds) value += load(to);
     store(to, value);
   }
@@ -171,15 +173,15 @@ void convolve(const PassShape& s, const PassRun& run) {
     for (int out = 0; out < pairs_of(s.outs); ++out) {
       for (int column = 0; column < s.columns(); ++column) {
         zero_sums(tiles);
-        const std::size_t a = size(column) * kTileRows * kRowFactors;
-        const std::size_t b = size(out) * s.weights_of_pair();
+        const std::size_t a = to_size(column) * kTileRows * kRowFactors;
+        const std::size_t b = to_size(out) * s.weights_of_pair();
         add_products(
             tiles, s.steps(), kFactors, [&](std::size_t i) { return shifted(run.steps[i], a, b); },
             [&](std::size_t i) {
-              if (i < kFinishes && waiting.sums) finish(s, run, waiting, static_cast<int>(i));
+              if (i < kFinishes && waiting.sums) finish(s, run, waiting, to_int(i));
             });
         for (std::size_t i = s.steps(); i < kFinishes && waiting.sums; ++i) {
-          finish(s, run, waiting, static_cast<int>(i));
+          finish(s, run, waiting, to_int(i));
         }
         float* const to = waiting.sums == sums[0] ? sums[1] : sums[0];
         store_sums(tiles, to);
@@ -195,7 +197,7 @@ inline void read_tap(const PassShape& s, const float* kernel, bool turned, int i
                      Word (&rows)[16]) {
   const int block = turned ? in * s.outs + out : out * s.ins + in;
   const int place = turned ? s.taps() - 1 - tap : tap;
-  const float* from = kernel + size(block * s.taps() + place) * kBlock * kBlock;
+  const float* from = kernel + to_size(block * s.taps() + place) * kBlock * kBlock;
   for (int i = 0; i < kBlock; ++i) rows[i] = reinterpret_cast<Word>(load(from + i * kBlock));
   if (turned) transpose(rows);
 }
@@ -207,8 +209,8 @@ void pack_kernel(const PassShape& s, const float* kernel, bool turned, int out_p
       const int tap = i / 2, half = i % 2, out = 2 * out_pair + half;
       Word rows[16] = {};
       if (in < s.ins && out < s.outs) read_tap(s, kernel, turned, in, out, tap, rows);
-      Bf16* tile =
-          to + size((in / 2 * s.taps() + tap) * 2 + half) * kFactors + size(in % 2) * kFactors / 2;
+      Bf16* tile = to + to_size((in / 2 * s.taps() + tap) * 2 + half) * kFactors +
+                   to_size(in % 2) * kFactors / 2;
       for (int k = 0; k < kBlock; k += 2, tile += kRowFactors) {
         for_parts(s.parts, [&](auto part) {
           Float low = reinterpret_cast<Float>(rows[k]), high = reinterpret_cast<Float>(rows[k + 1]);
@@ -216,7 +218,7 @@ void pack_kernel(const PassShape& s, const float* kernel, bool turned, int out_p
           take_part<part.number>(high);
           Word pairs;
           to_pairs(low, high, pairs);
-          store(tile + size(part.number) * s.weights_part(), pairs);
+          store(tile + to_size(part.number) * s.weights_part(), pairs);
         });
       }
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -31,7 +32,7 @@ constexpr std::size_t rows_at_once(std::size_t out) {
 
 constexpr std::size_t lines_of(std::size_t bytes) { return whole(bytes, 64); }
 
-int count_of(std::size_t n) { return static_cast<int>(n); }
+int count_of(std::size_t n) { return to_int(n); }
 
 }  // namespace
 
@@ -42,11 +43,7 @@ bool Dense::possible(std::size_t in, std::size_t out) {
 
 Dense::Dense(std::size_t images, std::size_t in, std::size_t out, int threads,
              const Kernels& kernels)
-    : images_(images),
-      in_(in),
-      out_(out),
-      threads_(static_cast<std::size_t>(threads)),
-      kernels_(kernels) {
+    : images_(images), in_(in), out_(out), threads_(to_size(threads)), kernels_(kernels) {
   assert(in % kBlock == 0 && out % kBlock == 0);
 }
 

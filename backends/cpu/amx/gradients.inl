@@ -2,6 +2,7 @@
 
 // Gradients of a kernel: sums over pixels. Included by kernels.inl.
 #include "backends/cpu/amx/pixels.inl"
+#include "core/casts.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -72,13 +73,13 @@ void write_source_row(const GradientShape& s, const MapRows& from, int y, Bf16* 
     return;
   }
   const Row<kPart> row(from, y);
-  const int pairs = static_cast<int>(s.pairs());
+  const int pairs = to_int(s.pairs());
   for (int block = 0; block < 2 * pairs_of(s.ins); ++block) {
     const auto pixel = [&](int x, Float& value) __attribute__((always_inline)) {
       value = Float{};
       if (x >= s.left && x - s.left < from.width) row.value(block, x - s.left, value);
     };
-    Bf16* even = to + size(block) * s.pairs() * kRowFactors;
+    Bf16* even = to + to_size(block) * s.pairs() * kRowFactors;
     Bf16* odd = even + s.source_copy();
     Float a;
     pixel(0, a);
@@ -102,9 +103,9 @@ void write_source_row(const GradientShape& s, const MapRows& from, int y, Bf16* 
 inline void list_products(const GradientShape& s, const Bf16* a, const Bf16* b, std::size_t apart,
                           Step* step) {
   for (int i = first_product(s.parts); i < kMostProducts; ++i, step += apart) {
-    const Bf16* const of_a = a + size(kPartProducts[i].a) * s.output_part();
-    *step = {{of_a, of_a + size(s.steps()) * kFactors},
-             b + size(kPartProducts[i].b) * s.source_part()};
+    const Bf16* const of_a = a + to_size(kPartProducts[i].a) * s.output_part();
+    *step = {{of_a, of_a + to_size(s.steps()) * kFactors},
+             b + to_size(kPartProducts[i].b) * s.source_part()};
   }
 }
 
@@ -119,17 +120,17 @@ template <class Tiles>
 /// Factors of one image, and the steps through them.
 inline void write_factors(const GradientShape& s, const GradientRun& run, int image) {
   const int rows = run.last - run.first;
-  Bf16* const outputs = run.factors + size(image) * s.factors();
-  Bf16* const source = outputs + size(s.strip) * s.output_row();
-  const MapRows gradients = run.gradients.behind(size(image) * s.dst_image);
-  const MapRows map = run.source.behind(size(image) * s.src_image);
-  const std::size_t steps = size(run.images * rows * s.steps());
-  Step* step = run.steps + size(image * rows * s.steps());
+  Bf16* const outputs = run.factors + to_size(image) * s.factors();
+  Bf16* const source = outputs + to_size(s.strip) * s.output_row();
+  const MapRows gradients = run.gradients.behind(to_size(image) * s.dst_image);
+  const MapRows map = run.source.behind(to_size(image) * s.src_image);
+  const std::size_t steps = to_size(run.images * rows * s.steps());
+  Step* step = run.steps + to_size(image * rows * s.steps());
   float* const bias_sums = run.sums + s.kernel_sums();
   for (int y = 0; y < rows; ++y) {
-    Bf16* const row = outputs + size(y) * s.output_row();
+    Bf16* const row = outputs + to_size(y) * s.output_row();
     for_parts(s.parts, [&](auto part) {
-      Bf16* const to = row + size(part.number) * s.output_part();
+      Bf16* const to = row + to_size(part.number) * s.output_part();
       if (!gradients.winners) {
         write_output_row<part.number>(s, gradients, run.first + y, to, bias_sums);
       } else if (y % 2 == 0) {
@@ -138,19 +139,19 @@ inline void write_factors(const GradientShape& s, const GradientRun& run, int im
       }
     });
     for (int x = 0; x < s.steps(); ++x, ++step) {
-      list_products(s, row + size(x) * kFactors,
-                    source + size(y) * s.source_row() + size(x) * kFactors, steps, step);
+      list_products(s, row + to_size(x) * kFactors,
+                    source + to_size(y) * s.source_row() + to_size(x) * kFactors, steps, step);
     }
   }
   for (int y = 0; y < rows + s.kernel - 1; ++y) {
-    Bf16* const row = source + size(y) * s.source_row();
+    Bf16* const row = source + to_size(y) * s.source_row();
     if (map.images) {
       write_pairs_of_pixels(s, map, run.first + y, y > 0, run.lines, row);
       continue;
     }
     for_parts(s.parts, [&](auto part) {
       write_source_row<part.number>(s, map, run.first + y - s.above,
-                                    row + size(part.number) * s.source_part());
+                                    row + to_size(part.number) * s.source_part());
     });
   }
 }
@@ -158,17 +159,18 @@ inline void write_factors(const GradientShape& s, const GradientRun& run, int im
 template <class Tiles>
 void add_gradients(const GradientShape& s, const GradientRun& run) {
   for (int image = 0; image < run.images; ++image) write_factors(s, run, image);
-  const std::size_t steps = size(run.images * (run.last - run.first)) * s.steps_of_row();
+  const std::size_t steps = to_size(run.images * (run.last - run.first)) * s.steps_of_row();
   const std::size_t block_of_source = s.pairs() * kRowFactors;
   Tiles tiles;
   float* sums = run.sums;
   for (int out = 0; out < pairs_of(s.outs); ++out) {
     for (int in = 0; in < pairs_of(s.ins); ++in) {
       for (int tap = 0; tap < s.taps(); ++tap, sums += 4 * kSums) {
-        const std::size_t column = tap % 3 == 1 ? s.source_copy() : size(tap % 3 / 2) * kRowFactors;
-        const std::size_t a = size(2 * out * s.steps()) * kFactors;
+        const std::size_t column =
+            tap % 3 == 1 ? s.source_copy() : to_size(tap % 3 / 2) * kRowFactors;
+        const std::size_t a = to_size(2 * out * s.steps()) * kFactors;
         const std::size_t b =
-            size(tap / 3) * s.source_row() + column + size(2 * in) * block_of_source;
+            to_size(tap / 3) * s.source_row() + column + to_size(2 * in) * block_of_source;
         s.parts == 1 ? load_sums(tiles, sums) : zero_sums(tiles);
         add_products(
             tiles, steps, block_of_source,
@@ -183,11 +185,11 @@ void finish_kernel(const GradientShape& s, const float* sums, int out, bool adds
   for (int in = 0; in < s.ins; ++in) {
     for (int tap = 0; tap < s.taps(); ++tap) {
       const int pairs = (out / 2 * pairs_of(s.ins) + in / 2) * s.taps() + tap;
-      const float* from = sums + size(pairs * 4 + out % 2 * 2 + in % 2) * kSums;
+      const float* from = sums + to_size(pairs * 4 + out % 2 * 2 + in % 2) * kSums;
       Word rows[16];
       for (int i = 0; i < kBlock; ++i) rows[i] = reinterpret_cast<Word>(load(from + i * kBlock));
       transpose(rows);
-      float* const to = kernel + size(in * s.taps() + tap) * kBlock * kBlock;
+      float* const to = kernel + to_size(in * s.taps() + tap) * kBlock * kBlock;
       for (int i = 0; i < kBlock; ++i) {
         Float value = reinterpret_cast<Float>(rows[i]);
         if (adds) value += load(to + i * kBlock);

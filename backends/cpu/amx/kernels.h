@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backends/cpu/amx/tiles.h"
+#include "core/casts.h"
 
 /// The inner loops of the scheme that README.md beside this file describes, for tiles of one kind.
 /// Maps are nChw16c; `plane` is the distance from one block of 16 channels to the next, in numbers.
@@ -27,7 +28,6 @@ constexpr int kMostProducts = 6;
 
 /// Blocks of a map that a tile's row of 32 factors, or a pair of tiles, takes together.
 CPUTRAIN_INLINE constexpr int pairs_of(int blocks) { return (blocks + 1) / 2; }
-CPUTRAIN_INLINE constexpr std::size_t size(int n) { return static_cast<std::size_t>(n); }
 
 /// Factors of one step of the kernel of 2 x 2 tiles: two tiles of A, and the first of two of B.
 struct Step {
@@ -52,7 +52,7 @@ struct Pixels {
 
   /// Factors of a row of bytes with what its first `pixels` windows reach.
   CPUTRAIN_INLINE static constexpr std::size_t line_size(int pixels) {
-    return size((pixels + 2) * 3 + 63) / 32 * 32;
+    return to_size((pixels + 2) * 3 + 63) / 32 * 32;
   }
 };
 
@@ -96,19 +96,19 @@ struct PassShape {
   CPUTRAIN_INLINE int pixels() const { return columns() * kTileRows + kernel - 1; }
   CPUTRAIN_INLINE int taps() const { return kernel * kernel; }
   CPUTRAIN_INLINE std::size_t steps() const {
-    return size(pairs_of(ins) * taps() * products_of(parts));
+    return to_size(pairs_of(ins) * taps() * products_of(parts));
   }
   /// Factors of a row, of the weights of a pair of outputs and of all; `part`: of one part of them.
   CPUTRAIN_INLINE std::size_t row_part() const {
-    return size(pairs_of(ins)) * size(pixels()) * kRowFactors;
+    return to_size(pairs_of(ins)) * to_size(pixels()) * kRowFactors;
   }
-  CPUTRAIN_INLINE std::size_t row_size() const { return size(parts) * row_part(); }
+  CPUTRAIN_INLINE std::size_t row_size() const { return to_size(parts) * row_part(); }
   CPUTRAIN_INLINE std::size_t weights_part() const {
-    return size(pairs_of(ins) * taps()) * 2 * kFactors;
+    return to_size(pairs_of(ins) * taps()) * 2 * kFactors;
   }
-  CPUTRAIN_INLINE std::size_t weights_of_pair() const { return size(parts) * weights_part(); }
+  CPUTRAIN_INLINE std::size_t weights_of_pair() const { return to_size(parts) * weights_part(); }
   CPUTRAIN_INLINE std::size_t weights_size() const {
-    return size(pairs_of(outs)) * weights_of_pair();
+    return to_size(pairs_of(outs)) * weights_of_pair();
   }
 };
 constexpr int kRing = 4;   ///< rows of factors that two rows of outputs read, or more
@@ -143,33 +143,33 @@ struct GradientShape {
   CPUTRAIN_INLINE int taps() const { return kernel * kernel; }
   /// Factors of a row of outputs, [part][block][step] tiles.
   CPUTRAIN_INLINE std::size_t output_part() const {
-    return size(2 * pairs_of(outs) * steps()) * kFactors;
+    return to_size(2 * pairs_of(outs) * steps()) * kFactors;
   }
-  CPUTRAIN_INLINE std::size_t output_row() const { return size(parts) * output_part(); }
+  CPUTRAIN_INLINE std::size_t output_row() const { return to_size(parts) * output_part(); }
   /// Factors of a row of the source, [part][copy][block][pair of pixels] rows of tiles.
-  CPUTRAIN_INLINE std::size_t pairs() const { return size(steps() * kTileRows + 1); }
+  CPUTRAIN_INLINE std::size_t pairs() const { return to_size(steps() * kTileRows + 1); }
   CPUTRAIN_INLINE std::size_t source_copy() const {
-    return size(2 * pairs_of(ins)) * pairs() * kRowFactors;
+    return to_size(2 * pairs_of(ins)) * pairs() * kRowFactors;
   }
   CPUTRAIN_INLINE int copies() const { return kernel == 1 ? 1 : 2; }
-  CPUTRAIN_INLINE std::size_t source_part() const { return size(copies()) * source_copy(); }
-  CPUTRAIN_INLINE std::size_t source_row() const { return size(parts) * source_part(); }
+  CPUTRAIN_INLINE std::size_t source_part() const { return to_size(copies()) * source_copy(); }
+  CPUTRAIN_INLINE std::size_t source_row() const { return to_size(parts) * source_part(); }
   /// How many a strip of one image takes.
   CPUTRAIN_INLINE std::size_t factors() const {
-    return size(strip) * output_row() + size(strip + kernel - 1) * source_row();
+    return to_size(strip) * output_row() + to_size(strip + kernel - 1) * source_row();
   }
-  CPUTRAIN_INLINE std::size_t steps_of_row() const { return size(steps() * products_of(parts)); }
-  CPUTRAIN_INLINE std::size_t step_count() const { return size(strip) * steps_of_row(); }
+  CPUTRAIN_INLINE std::size_t steps_of_row() const { return to_size(steps() * products_of(parts)); }
+  CPUTRAIN_INLINE std::size_t step_count() const { return to_size(strip) * steps_of_row(); }
   /// Where images are read: the lines that a row of windows is made of.
   CPUTRAIN_INLINE std::size_t lines_size() const {
-    return kLines * Pixels::line_size(static_cast<int>(2 * pairs()));
+    return kLines * Pixels::line_size(to_int(2 * pairs()));
   }
   /// Numbers: sums of the kernel, [pair of outs][pair of ins][tap][2][2] tiles, then of the bias.
   CPUTRAIN_INLINE std::size_t kernel_sums() const {
-    return size(4 * pairs_of(outs) * pairs_of(ins) * taps()) * kSums;
+    return to_size(4 * pairs_of(outs) * pairs_of(ins) * taps()) * kSums;
   }
   CPUTRAIN_INLINE std::size_t sums() const {
-    return kernel_sums() + size(2 * pairs_of(outs) * kBlock);
+    return kernel_sums() + to_size(2 * pairs_of(outs) * kBlock);
   }
 };
 

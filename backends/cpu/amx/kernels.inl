@@ -22,7 +22,7 @@ void multiply_often(const Bf16* a, const Bf16* b, int steps, int rounds, float* 
   zero_sums(tiles);
   for (int round = 0; round < rounds; ++round) {
     add_products(
-        tiles, size(steps), kFactors,
+        tiles, to_size(steps), kFactors,
         [&](std::size_t i) {
           const std::size_t at = 2 * i * kFactors;
           return Step{{a + at, a + at + kFactors}, b + at};

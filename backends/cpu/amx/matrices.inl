@@ -15,14 +15,14 @@ struct Packing {
 
   /// The tile of a block of 16 across the sum, and of 32 along it.
   [[gnu::always_inline]] Bf16* tile(int block, int step) const {
-    return to + ((size(block / 2) * steps + size(step)) * 2 + size(block % 2)) * kFactors;
+    return to + ((to_size(block / 2) * steps + to_size(step)) * 2 + to_size(block % 2)) * kFactors;
   }
 };
 
 /// Zero outside of the matrix.
 [[gnu::always_inline]] inline void number(const Matrix& m, int row, int column, Float& to) {
   const bool there = row < m.rows && column < m.columns;
-  to = there ? load(m.data + size(row) * m.row + size(column)) : Float{};
+  to = there ? load(m.data + to_size(row) * m.row + to_size(column)) : Float{};
 }
 
 /// A row, 32 columns to a tile.
@@ -31,7 +31,7 @@ inline void write_row(const Matrix& m, int row, const Packing& packing) {
     Float first, second;
     number(m, row, step * 32, first);
     number(m, row, step * 32 + 16, second);
-    store_factors(first, second, packing.tile(row / 16, step) + size(row % 16) * kRowFactors);
+    store_factors(first, second, packing.tile(row / 16, step) + to_size(row % 16) * kRowFactors);
   }
 }
 
@@ -43,7 +43,7 @@ inline void write_pairs(const Matrix& m, int row, int block, const Packing& pack
     Float low, high;
     number(m, row + i, block * 16, low);
     number(m, row + i + 1, block * 16, high);
-    const float* const below = m.data + size(row + i + 32) * m.row + size(block * 16);
+    const float* const below = m.data + to_size(row + i + 32) * m.row + to_size(block * 16);
     __builtin_prefetch(below);
     __builtin_prefetch(below + m.row);
     Word words;
@@ -55,17 +55,17 @@ inline void write_pairs(const Matrix& m, int row, int block, const Packing& pack
 inline void turn_tile(Bf16* tile) {
   Word words[16];
   for (int i = 0; i < 16; ++i) {
-    words[i] = *reinterpret_cast<const WordThere*>(tile + size(i) * kRowFactors);
+    words[i] = *reinterpret_cast<const WordThere*>(tile + to_size(i) * kRowFactors);
   }
   transpose(words);
-  for (int i = 0; i < 16; ++i) store(tile + size(i) * kRowFactors, words[i]);
+  for (int i = 0; i < 16; ++i) store(tile + to_size(i) * kRowFactors, words[i]);
 }
 
 /// Goes through the matrix by 32 rows, whose tiles stay in the cache until they are turned.
 void pack_matrix(const Matrix& m, TileForm form, Bf16* to) {
   const bool by_rows = form == TileForm::rows || form == TileForm::pairs_of_rows;
   const bool turned = form == TileForm::columns || form == TileForm::pairs_of_rows;
-  const Packing packing{to, size(((by_rows ? m.columns : m.rows) + 31) / 32)};
+  const Packing packing{to, to_size(((by_rows ? m.columns : m.rows) + 31) / 32)};
   const int bands = (m.rows + 31) / 32, across = (m.columns + 31) / 32;
   for (int band = 0; band < bands; ++band) {
     for (int i = 0; by_rows && i < 32; ++i) write_row(m, band * 32 + i, packing);
@@ -94,7 +94,7 @@ inline void write_sums(const TileProduct& p, const float* sums, int row, int col
   const bool streams = p.past_caches && !p.adds;
   const int first = p.transposed ? column : row;
   const int count = (p.transposed ? p.columns : p.rows) - first;
-  float* to = p.to + size(first) * p.row + size(p.transposed ? row : column);
+  float* to = p.to + to_size(first) * p.row + to_size(p.transposed ? row : column);
   for (int i = 0; i < 16 && i < count; ++i, to += p.row) {
     Float value = reinterpret_cast<Float>(words[i]);
     if (p.adds) value += load(to);
@@ -108,11 +108,11 @@ void multiply(const TileProduct& p) {
   Tiles tiles;
   for (int column = 0; column < p.columns; column += 2 * kBlock) {
     for (int row = 0; row < p.rows; row += 2 * kBlock) {
-      const Bf16* const a = p.a + size(row / kBlock * p.steps) * kFactors;
-      const Bf16* const b = p.b + size(column / kBlock * p.steps) * kFactors;
+      const Bf16* const a = p.a + to_size(row / kBlock * p.steps) * kFactors;
+      const Bf16* const b = p.b + to_size(column / kBlock * p.steps) * kFactors;
       zero_sums(tiles);
       add_products(
-          tiles, size(p.steps), kFactors,
+          tiles, to_size(p.steps), kFactors,
           [&](std::size_t i) {
             const std::size_t at = 2 * i * kFactors;
             return Step{{a + at, a + at + kFactors}, b + at};
@@ -121,7 +121,7 @@ void multiply(const TileProduct& p) {
       store_sums(tiles, sums);
       for (int tile = 0; tile < 4; ++tile) {
         const int y = row + tile / 2 * kBlock, x = column + tile % 2 * kBlock;
-        if (y < p.rows && x < p.columns) write_sums(p, sums + size(tile) * kSums, y, x);
+        if (y < p.rows && x < p.columns) write_sums(p, sums + to_size(tile) * kSums, y, x);
       }
     }
   }

@@ -2,6 +2,7 @@
 
 // The first layer's source: bytes of images as factors. Included by convolve.inl and gradients.inl.
 #include "backends/cpu/amx/vectors.inl"
+#include "core/casts.h"
 
 namespace cputrain::cpu::amx {
 namespace {
@@ -24,10 +25,10 @@ inline void write_line(const Pixels& p, const std::uint8_t* image, int y, int pi
   const std::size_t line = Pixels::line_size(pixels);
   std::memset(to, 0, line * sizeof(Bf16));
   if (y < 0 || y >= p.height) return;
-  const std::uint8_t* const from = image + size(y) * size(p.width) * kColours;
+  const std::uint8_t* const from = image + to_size(y) * to_size(p.width) * kColours;
   const int room = pixels + 2 - p.left;
-  const std::size_t count = size(p.width < room ? p.width : room) * kColours;
-  to += size(p.left) * kColours;
+  const std::size_t count = to_size(p.width < room ? p.width : room) * kColours;
+  to += to_size(p.left) * kColours;
   std::size_t i = 0;
   for (; i + kBlock <= count; i += kBlock) bytes_to_factors(from + i, p.shift, to + i);
   if (i == count) return;
@@ -42,7 +43,7 @@ inline void write_line(const Pixels& p, const std::uint8_t* image, int y, int pi
 /// they are. Each row of a window is written with what follows it, which the next one replaces.
 inline void write_windows(const Bf16* const (&lines)[3], int pixels, Bf16* to) {
   for (int x = 0; x < pixels; ++x, to += kRowFactors) {
-    const std::size_t at = size(x) * kColours;
+    const std::size_t at = to_size(x) * kColours;
     const auto half = [&](int line, int place) __attribute__((always_inline)) {
       *reinterpret_cast<HalfAnywhere*>(to + place) =
           *reinterpret_cast<const HalfAnywhere*>(lines[line] + at);
@@ -57,7 +58,7 @@ inline void write_windows(const Bf16* const (&lines)[3], int pixels, Bf16* to) {
 
 /// Line i of those that windows see, and where [begin, end) of them are written.
 [[gnu::always_inline]] inline Bf16* line_at(Bf16* lines, int i, int pixels) {
-  return lines + size(i % kLines) * Pixels::line_size(pixels);
+  return lines + to_size(i % kLines) * Pixels::line_size(pixels);
 }
 inline void write_lines(const MapRows& from, int begin, int end, int pixels, Bf16* lines) {
   for (int i = begin; i < end; ++i) {
@@ -82,7 +83,7 @@ inline void write_pairs_of_pixels(const GradientShape& s, const MapRows& from, i
                                   Bf16* lines, Bf16* to) {
   constexpr Word kFirst{0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19, 20, 21, 22};
   constexpr Word kSecond{7, 8, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29};
-  const int pairs = static_cast<int>(s.pairs());
+  const int pairs = to_int(s.pairs());
   write_lines(from, goes_on ? y + 2 : y, y + 3, 2 * pairs, lines);
   const Bf16* const line[3] = {line_at(lines, y, 2 * pairs), line_at(lines, y + 1, 2 * pairs),
                                line_at(lines, y + 2, 2 * pairs)};
@@ -90,7 +91,7 @@ inline void write_pairs_of_pixels(const GradientShape& s, const MapRows& from, i
     Word run[3];
 #pragma GCC unroll 3
     for (int k = 0; k < 3; ++k) {
-      const Bf16* const at = line[k] + size(i) * 2 * kColours;
+      const Bf16* const at = line[k] + to_size(i) * 2 * kColours;
       const Half low = *reinterpret_cast<const HalfAnywhere*>(at);
       const Half high = *reinterpret_cast<const HalfAnywhere*>(at + kColours);
       run[k] = __builtin_convertvector(low, Word) | __builtin_convertvector(high, Word) << 16;

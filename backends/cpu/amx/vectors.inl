@@ -5,6 +5,7 @@
 
 #include "backends/cpu/amx/kernels.h"
 #include "backends/cpu/kernels/lanes.h"
+#include "core/casts.h"
 #ifdef __AVX512BF16__
 #include <immintrin.h>
 #endif
@@ -173,7 +174,7 @@ class Row {
  public:
   /// Row y of what `map` points to.
   [[gnu::always_inline]] Row(const MapRows& map, int y)
-      : map_(map), at_(static_cast<std::size_t>(y) * static_cast<std::size_t>(map.width)) {}
+      : map_(map), at_(to_size(y) * to_size(map.width)) {}
 
   /// Zeros in a block that only fills a pair.
   [[gnu::always_inline]] void value(int block, int x, Float& to) const {
@@ -201,8 +202,7 @@ class Row {
 
  private:
   [[gnu::always_inline]] std::size_t index(int block, int x) const {
-    return static_cast<std::size_t>(block) * map_.plane +
-           (at_ + static_cast<std::size_t>(x)) * kBlock;
+    return to_size(block) * map_.plane + (at_ + to_size(x)) * kBlock;
   }
 
   const MapRows& map_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/convolution/winograd_operation.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -19,9 +20,7 @@ bool winograd_pays(const ConvolutionProblem& p, Direction direction) {
   const Shape& outputs = direction == Direction::backward_data ? p.src.shape : p.dst.shape;
   const std::size_t tiles = winograd::Tiles(p.images, outputs).count();
   const std::size_t covered = tiles * winograd::kTile * winograd::kTile;
-  const std::size_t pixels = static_cast<std::size_t>(p.images) *
-                             static_cast<std::size_t>(outputs.height) *
-                             static_cast<std::size_t>(outputs.width);
+  const std::size_t pixels = to_size(p.images) * to_size(outputs.height) * to_size(outputs.width);
   return covered <= 2 * pixels &&
          tiles >= (direction == Direction::backward_weights ? kFewestOfWeights : kFewest);
 }
@@ -50,9 +49,9 @@ bool worth_measuring(double macs_per_image, int images) {
 
 std::vector<Piece> cut_into_pieces(int images, std::size_t bytes, int threads) {
   constexpr std::size_t kBytesPerThread = 8 << 20;  // roughly a core's share of a last-level cache
-  const std::size_t fitting = kBytesPerThread * static_cast<std::size_t>(threads) / bytes;
+  const std::size_t fitting = kBytesPerThread * to_size(threads) / bytes;
   // At least one image a thread: threads that share an image share little else.
-  const int largest = std::clamp(static_cast<int>(std::min<std::size_t>(fitting, 1u << 20)),
+  const int largest = std::clamp(to_int(std::min<std::size_t>(fitting, 1u << 20)),
                                  std::min(threads, images), images);
   const int pieces = (images + largest - 1) / largest;
   std::vector<Piece> cut;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/cpu/dnnl_primitives.h"
+#include "core/casts.h"
 
 /// Decisions about a convolution that are made by rule, not by timing: the same command gives the
 /// same bits every time.
@@ -20,10 +21,8 @@ enum class ConvolutionMethod { direct, winograd, sparse, bf16, tiles };
 
 struct ConvolutionMethods {
   std::array<ConvolutionMethod, 3> by_direction{};
-  ConvolutionMethod operator[](Direction d) const {
-    return by_direction[static_cast<std::size_t>(d)];
-  }
-  ConvolutionMethod& operator[](Direction d) { return by_direction[static_cast<std::size_t>(d)]; }
+  ConvolutionMethod operator[](Direction d) const { return by_direction[to_size(d)]; }
+  ConvolutionMethod& operator[](Direction d) { return by_direction[to_size(d)]; }
   bool operator==(const ConvolutionMethods&) const = default;
 };
 

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/on_threads.h"
 #include "backends/cpu/ops/input_op.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -140,7 +141,7 @@ std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() 
   const model::Convolution& layer = place_.layer();
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
   formats.push_back(make_kernel_format(kernel_layout_, layer, place_.block.src_shape.channels));
-  if (place_.bias) formats.push_back(make_vector_format(static_cast<std::size_t>(layer.filters)));
+  if (place_.bias) formats.push_back(make_vector_format(to_size(layer.filters)));
   return formats;
 }
 
@@ -205,7 +206,7 @@ void ConvolutionOp::forward(const Execution& execution) {
 }
 
 void ConvolutionOp::forward_by(ConvolutionMethod method, const Execution& execution) {
-  const Range all{0, static_cast<std::size_t>(execution.images)};
+  const Range all{0, to_size(execution.images)};
   if (method == ConvolutionMethod::tiles) {
     if (tiles_->forward(execution, images_, times_)) return finish(execution, all);
     method = ConvolutionMethod::direct;  // of numbers that tiles cannot take
@@ -256,7 +257,7 @@ void ConvolutionOp::backward_by(ConvolutionMethod method, const Execution& execu
   const auto written = [&](const Range& images) {
     if (data && gradient_listener_) gradient_listener_->gradient_written(execution, images);
   };
-  const Range all{0, static_cast<std::size_t>(execution.images)};
+  const Range all{0, to_size(execution.images)};
   if (method == ConvolutionMethod::tiles) {
     if (tiles_->backward(execution, images_, weights, data, times_)) return written(all);
     method = ConvolutionMethod::direct;
@@ -272,7 +273,7 @@ void ConvolutionOp::backward_by(ConvolutionMethod method, const Execution& execu
 /// The gradient of a sum is that of each part.
 void ConvolutionOp::pass_sums_gradient_on(const Execution& execution) {
   const TimeSpan span(times_.sum.backward_data);
-  const Range images{0, static_cast<std::size_t>(execution.images)};
+  const Range images{0, to_size(execution.images)};
   if (place_.added.front().src.adds) return add_images(place_.dst, images, dst_diff_, added_diff_);
   const std::size_t bytes = place_.dst.bytes(execution.images);
   parallel_ranges(bytes, [&](std::size_t begin, std::size_t end) {

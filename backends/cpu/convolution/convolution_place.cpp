@@ -1,5 +1,7 @@
 #include "backends/cpu/convolution/convolution_place.h"
 
+#include "core/casts.h"
+
 namespace cputrain::cpu {
 
 ConvolutionPlace place_convolution(const Planning& planning, int op, const ConvolutionBlock& block,
@@ -22,7 +24,7 @@ ConvolutionPlace place_convolution(const Planning& planning, int op, const Convo
                                   block.pooled_relu);
   }
   if (place.pool && dst.wants_diff) {
-    const std::size_t bytes = dst.layout.size() * static_cast<std::size_t>(planning.largest());
+    const std::size_t bytes = dst.layout.size() * to_size(planning.largest());
     place.winners = planning.memory.add(bytes, planning.forward_time(op));
     planning.memory.use(place.winners, planning.backward_time(op));
   }

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/casts.h"
+
 namespace cputrain::cpu {
 namespace {
 
@@ -49,14 +51,14 @@ ConvolutionMethods MethodTrials::best() const {
       best[Direction::backward_data] = candidates_[d];
     }
   }
-  best[Direction::forward] = candidates_[static_cast<std::size_t>(forward - least_.begin())];
+  best[Direction::forward] = candidates_[to_size(forward - least_.begin())];
   return best;
 }
 
 std::string to_text(const ConvolutionMethods& methods) {
   std::string text;
   for (const ConvolutionMethod method : methods.by_direction) {
-    text += kLetters[static_cast<std::size_t>(method)];
+    text += kLetters[to_size(method)];
   }
   return text;
 }

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "backends/cpu/kernels/on_threads.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -19,8 +20,8 @@ std::byte* start(std::byte* map, const Activation& of_map, const Piece& piece) {
 }
 
 Range images_of(const Piece& piece) {
-  const auto first = static_cast<std::size_t>(piece.first);
-  return {first, first + static_cast<std::size_t>(piece.count)};
+  const auto first = to_size(piece.first);
+  return {first, first + to_size(piece.count)};
 }
 
 std::byte* bytes_of(float* data) { return reinterpret_cast<std::byte*>(data); }
@@ -118,7 +119,7 @@ void PiecewiseConvolution::plan_scratch(const Planning& planning) {
     if (!pools_copy(made)) pools_ours = true;
   }
   compute::MemoryPlan& memory = planning.memory;
-  const auto largest_piece = static_cast<std::size_t>(operations_.rbegin()->first);
+  const auto largest_piece = to_size(operations_.rbegin()->first);
   const std::size_t wide_bytes = place_.wide.size() * largest_piece * sizeof(float);
   forward_scratch_ = memory.add(forward_scratch, forward);
   if (place_.pool) wide_value_ = memory.add(pools_ours ? wide_bytes : 0, forward);
@@ -127,8 +128,7 @@ void PiecewiseConvolution::plan_scratch(const Planning& planning) {
   if (place_.learns) {
     kernel_gradient_ = memory.add(kernel_layout_.get_size(), backward);
     foreign_gradient_ = memory.add(foreign, backward);
-    bias_gradient_ =
-        memory.add(static_cast<std::size_t>(place_.wide.shape.channels) * sizeof(float), backward);
+    bias_gradient_ = memory.add(to_size(place_.wide.shape.channels) * sizeof(float), backward);
   }
   if (place_.src.adds) {
     piece_diff_ = memory.add(place_.src.bytes(operations_.rbegin()->first), backward);
@@ -330,8 +330,7 @@ void PiecewiseConvolution::add_weight_gradients(const PieceCalls& calls, bool ov
   if (convert) convert.run();
   if (overwrite) return;
   add_on_threads(kernel_part_, kernel_sum_, floats(kernel_layout_));
-  if (place_.bias)
-    kernels::add(bias_part_, bias_sum_, static_cast<std::size_t>(place_.wide.shape.channels));
+  if (place_.bias) kernels::add(bias_part_, bias_sum_, to_size(place_.wide.shape.channels));
 }
 
 /// The library cannot add to a gradient; a piece of it is still in the cache when this adds it.

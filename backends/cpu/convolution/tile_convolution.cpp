@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/amx/availability.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -75,7 +76,7 @@ amx::Source TileConvolution::source(Images images) const {
 
 bool TileConvolution::forward(const Execution& execution, Images images, ConvolutionTimes& times) {
   const TimeSpan span(times.convolution.forward);
-  const auto count = static_cast<std::size_t>(execution.images);
+  const auto count = to_size(execution.images);
   if (!in_range(src_value_, count * place_.src.layout.size()) ||
       !in_range(weights_, kernel_layout_.get_size() / sizeof(float))) {
     return false;
@@ -88,7 +89,7 @@ bool TileConvolution::forward(const Execution& execution, Images images, Convolu
 bool TileConvolution::backward(const Execution& execution, Images images, bool weights, bool data,
                                ConvolutionTimes& times) {
   const amx::Convolution::Outputs outputs{dst_diff_, dst_value_, winners_};
-  const auto count = static_cast<std::size_t>(execution.images);
+  const auto count = to_size(execution.images);
   system::Stopwatch watch;
   if (!in_range(dst_diff_, count * place_.dst.layout.size()) ||
       (weights && !in_range(src_value_, count * place_.src.layout.size())) ||

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/kernels/alive_rows_block.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::alive_rows {
 namespace {
@@ -87,7 +88,7 @@ std::size_t find_alive(InstructionSet set, const Sizes& s, const float* x, std::
       const std::size_t rows = std::min(kRows, s.in - block * kRows);
       const std::uint64_t mask = rows == kRows ? full(at) : mask_of(at, rows);
       masks[block * s.images + image] = mask;
-      of_image += static_cast<std::size_t>(std::popcount(mask));
+      of_image += to_size(std::popcount(mask));
     }
     alive += of_image;
   });

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/alive_rows.h"
 #include "backends/cpu/kernels/lanes.h"
+#include "core/casts.h"
 
 /// The loops of alive_rows.cpp over one block of rows, to be inlined into functions of one
 /// instruction set each.
@@ -25,7 +26,7 @@ ALWAYS_INLINE typename Lanes<W>::AnyFloat& lanes(float* at) {
 /// Calls f(bit) for the bits that are set, in order.
 template <class F>
 ALWAYS_INLINE void for_bits(std::uint64_t mask, const F& f) {
-  for (; mask; mask &= mask - 1) f(static_cast<std::size_t>(std::countr_zero(mask)));
+  for (; mask; mask &= mask - 1) f(to_size(std::countr_zero(mask)));
 }
 
 /// What the three products of one block need.
@@ -133,7 +134,7 @@ ALWAYS_INLINE void data_block(const Block& b, const float* weights, const float*
       const float* rows[4];
       int count = 0;
       for (int i = 0; i < 4; ++i) {
-        row[i] = mask ? static_cast<std::size_t>(std::countr_zero(mask)) : row[i - 1];
+        row[i] = mask ? to_size(std::countr_zero(mask)) : row[i - 1];
         rows[i] = weights + row[i] * b.sizes.out;
         count += mask != 0;
         mask &= mask - 1;

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "backends/cpu/kernels/clones.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::kernels {
 namespace {
@@ -81,7 +82,7 @@ template <int kBlock>
 [[gnu::always_inline]] inline void widen(const typename Lanes<kBlock>::Float& narrow,
                                          typename Lanes<kBlock>::Double& wide) {
   if constexpr (kBlock == 1) {
-    wide = static_cast<double>(narrow);
+    wide = to_double(narrow);
   } else {
     wide = __builtin_convertvector(narrow, typename Lanes<kBlock>::Double);
   }
@@ -142,7 +143,7 @@ template <int kBlock, class Number>
           part += distance * distance;
         },
         spread);
-    const double old = before + static_cast<double>(done), fresh = static_cast<double>(count);
+    const double old = before + to_double(done), fresh = to_double(count);
     typename L::Double centre_wide, spread_wide;
     widen<kBlock>(centre, centre_wide);
     widen<kBlock>(spread, spread_wide);

@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -145,16 +146,16 @@ void backward_row_8(const MaxPoolShape& p, int y, const float* dst, const std::u
 /// Numbers in one block's plane, and in one of its rows.
 struct Strides {
   explicit Strides(const compute::SampleLayout& layout)
-      : row(static_cast<std::size_t>(layout.shape.width) * static_cast<std::size_t>(layout.block)),
-        plane(row * static_cast<std::size_t>(layout.shape.height)) {}
+      : row(to_size(layout.shape.width) * to_size(layout.block)),
+        plane(row * to_size(layout.shape.height)) {}
   std::size_t row, plane;
 };
 
 /// Zeros what no window of a 2 x 2 pool covers: the last row and column of odd extents.
 void clear_rest(const MaxPoolShape& p, const Strides& strides, float* plane) {
-  const auto height = static_cast<std::size_t>(p.src.shape.height);
-  const auto covered_rows = static_cast<std::size_t>(2 * p.dst.shape.height);
-  const std::size_t covered = static_cast<std::size_t>(2 * p.dst.shape.width * p.src.block);
+  const auto height = to_size(p.src.shape.height);
+  const auto covered_rows = to_size(2 * p.dst.shape.height);
+  const std::size_t covered = to_size(2 * p.dst.shape.width * p.src.block);
   if (covered < strides.row) {
     for (std::size_t y = 0; y < covered_rows; ++y) {
       std::fill(plane + y * strides.row + covered, plane + (y + 1) * strides.row, 0.0f);
@@ -178,31 +179,31 @@ void max_pool(const MaxPoolShape& p, int images, const float* src, MapForm form,
   const Strides from(p.src), to(p.dst);
   assert(form == MapForm::blocked || !p.src.padded());
   const std::size_t blocks = p.src.blocks();
-  const auto rows = static_cast<std::size_t>(p.dst.shape.height);
+  const auto rows = to_size(p.dst.shape.height);
   const auto row_of = p.src.block == 16 ? forward_row_16 : forward_row_8;
   const auto row = [&](std::size_t plane, std::size_t y, const Plane& map) {
     const std::size_t offset = plane * to.plane + y * to.row;
-    row_of(p, static_cast<int>(y), map, dst + offset, winners ? winners + offset : nullptr);
+    row_of(p, to_int(y), map, dst + offset, winners ? winners + offset : nullptr);
   };
   // In the order in which src lies.
-  parallel_for(static_cast<std::size_t>(images) * blocks * rows, [&](std::size_t i) {
+  parallel_for(to_size(images) * blocks * rows, [&](std::size_t i) {
     if (form == MapForm::blocked) {
       return row(i / rows, i % rows, {src + i / rows * from.plane, p.src.block});
     }
     const std::size_t image = i / blocks / rows, block = i % blocks;
     const float* const first = src + image * p.src.size();
     row(image * blocks + block, i / blocks % rows,
-        {first + block * static_cast<std::size_t>(p.src.block), p.src.shape.channels});
+        {first + block * to_size(p.src.block), p.src.shape.channels});
   });
 }
 
 void max_pool_backward(const MaxPoolShape& p, int images, const float* dst,
                        const std::uint8_t* winners, const float* diff_dst, float* diff_src) {
   const Strides from(p.src), to(p.dst);
-  const auto rows = static_cast<std::size_t>(p.dst.shape.height);
+  const auto rows = to_size(p.dst.shape.height);
   const auto row_of = p.src.block == 16 ? backward_row_16 : backward_row_8;
   // Windows may overlap, so one thread has a whole plane.
-  parallel_for(static_cast<std::size_t>(images) * p.src.blocks(), [&](std::size_t plane) {
+  parallel_for(to_size(images) * p.src.blocks(), [&](std::size_t plane) {
     float* const target = diff_src + plane * from.plane;
     if (p.halves()) {
       clear_rest(p, from, target);
@@ -211,7 +212,7 @@ void max_pool_backward(const MaxPoolShape& p, int images, const float* dst,
     }
     for (std::size_t y = 0; y < rows; ++y) {
       const std::size_t offset = plane * to.plane + y * to.row;
-      row_of(p, static_cast<int>(y), dst + offset, winners + offset, diff_dst + offset, target);
+      row_of(p, to_int(y), dst + offset, winners + offset, diff_dst + offset, target);
     }
   });
 }

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 /// Kernels over whole arrays, on all threads. `Number` is float or Bf16.
 namespace cputrain::cpu {
@@ -29,7 +30,7 @@ inline bool has_nan(const float* values, std::size_t count) {
   std::atomic<bool> found = false;
   parallel_ranges(count, [&](std::size_t b, std::size_t e) {
     int nan = 0;
-    for (std::size_t i = b; i < e; ++i) nan |= static_cast<int>(values[i] != values[i]);
+    for (std::size_t i = b; i < e; ++i) nan |= to_int(values[i] != values[i]);
     if (nan != 0) found = true;
   });
   return found;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/casts.h"
+
 /// The only place that starts threads in this backend. oneDNN uses the same OpenMP pool.
 namespace cputrain::cpu {
 
@@ -32,8 +34,7 @@ constexpr std::size_t kPiecesPerThread = 16;
 /// Calls f(i) for every i in [0, n), some in a row, by the next thread that is free.
 template <class F>
 void parallel_for(std::size_t n, const F& f) {
-  const std::size_t pieces =
-      kPiecesPerThread * static_cast<std::size_t>(std::max(1, omp_get_max_threads()));
+  const std::size_t pieces = kPiecesPerThread * to_size(std::max(1, omp_get_max_threads()));
   const std::size_t chunk = std::max<std::size_t>(1, n / pieces);
 #pragma omp parallel for schedule(dynamic, chunk) if (n > 1)
   for (std::size_t i = 0; i < n; ++i) f(i);
@@ -43,7 +44,7 @@ void parallel_for(std::size_t n, const F& f) {
 /// there is one thread.
 inline std::size_t parts_for_threads() {
   const int threads = omp_get_max_threads();
-  return threads > 1 ? 4 * static_cast<std::size_t>(threads) : 1;
+  return threads > 1 ? 4 * to_size(threads) : 1;
 }
 
 /// Calls f(thread) once on every thread.
@@ -67,7 +68,7 @@ inline int team_size() {
 template <class F>
 void parallel_tasks(std::size_t n, const F& f) {
 #pragma omp parallel for schedule(dynamic) if (n > 1)
-  for (std::size_t i = 0; i < n; ++i) f(i, static_cast<std::size_t>(omp_get_thread_num()));
+  for (std::size_t i = 0; i < n; ++i) f(i, to_size(omp_get_thread_num()));
 }
 
 /// Cuts [0, n) into one piece a thread, each a multiple of a cache line of floats but the last, and
@@ -76,8 +77,7 @@ void parallel_tasks(std::size_t n, const F& f) {
 template <class F>
 void parallel_ranges(std::size_t n, const F& f) {
   constexpr std::size_t kLine = 16, kWorthwhile = 1 << 14;
-  const std::size_t pieces =
-      n < kWorthwhile ? 1 : static_cast<std::size_t>(std::max(1, omp_get_max_threads()));
+  const std::size_t pieces = n < kWorthwhile ? 1 : to_size(std::max(1, omp_get_max_threads()));
   const std::size_t piece = ((n + pieces - 1) / pieces + kLine - 1) / kLine * kLine;
 #pragma omp parallel for schedule(static) if (pieces > 1)
   for (std::size_t i = 0; i < pieces; ++i) {

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/kernels/clones.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 #include "optim/update_math.h"
 
 namespace cputrain::cpu {
@@ -78,7 +79,7 @@ void update_in_parallel(const optim::UpdateStep& step, double weight_decay,
                         const optim::UpdateSlice& slice) {
   const auto weights = slice.weights.as<float>();
   const auto gradients = slice.gradients.as<float>();
-  const auto states = static_cast<std::size_t>(optim::state_arrays(step.rule));
+  const auto states = to_size(optim::state_arrays(step.rule));
   const auto keep = optim::kept_by_decay<float>(step.learning_rate, weight_decay);
   parallel_ranges(weights.size(), [&](std::size_t begin, std::size_t end) {
     optim::UpdatePointers<float> p{

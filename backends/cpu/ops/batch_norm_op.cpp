@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/parallel.h"
 #include "comm/communicator.h"
+#include "core/casts.h"
 #include "data/batch_plan.h"
 
 namespace cputrain::cpu {
@@ -32,7 +33,7 @@ template <class Number>
 std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp<Number>::formats() const {
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
   for (int i = 0; i < 4; ++i) {
-    formats.push_back(make_vector_format(static_cast<std::size_t>(src_.layout.shape.channels)));
+    formats.push_back(make_vector_format(to_size(src_.layout.shape.channels)));
   }
   return formats;
 }
@@ -80,14 +81,12 @@ void BatchNormOp<Number>::sum_in_groups(const Range& images, std::size_t all, co
   const std::size_t parts = std::min(planes(), parts_for_threads());
   parallel_for(kGroups * parts, [&](std::size_t unit) {
     const std::size_t group = unit / parts;
-    const Range own = data::share(all, static_cast<int>(group), kGroups);
-    const Range blocks =
-        data::share(planes(), static_cast<int>(unit % parts), static_cast<int>(parts));
+    const Range own = data::share(all, to_int(group), kGroups);
+    const Range blocks = data::share(planes(), to_int(unit % parts), to_int(parts));
     const std::size_t end = std::min(own.end, images.end);
     for (std::size_t image = std::max(own.begin, images.begin); image < end; ++image) {
       for (std::size_t block = blocks.begin; block < blocks.end; ++block) {
-        f(image, image - own.begin, block,
-          group * lanes() + block * static_cast<std::size_t>(src_.layout.block));
+        f(image, image - own.begin, block, group * lanes() + block * to_size(src_.layout.block));
       }
     }
   });
@@ -110,8 +109,8 @@ void BatchNormOp<Number>::measure(const Range& images, std::size_t all) {
   sum_in_groups(images, all,
                 [&](std::size_t image, std::size_t of_group, std::size_t block, std::size_t lane) {
                   kernels::add_moments(src_.layout.block, plane(src_data_, image, block), pixels(),
-                                       static_cast<double>(of_group * pixels()),
-                                       group_means_.data() + lane, group_squares_.data() + lane);
+                                       to_double(of_group * pixels()), group_means_.data() + lane,
+                                       group_squares_.data() + lane);
                 });
 }
 
@@ -123,15 +122,13 @@ void BatchNormOp<Number>::join_groups(std::size_t images) {
   if (images == 0) return;
   for (std::size_t group = 0; group < kGroups; ++group) {
     const auto part =
-        static_cast<double>(data::share(images, static_cast<int>(group), kGroups).size()) /
-        static_cast<double>(images);
+        to_double(data::share(images, to_int(group), kGroups).size()) / to_double(images);
     for (std::size_t i = 0; i < lanes(); ++i) mean_[i] += part * group_means_[group * lanes() + i];
   }
-  const auto all = static_cast<double>(images * pixels());
+  const auto all = to_double(images * pixels());
   for (std::size_t group = 0; group < kGroups; ++group) {
     const auto part =
-        static_cast<double>(data::share(images, static_cast<int>(group), kGroups).size()) /
-        static_cast<double>(images);
+        to_double(data::share(images, to_int(group), kGroups).size()) / to_double(images);
     for (std::size_t i = 0; i < lanes(); ++i) {
       const double distance = group_means_[group * lanes() + i] - mean_[i];
       variance_[i] += group_squares_[group * lanes() + i] / all + part * distance * distance;
@@ -163,7 +160,7 @@ void BatchNormOp<Number>::join_ranks() {
 template <class Number>
 void BatchNormOp<Number>::join_statistics(std::size_t images) {
   join_groups(images);
-  count_ = static_cast<double>(images * pixels());
+  count_ = to_double(images * pixels());
   join_ranks();
   move_statistics();
 }
@@ -171,13 +168,13 @@ void BatchNormOp<Number>::join_statistics(std::size_t images) {
 template <class Number>
 void BatchNormOp<Number>::move_statistics() {
   if (count_ == 0) return;
-  const auto channels = static_cast<std::size_t>(src_.layout.shape.channels);
+  const auto channels = to_size(src_.layout.shape.channels);
   if (!moved_) {  // the first pass of a step goes on from the published ones
     new_mean_.assign(moving_mean_, moving_mean_ + channels);
     new_variance_.assign(moving_variance_, moving_variance_ + channels);
     moved_ = true;
   }
-  const double step = 1 - static_cast<double>(layer_.momentum);
+  const double step = 1 - to_double(layer_.momentum);
   const double unbiased = count_ > 1 ? count_ / (count_ - 1) : 1;
   for (std::size_t c = 0; c < channels; ++c) {
     new_mean_[c] += static_cast<float>((mean_[c] - new_mean_[c]) * step);
@@ -198,7 +195,7 @@ void BatchNormOp<Number>::prepare_lanes(bool learns) {
   for (int c = 0; c < src_.layout.shape.channels; ++c) {
     const double mean = learns ? mean_[c] : moving_mean_[c];
     const double variance = learns ? variance_[c] : moving_variance_[c];
-    inverse_[c] = 1 / std::sqrt(variance + static_cast<double>(layer_.epsilon));
+    inverse_[c] = 1 / std::sqrt(variance + to_double(layer_.epsilon));
     mean_f_[c] = static_cast<float>(mean);
     scale_[c] = static_cast<float>(gamma_[c] * inverse_[c]);
     shift_[c] = static_cast<float>(beta_[c] - mean * gamma_[c] * inverse_[c]);
@@ -209,7 +206,7 @@ template <class Number>
 void BatchNormOp<Number>::normalize(std::size_t images) {
   const int width = src_.layout.block;
   for_planes_backwards(images, [&](std::size_t image, std::size_t block) {
-    const std::size_t lane = block * static_cast<std::size_t>(width);
+    const std::size_t lane = block * to_size(width);
     kernels::normalize(width, relu_, plane(src_data_, image, block), scale_.data() + lane,
                        shift_.data() + lane, pixels(), plane(dst_data_, image, block));
   });
@@ -219,13 +216,13 @@ template <class Number>
 void BatchNormOp<Number>::value_written(const Execution& execution, const Range& images) {
   if (!learns(execution.pass)) return;
   const TimeSpan span(time_.forward);
-  measure(images, static_cast<std::size_t>(execution.images));
+  measure(images, to_size(execution.images));
 }
 
 template <class Number>
 void BatchNormOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
-  const auto images = static_cast<std::size_t>(execution.images);
+  const auto images = to_size(execution.images);
   learnt_ = learns(execution.pass);
   if (learnt_) {
     if (summed_ == 0) measure({0, images}, images);
@@ -248,7 +245,7 @@ void BatchNormOp<Number>::sum_slopes(const Range& images, std::size_t all) {
   const int width = src_.layout.block;
   sum_in_groups(images, all,
                 [&](std::size_t image, std::size_t, std::size_t block, std::size_t lane) {
-                  const std::size_t own = block * static_cast<std::size_t>(width);
+                  const std::size_t own = block * to_size(width);
                   const kernels::Normalization known{relu_, scale_.data() + own,
                                                      shift_.data() + own, mean_f_.data() + own};
                   kernels::add_slopes(width, known, plane(src_data_, image, block),
@@ -273,14 +270,14 @@ template <class Number>
 void BatchNormOp<Number>::gradient_written(const Execution& execution, const Range& images) {
   if (!dst_.wants_diff || frozen_) return;
   const TimeSpan span(time_.backward_data);
-  sum_slopes(images, static_cast<std::size_t>(execution.images));
+  sum_slopes(images, to_size(execution.images));
 }
 
 template <class Number>
 void BatchNormOp<Number>::write_parameter_gradients(bool overwrite) {
   for (int c = 0; c < src_.layout.shape.channels; ++c) {
     const auto sum = static_cast<float>(sums_[c]);
-    const auto product = static_cast<float>(sums_[lanes() + static_cast<std::size_t>(c)]);
+    const auto product = static_cast<float>(sums_[lanes() + to_size(c)]);
     beta_sum_[c] = overwrite ? sum : beta_sum_[c] + sum;
     gamma_sum_[c] = overwrite ? product : gamma_sum_[c] + product;
   }
@@ -297,7 +294,7 @@ void BatchNormOp<Number>::write_gradient(std::size_t images) {
   }
   const int width = src_.layout.block;
   for_planes_backwards(images, [&](std::size_t image, std::size_t block) {
-    const std::size_t lane = block * static_cast<std::size_t>(width);
+    const std::size_t lane = block * to_size(width);
     kernels::normalize_backward(
         width, {relu_, scale_.data() + lane, shift_.data() + lane, mean_f_.data() + lane},
         plane(src_data_, image, block), plane(dst_diff_, image, block), slope_.data() + lane,
@@ -309,7 +306,7 @@ template <class Number>
 void BatchNormOp<Number>::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!dst_.wants_diff) return;
-  const auto images = static_cast<std::size_t>(execution.images);
+  const auto images = to_size(execution.images);
   if (!frozen_) {
     if (summed_ == 0) sum_slopes({0, images}, images);
     summed_ = 0;  // the next sums are those of a value

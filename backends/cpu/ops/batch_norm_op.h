@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels/batch_norm_kernels.h"
 #include "backends/cpu/ops/map_listener.h"
 #include "compute/executor/activation_ops.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 
@@ -37,13 +38,13 @@ class BatchNormOp final : public compute::UnaryOp<Op, Number>, public MapListene
   static constexpr std::size_t kGroups = 8;
 
   std::size_t planes() const { return src_.layout.blocks(); }
-  std::size_t lanes() const { return planes() * static_cast<std::size_t>(src_.layout.block); }
+  std::size_t lanes() const { return planes() * to_size(src_.layout.block); }
   std::size_t pixels() const;
   /// Where the plane of a block of channels begins.
   template <class T>
   T* plane(T* data, std::size_t image, std::size_t block) const {
     const compute::SampleLayout& layout = src_.layout;
-    return data + image * layout.size() + block * pixels() * static_cast<std::size_t>(layout.block);
+    return data + image * layout.size() + block * pixels() * to_size(layout.block);
   }
   bool learns(const compute::Pass&) const;
   void sum_over_ranks(std::vector<double>&) const;

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 
@@ -12,7 +13,7 @@ template <class Number>
 ConcatOp<Number>::ConcatOp(const Planning& planning, int op, std::string name,
                            std::vector<compute::SumPart> parts, const Activation& dst)
     : Parts(planning, op, std::move(parts), dst, std::move(name), "copies"),
-      block_(static_cast<std::size_t>(dst.layout.block)) {
+      block_(to_size(dst.layout.block)) {
   int first = 0;
   for (const compute::SumPart& part : parts_) {
     compute::SampleLayout layout = part.src.layout;
@@ -27,11 +28,11 @@ template <class Number>
 auto ConcatOp<Number>::runs_of(const compute::SampleLayout& part, int first) const
     -> std::vector<Run> {
   const std::size_t pixels = part.size() / (part.blocks() * block_);
-  const auto channels = static_cast<std::size_t>(part.shape.channels);
+  const auto channels = to_size(part.shape.channels);
   const auto at = [&](std::size_t channel) {
     return channel / block_ * pixels * block_ + channel % block_;
   };
-  const auto begin = static_cast<std::size_t>(first);
+  const auto begin = to_size(first);
   if (begin % block_ == 0 && channels % block_ == 0) {
     return {{0, at(begin), channels * pixels, 1}};
   }
@@ -50,7 +51,7 @@ template <class F>
 void ConcatOp<Number>::for_rows(std::size_t i, int images, const F& f) const {
   const std::vector<Run>& runs = runs_[i];
   const std::size_t part_size = parts_[i].src.layout.size(), size = dst_.layout.size();
-  parallel_for(static_cast<std::size_t>(images) * runs.size(), [&](std::size_t task) {
+  parallel_for(to_size(images) * runs.size(), [&](std::size_t task) {
     const std::size_t image = task / runs.size();
     const Run& run = runs[task % runs.size()];
     for (std::size_t row = 0; row < run.rows; ++row) {
@@ -65,7 +66,7 @@ template <class Number>
 void ConcatOp<Number>::clear_filling(int images) {
   if (!dst_.layout.padded()) return;
   const std::size_t size = dst_.layout.size(), last = size - size / dst_.layout.blocks();
-  parallel_for(static_cast<std::size_t>(images), [&](std::size_t image) {
+  parallel_for(to_size(images), [&](std::size_t image) {
     std::fill(dst_data_ + image * size + last, dst_data_ + (image + 1) * size, Number{});
   });
 }

@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/factored_sum.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 /// far smaller than the gradient.
 std::optional<compute::Factors> factors_of(const Planning& planning, std::size_t in,
                                            std::size_t out) {
-  const compute::Factors factors{static_cast<std::size_t>(planning.largest()), in, out};
+  const compute::Factors factors{to_size(planning.largest()), in, out};
   const bool small = factors.size() <= in * out / 8;
   if (!planning.options.keeps_factors || !small || out % kFactoredColumns != 0) return std::nullopt;
   return factors;
@@ -26,7 +27,7 @@ std::optional<compute::Factors> factors_of(const Planning& planning, std::size_t
 DenseLayerOp::DenseLayerOp(const Planning& planning, int op, const model::Graph::Node& node,
                            const Source& src, const Activation& dst, std::size_t first_parameter)
     : UnaryOp(planning, op, src, dst, node.name, "",
-              static_cast<double>(src.layout.shape.size()) * dst.layout.shape.channels),
+              to_double(src.layout.shape.size()) * dst.layout.shape.channels),
       first_parameter_(first_parameter),
       in_(src.layout.size()),
       out_(dst.layout.size()),
@@ -59,7 +60,7 @@ DenseOp::DenseOp(const Planning& planning, int op, const model::Graph::Node& nod
                  const Source& src, const Activation& dst, std::size_t first_parameter,
                  bool zeros_are_dead)
     : DenseLayerOp(planning, op, node, src, dst, first_parameter),
-      product_({in_, out_, static_cast<std::size_t>(planning.largest()), in_}, zeros_are_dead) {
+      product_({in_, out_, to_size(planning.largest()), in_}, zeros_are_dead) {
   if (learns_) {
     factors_ = factors_of(planning, in_, out_);
     planning.memory.use(src.value, planning.backward_time(op));
@@ -74,7 +75,7 @@ DenseOp::DenseOp(const Planning& planning, int op, const model::Graph::Node& nod
 /// By rule: with 16 images and more a product is bound by reading the weights, once and in order.
 void DenseOp::plan_tiles(const Planning& planning, int op) {
   const amx::Kernels* const kernels = amx::find_kernels(planning.kernels.tiles);
-  const auto images = static_cast<std::size_t>(planning.largest());
+  const auto images = to_size(planning.largest());
   if (!kernels || !amx::Dense::possible(in_, out_) || images < amx::Dense::kFewestImages) return;
   tiles_.emplace(images, in_, out_, planning.threads, *kernels);
   time_.algorithm = std::string(kernels->name) + ", few images: " + product_.algorithm();
@@ -93,7 +94,7 @@ void DenseOp::bind(const Bindings& bindings) {
 
 void DenseOp::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
-  const auto images = static_cast<std::size_t>(execution.images);
+  const auto images = to_size(execution.images);
   if (bias_) {
     for (std::size_t n = 0; n < images; ++n) std::copy_n(bias_data_, out_, dst_data_ + n * out_);
   }
@@ -104,7 +105,7 @@ void DenseOp::forward(const Execution& execution) {
   product_.forward(images, src_data_, weights_, bias_, dst_data_);
   if (const auto alive = product_.alive()) {
     const std::size_t numbers = images * src_.layout.shape.size();  // without the filling
-    time_.density = static_cast<double>(*alive) / static_cast<double>(numbers);
+    time_.density = to_double(*alive) / to_double(numbers);
   }
 }
 
@@ -122,7 +123,7 @@ void DenseOp::write_weight_gradients(std::size_t images, bool overwrite) {
 }
 
 void DenseOp::backward(const Execution& execution) {
-  const auto images = static_cast<std::size_t>(execution.images);
+  const auto images = to_size(execution.images);
   const bool overwrite = execution.accumulate == compute::Accumulate::overwrite;
   if (learns_) {
     const TimeSpan span(time_.backward_weights);

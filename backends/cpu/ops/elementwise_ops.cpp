@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 #include "core/random/random.h"
 
 namespace cputrain::cpu {
@@ -103,7 +104,7 @@ void DropoutOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   if (execution.pass.phase != compute::Phase::train) return;
   const std::size_t size = activation_.layout.size();
-  parallel_for(static_cast<std::size_t>(execution.images), [&](std::size_t image) {
+  parallel_for(to_size(execution.images), [&](std::size_t image) {
     draw(execution, image);
     kernels::keep(kept_ + image * size, scale_, value_ + image * size, size);
   });

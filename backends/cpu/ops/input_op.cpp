@@ -2,13 +2,14 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 
 void split_images(const model::Input& input, const compute::SampleLayout& layout,
                   std::span<const std::uint8_t* const> images, float* planes) {
-  const auto height = static_cast<std::size_t>(layout.shape.height);
-  const auto width = static_cast<std::size_t>(layout.shape.width);
+  const auto height = to_size(layout.shape.height);
+  const auto width = to_size(layout.shape.width);
   parallel_for(images.size() * height, [&](std::size_t row) {
     const std::size_t image = row / height, y = row % height;
     kernels::split_pixels(images[image] + y * width * 3, width, height * width, input.scale,

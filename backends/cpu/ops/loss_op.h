@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backends/cpu/ops/op.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 
@@ -17,13 +18,12 @@ class LossOp final : public compute::LossOp {
 
   compute::Pending<compute::Tally> take_tally() override { return std::exchange(tally_, {}); }
   std::span<const float> probabilities(const Execution& last) const override {
-    return std::span(probabilities_).first(static_cast<std::size_t>(last.images) * classes_);
+    return std::span(probabilities_).first(to_size(last.images) * classes_);
   }
 
  private:
   double logit(std::size_t image, std::size_t column) const {
-    return static_cast<double>(
-        logits_data_[image * logits_.layout.size() + logits_.layout.position(column)]);
+    return to_double(logits_data_[image * logits_.layout.size() + logits_.layout.position(column)]);
   }
   std::span<const float> row(std::size_t image) const {
     return std::span(probabilities_).subspan(image * classes_, classes_);
@@ -36,8 +36,7 @@ class LossOp final : public compute::LossOp {
 
     double total() const { return own + others; }
     double of(std::size_t c) const {
-      return (c == static_cast<std::size_t>(label) ? own : 0) +
-             (c == static_cast<std::size_t>(other) ? others : 0);
+      return (c == to_size(label) ? own : 0) + (c == to_size(other) ? others : 0);
     }
   };
   static Target target_of(const Execution&, std::size_t image, double smoothing);

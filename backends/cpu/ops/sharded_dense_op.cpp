@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
 #include "comm/communicator.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -45,7 +46,7 @@ ShardedDenseOp::ShardedDenseOp(const Planning& planning, int op, const model::Gr
                                std::size_t first_parameter, bool zeros_are_dead)
     : DenseLayerOp(planning, op, node, src, dst, first_parameter),
       zeros_are_dead_(zeros_are_dead),
-      most_images_(static_cast<std::size_t>(planning.largest())),
+      most_images_(to_size(planning.largest())),
       node_(ranks_of(planning)) {
   assert(!node.frozen);
 }
@@ -75,7 +76,7 @@ void ShardedDenseOp::bind(const Bindings& bindings) {
 
 void ShardedDenseOp::multiply_together(int images) {
   const WorkSpan span(*layer_, time_.forward);
-  layer_->begin(static_cast<std::size_t>(images));
+  layer_->begin(to_size(images));
   const Range own = layer_->rows();
   copy_rows(src_data_, own.size(), in_, layer_->sources().as<float>().data() + own.begin * in_);
   layer_->wait();
@@ -101,7 +102,7 @@ void ShardedDenseOp::add_partial_sums() {
       std::fill_n(dst, out_, 0.0f);
     }
     for (int rank = 0; rank < layer_->ranks(); ++rank) {
-      if (!has_rows_[static_cast<std::size_t>(rank)]) continue;
+      if (!has_rows_[to_size(rank)]) continue;
       const float* sums = layer_->partial_sums(rank).as<float>().data();
       kernels::add(sums + (own.begin + image) * out_, dst, out_);
     }

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 
@@ -59,13 +60,13 @@ template <class Number>
 template <class F>
 void PadOp<Number>::for_rows(const Execution& execution, const F& f) const {
   const compute::SampleLayout &from = src_.layout, &to = dst_.layout;
-  const auto block = static_cast<std::size_t>(from.block);
-  const auto height = static_cast<std::size_t>(from.shape.height);
-  const std::size_t src_row = static_cast<std::size_t>(from.shape.width) * block;
-  const std::size_t dst_row = static_cast<std::size_t>(to.shape.width) * block;
-  const auto dst_height = static_cast<std::size_t>(to.shape.height);
-  const auto top = static_cast<std::size_t>(pad_.top), left = static_cast<std::size_t>(pad_.left);
-  const std::size_t planes = static_cast<std::size_t>(execution.images) * from.blocks();
+  const auto block = to_size(from.block);
+  const auto height = to_size(from.shape.height);
+  const std::size_t src_row = to_size(from.shape.width) * block;
+  const std::size_t dst_row = to_size(to.shape.width) * block;
+  const auto dst_height = to_size(to.shape.height);
+  const auto top = to_size(pad_.top), left = to_size(pad_.left);
+  const std::size_t planes = to_size(execution.images) * from.blocks();
   parallel_for(planes, [&](std::size_t plane) {
     for (std::size_t y = 0; y < height; ++y) {
       f((plane * height + y) * src_row, (plane * dst_height + y + top) * dst_row + left * block,

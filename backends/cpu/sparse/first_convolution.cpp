@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernels/parallel.h"
 #include "backends/cpu/kernels/sum.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -13,7 +14,7 @@ std::size_t lines(std::size_t floats) { return (floats + 15) / 16 * 16; }
 }  // namespace
 
 FirstConvolution::FirstConvolution(const first_layer::Shape& shape, int threads)
-    : shape_(shape), threads_(static_cast<std::size_t>(threads)), set_(best_instruction_set()) {}
+    : shape_(shape), threads_(to_size(threads)), set_(best_instruction_set()) {}
 
 std::size_t FirstConvolution::scratch_of_thread() const {
   return lines(first_layer::scratch_size(shape_));
@@ -27,9 +28,8 @@ std::size_t FirstConvolution::parts() const {
 }
 
 std::size_t FirstConvolution::map_size() const {
-  return static_cast<std::size_t>(shape_.window_rows()) *
-         static_cast<std::size_t>(shape_.window_columns()) *
-         static_cast<std::size_t>(shape_.channels);
+  return to_size(shape_.window_rows()) * to_size(shape_.window_columns()) *
+         to_size(shape_.channels);
 }
 
 std::size_t FirstConvolution::scratch_bytes() const {
@@ -40,21 +40,20 @@ std::size_t FirstConvolution::scratch_bytes() const {
 void FirstConvolution::forward(Images images, const float* weights, const float* bias, float* dst,
                                std::uint8_t* winners, std::byte* scratch) const {
   const std::size_t parts = threads_ == 1 ? 1 : 4;
-  const auto rows = static_cast<std::size_t>(shape_.window_rows());
+  const auto rows = to_size(shape_.window_rows());
   auto* const memory = reinterpret_cast<float*>(scratch);
   parallel_tasks(images.size() * parts, [&](std::size_t i, std::size_t thread) {
     const std::size_t image = i / parts, part = i % parts, at = image * map_size();
-    first_layer::forward(
-        set_, shape_, images[image], weights, bias, static_cast<int>(rows * part / parts),
-        static_cast<int>(rows * (part + 1) / parts), memory + thread * scratch_of_thread(),
-        dst + at, winners ? winners + at : nullptr);
+    first_layer::forward(set_, shape_, images[image], weights, bias, to_int(rows * part / parts),
+                         to_int(rows * (part + 1) / parts), memory + thread * scratch_of_thread(),
+                         dst + at, winners ? winners + at : nullptr);
   });
 }
 
 void FirstConvolution::backward_weights(Images images, const first_layer::Outputs& outputs,
                                         float* diff_weights, float* diff_bias, bool adds,
                                         std::byte* scratch) const {
-  const auto rows = static_cast<std::size_t>(shape_.window_rows());
+  const auto rows = to_size(shape_.window_rows());
   const std::size_t all = images.size() * rows;
   auto* const memory = reinterpret_cast<float*>(scratch);
   float* const sums = memory + threads_ * scratch_of_thread();
@@ -65,10 +64,9 @@ void FirstConvolution::backward_weights(Images images, const first_layer::Output
     for (std::size_t row = all * part / parts(); row < end;) {
       const std::size_t image = row / rows, first = row % rows, at = image * map_size();
       const std::size_t last = std::min(rows, first + end - row);
-      first_layer::backward_weights(set_, shape_, images[image],
-                                    {outputs.dst + at, outputs.winners + at, outputs.diff + at},
-                                    static_cast<int>(first), static_cast<int>(last),
-                                    memory + thread * scratch_of_thread(), own);
+      first_layer::backward_weights(
+          set_, shape_, images[image], {outputs.dst + at, outputs.winners + at, outputs.diff + at},
+          to_int(first), to_int(last), memory + thread * scratch_of_thread(), own);
       row += last - first;
     }
   });

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/sparse/first_layer_kernels.h"
 #include "backends/cpu/sparse/image_rows.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::first_layer {
 namespace {
@@ -17,9 +18,7 @@ std::size_t scratch_size(const Shape& s) {
   return kRowsSeen * row_size(s) + 2 * kMostChannels * list_capacity(s);
 }
 
-std::size_t sums_size(const Shape& s) {
-  return static_cast<std::size_t>(s.channels) * (kSumsOfChannel + 1);
-}
+std::size_t sums_size(const Shape& s) { return to_size(s.channels) * (kSumsOfChannel + 1); }
 
 void forward(InstructionSet set, const Shape& s, const std::uint8_t* image, const float* weights,
              const float* bias, int begin, int end, float* scratch, float* dst,
@@ -34,8 +33,7 @@ void backward_weights(InstructionSet set, const Shape& s, const std::uint8_t* im
 
 void write_gradients(InstructionSet set, const Shape& s, const float* sums, bool add,
                      float* diff_weights, float* diff_bias) {
-  const auto b = static_cast<std::size_t>(block(set)),
-             channels = static_cast<std::size_t>(s.channels);
+  const auto b = to_size(block(set)), channels = to_size(s.channels);
   for (std::size_t c = 0; c < channels; ++c) {
     const float* of_channel = sums + c * kSumsOfChannel;
     for (std::size_t tap = 0; tap < kTaps; ++tap) {

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/sparse/first_layer_backward.inl"
 #include "backends/cpu/sparse/first_layer_forward.inl"
+#include "core/casts.h"
 
 namespace cputrain::cpu::first_layer {
 namespace {
@@ -73,11 +74,11 @@ void list_16_windows(const WindowRow& row, const Outputs& out, std::size_t first
   alignas(64) std::uint8_t winners_of[4][4][16];  // channel 4 j + i is at [i][j]
   for (int i = 0; i < 4; ++i) _mm512_store_si512(winners_of[i], winners[i]);
 
-  const auto start = [&](unsigned position) { return static_cast<int>(start_of(row, position)); };
+  const auto start = [&](unsigned position) { return to_int(start_of(row, position)); };
   const __m512i starts =
       _mm512_broadcast_i32x4(_mm_setr_epi32(start(0), start(1), start(2), start(3)));
   const __m512i windows =
-      _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(first)),
+      _mm512_add_epi32(_mm512_set1_epi32(to_int(first)),
                        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
   const __m512i firsts = _mm512_mullo_epi32(windows, _mm512_set1_epi32(2 * kColours));
 #pragma GCC unroll 16
@@ -89,7 +90,7 @@ void list_16_windows(const WindowRow& row, const Outputs& out, std::size_t first
     const std::size_t place = c * lists.capacity + lists.sizes[c];
     _mm512_storeu_ps(lists.values + place, _mm512_maskz_compress_ps(counts, diffs[c]));
     _mm512_storeu_si512(lists.offsets + place, _mm512_maskz_compress_epi32(counts, offsets));
-    lists.sizes[c] += static_cast<std::size_t>(__builtin_popcount(counts));
+    lists.sizes[c] += to_size(__builtin_popcount(counts));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/sparse/first_layer_kernels.h"
 #include "backends/cpu/sparse/image_rows.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::first_layer {
 namespace {
@@ -103,15 +104,14 @@ void backward_rows(const Shape& s, const std::uint8_t* image, const Outputs& out
   float* rows = scratch;
   float* values = rows + kRowsSeen * size;
   Lists lists{values, reinterpret_cast<std::uint32_t*>(values + kBlock * capacity), capacity, {}};
-  const auto windows = static_cast<std::size_t>(s.window_columns());
-  const std::size_t plane = windows * static_cast<std::size_t>(s.window_rows()) * kBlock;
-  const auto channels = static_cast<std::size_t>(s.channels);
+  const auto windows = to_size(s.window_columns());
+  const std::size_t plane = windows * to_size(s.window_rows()) * kBlock;
+  const auto channels = to_size(s.channels);
   float* bias_sums = sums + channels * kSumsOfChannel;
   for (int y = begin; y < end; ++y) {
     convert_rows(s, image, y, y > begin, rows);
     for (std::size_t first = 0; first < channels; first += kBlock) {
-      const std::size_t at =
-          first / kBlock * plane + static_cast<std::size_t>(y) * windows * kBlock;
+      const std::size_t at = first / kBlock * plane + to_size(y) * windows * kBlock;
       const Outputs here{s.relu ? out.dst + at : nullptr, out.winners + at, out.diff + at};
       fill(lists.sizes, kBlock, std::size_t{0});
       kListRow(WindowRow{here, windows, size, s.relu}, lists, bias_sums + first);

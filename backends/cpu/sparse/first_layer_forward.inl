@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/sparse/first_layer_kernels.h"
 #include "backends/cpu/sparse/image_rows.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::first_layer {
 namespace {
@@ -50,8 +51,7 @@ struct Tile {
 
   /// Where the channels of vector `v` begin, if a block has `stride` numbers.
   static constexpr std::size_t place(int v, std::size_t stride) {
-    return static_cast<std::size_t>(v * W / kBlock) * stride +
-           static_cast<std::size_t>(v * W % kBlock);
+    return to_size(v * W / kBlock) * stride + to_size(v * W % kBlock);
   }
   static Float load(const float* at) { return *reinterpret_cast<const typename L::AnyFloat*>(at); }
 };
@@ -69,7 +69,7 @@ void forward_tile(const Target& t, int first) {
 #pragma GCC unroll 16
     for (int x = 0; x < kColumns; ++x) sums[v][0][x] = sums[v][1][x] = bias;
   }
-  const float* above = t.rows + static_cast<std::size_t>(first) * 2 * kColours;
+  const float* above = t.rows + to_size(first) * 2 * kColours;
   const float* weights = t.weights;
   for (int kernel_row = 0; kernel_row < 3; ++kernel_row) {
     const float* below = above + t.row_size;
@@ -80,8 +80,8 @@ void forward_tile(const Target& t, int first) {
       for (int v = 0; v < kVectors; ++v) weight[v] = T::load(weights + T::place(v, kTaps * kBlock));
 #pragma GCC unroll 16
       for (int x = 0; x < kColumns; ++x) {
-        const float up = above[static_cast<std::size_t>(x) * kColours + tap];
-        const float down = below[static_cast<std::size_t>(x) * kColours + tap];
+        const float up = above[to_size(x) * kColours + tap];
+        const float down = below[to_size(x) * kColours + tap];
 #pragma GCC unroll 2
         for (int v = 0; v < kVectors; ++v) {
           sums[v][0][x] += up * weight[v];
@@ -98,8 +98,7 @@ void forward_tile(const Target& t, int first) {
       if (w >= count) break;
       const typename T::Float outputs[4] = {sums[v][0][2 * w], sums[v][0][2 * w + 1],
                                             sums[v][1][2 * w], sums[v][1][2 * w + 1]};
-      const std::size_t at =
-          T::place(v, t.plane) + static_cast<std::size_t>(first + w) * std::size_t{kBlock};
+      const std::size_t at = T::place(v, t.plane) + to_size(first + w) * std::size_t{kBlock};
       pool_window<W>(outputs, t.relu, t.dst + at, t.winners ? t.winners + at : nullptr);
     }
   }
@@ -118,15 +117,14 @@ void forward_rows(const Shape& s, const std::uint8_t* image, const float* weight
                   const float* bias, int begin, int end, float* rows, float* dst,
                   std::uint8_t* winners) {
   constexpr int kBlocks = kVectors * W / kBlock;
-  const auto width = static_cast<std::size_t>(s.window_columns()) * kBlock;
-  const std::size_t plane = width * static_cast<std::size_t>(s.window_rows());
+  const auto width = to_size(s.window_columns()) * kBlock;
+  const std::size_t plane = width * to_size(s.window_rows());
   const int blocks = s.channels / kBlock;
   for (int y = begin; y < end; ++y) {
     convert_rows(s, image, y, y > begin, rows);
     for (int b = 0; b < blocks; b += kBlocks) {
-      const std::size_t first = static_cast<std::size_t>(b) * kBlock;
-      const std::size_t at =
-          static_cast<std::size_t>(b) * plane + static_cast<std::size_t>(y) * width;
+      const std::size_t first = to_size(b) * kBlock;
+      const std::size_t at = to_size(b) * plane + to_size(y) * width;
       const Target target{rows,
                           row_size(s),
                           weights + first * kTaps,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::sparse {
 
@@ -16,14 +17,14 @@ struct GatherPlan::Tile {
 };
 
 std::size_t GatherPlan::sums_size() const {
-  const auto out = static_cast<std::size_t>(dst.shape.channels);
-  return (9 * src.blocks() * static_cast<std::size_t>(kernels.block) + 1) * out;
+  const auto out = to_size(dst.shape.channels);
+  return (9 * src.blocks() * to_size(kernels.block) + 1) * out;
 }
 
 /// Lists' values and offsets (b x capacity each), copies of two patches, lists' sizes (b).
 std::size_t GatherPlan::scratch_bytes() const {
-  const auto capacity = static_cast<std::size_t>(kTile * kTile);
-  const auto block = static_cast<std::size_t>(kernels.block);
+  const auto capacity = to_size(kTile * kTile);
+  const auto block = to_size(kernels.block);
   return (2 * block * capacity + 2 * patch_size() + block) * sizeof(float);
 }
 
@@ -39,22 +40,19 @@ GatherPlan::Tile GatherPlan::tile_at(int row, int column) const {
   tile.width = (tile.column_end - column) * size + 2;
   tile.inside = tile.y >= 0 && tile.x >= 0 && tile.y + tile.height <= src.shape.height &&
                 tile.x + tile.width <= src.shape.width;
-  tile.stride = static_cast<std::size_t>((tile.inside ? src.shape.width : kPatch) * kernels.block);
+  tile.stride = to_size((tile.inside ? src.shape.width : kPatch) * kernels.block);
   return tile;
 }
 
 void GatherPlan::list_tile(const Tile& tile, const Gradients& from, ChannelLists& lists,
                            float* bias_sums) const {
-  const auto size = static_cast<std::size_t>(pool ? 2 : 1);
-  const auto block = static_cast<std::size_t>(kernels.block);
+  const auto size = to_size(pool ? 2 : 1);
+  const auto block = to_size(kernels.block);
   std::fill_n(lists.sizes, block, 0u);
   const int count = tile.column_end - tile.column;
   for (int row = tile.row; row < tile.row_end; ++row) {
-    const auto y = static_cast<std::size_t>(row - tile.row) * size;
-    const std::size_t at =
-        (static_cast<std::size_t>(row) * static_cast<std::size_t>(dst.shape.width) +
-         static_cast<std::size_t>(tile.column)) *
-        block;
+    const auto y = to_size(row - tile.row) * size;
+    const std::size_t at = (to_size(row) * to_size(dst.shape.width) + to_size(tile.column)) * block;
     kernels.list_windows(behind(from, at), count, static_cast<std::uint32_t>(y * tile.stride),
                          static_cast<std::uint32_t>(size * block),
                          static_cast<std::uint32_t>(tile.stride), lists, bias_sums);
@@ -94,25 +92,23 @@ void GatherPlan::run(const float* image, const Gradients& gradients, const Gathe
 /// which share the lists.
 void GatherPlan::run_tile(const Tile& tile, const float* image, const Gradients& gradients, int out,
                           float* sums, std::byte* scratch) const {
-  constexpr auto kCapacity = static_cast<std::size_t>(kTile * kTile);
-  const auto block = static_cast<std::size_t>(kernels.block);
-  const auto outs = static_cast<std::size_t>(dst.shape.channels);
-  const std::size_t plane = src.size() / src.blocks(),
-                    first = static_cast<std::size_t>(out) * block;
+  constexpr auto kCapacity = to_size(kTile * kTile);
+  const auto block = to_size(kernels.block);
+  const auto outs = to_size(dst.shape.channels);
+  const std::size_t plane = src.size() / src.blocks(), first = to_size(out) * block;
   auto* const memory = reinterpret_cast<float*>(scratch);
   float* const copies = memory + 2 * block * kCapacity;
   ChannelLists lists{memory, reinterpret_cast<std::uint32_t*>(memory + block * kCapacity),
                      reinterpret_cast<std::uint32_t*>(copies + 2 * patch_size()), kCapacity};
-  list_tile(tile, behind(gradients, static_cast<std::size_t>(out) * (dst.size() / dst.blocks())),
-            lists, sums + 9 * src.blocks() * block * outs + first);
+  list_tile(tile, behind(gradients, to_size(out) * (dst.size() / dst.blocks())), lists,
+            sums + 9 * src.blocks() * block * outs + first);
   for (int in = 0; in < in_blocks(); in += 2) {
     const int count = std::min(2, in_blocks() - in);
     const float* from[2] = {};
     float* to[2] = {};
     for (int i = 0; i < count; ++i) {
-      const auto index = static_cast<std::size_t>(in + i);
-      from[i] =
-          patch(tile, image + index * plane, copies + static_cast<std::size_t>(i) * patch_size());
+      const auto index = to_size(in + i);
+      from[i] = patch(tile, image + index * plane, copies + to_size(i) * patch_size());
       to[i] = sums + (index * outs + first) * 9 * block;
     }
     kernels.gather(lists, from, count, tile.stride, to);
@@ -120,25 +116,23 @@ void GatherPlan::run_tile(const Tile& tile, const float* image, const Gradients&
 }
 
 void GatherPlan::finish(const float* sums, float* diff_weights, float* diff_bias, bool adds) const {
-  parallel_for(dst.blocks(), [&](std::size_t out) {
-    finish_block(sums, diff_weights, static_cast<int>(out), adds);
-  });
+  parallel_for(dst.blocks(),
+               [&](std::size_t out) { finish_block(sums, diff_weights, to_int(out), adds); });
   if (!diff_bias) return;
-  const auto outs = static_cast<std::size_t>(dst.shape.channels);
-  const float* const from =
-      sums + 9 * src.blocks() * static_cast<std::size_t>(kernels.block) * outs;
+  const auto outs = to_size(dst.shape.channels);
+  const float* const from = sums + 9 * src.blocks() * to_size(kernels.block) * outs;
   for (std::size_t i = 0; i < outs; ++i) diff_bias[i] = from[i] + (adds ? diff_bias[i] : 0);
 }
 
 /// [out][tap][b in] becomes [tap][b in][b out].
 void GatherPlan::finish_block(const float* sums, float* diff_weights, int out, bool adds) const {
-  const auto block = static_cast<std::size_t>(kernels.block);
-  const auto outs = static_cast<std::size_t>(dst.shape.channels);
-  const std::size_t square = block * block, first = static_cast<std::size_t>(out) * block;
+  const auto block = to_size(kernels.block);
+  const auto outs = to_size(dst.shape.channels);
+  const std::size_t square = block * block, first = to_size(out) * block;
   float turned[256];
   for (std::size_t in = 0; in < src.blocks(); ++in) {
     const float* const from = sums + (in * outs + first) * 9 * block;
-    float* to = diff_weights + (static_cast<std::size_t>(out) * src.blocks() + in) * 9 * square;
+    float* to = diff_weights + (to_size(out) * src.blocks() + in) * 9 * square;
     for (std::size_t tap = 0; tap < 9; ++tap, to += square) {
       kernels.transpose(from + tap * block, 9 * block, adds ? turned : to, block);
       if (!adds) continue;

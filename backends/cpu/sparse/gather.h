@@ -4,6 +4,7 @@
 
 #include "backends/cpu/sparse/kernels.h"
 #include "compute/executor/memory_plan.h"
+#include "core/casts.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu::sparse {
@@ -44,10 +45,8 @@ struct GatherPlan {
   struct Tile;
   static constexpr int kTile = 16;          ///< pixels of the convolution's output, each way
   static constexpr int kPatch = kTile + 2;  ///< pixels of the source that they read, each way
-  int in_blocks() const { return static_cast<int>(src.blocks()); }
-  std::size_t patch_size() const {
-    return static_cast<std::size_t>(kPatch * kPatch * kernels.block);
-  }
+  int in_blocks() const { return to_int(src.blocks()); }
+  std::size_t patch_size() const { return to_size(kPatch * kPatch * kernels.block); }
   int windows() const { return pool ? kTile / 2 : kTile; }  ///< in a tile, each way
   Tile tile_at(int row, int column) const;
   void run_tile(const Tile&, const float* image, const Gradients&, int out, float* sums,

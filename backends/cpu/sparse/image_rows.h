@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "backends/cpu/sparse/first_layer.h"
+#include "core/casts.h"
 
 /// What both passes of the first layer share: the rows of the image as padded rows of floats, and
 /// sizes of what lies in scratch.
@@ -29,7 +30,7 @@ void copy(const T* from, std::size_t count, T* to) {
 
 /// Numbers from one padded row to the next.
 [[maybe_unused]] std::size_t row_size(const Shape& s) {
-  const auto columns = static_cast<std::size_t>(s.columns.before + s.width + s.columns.after);
+  const auto columns = to_size(s.columns.before + s.width + s.columns.after);
   return (columns * kColours + kSlack + 15) / 16 * 16;
 }
 
@@ -54,9 +55,9 @@ struct ColourPattern {
     fill(row, size, 0.0f);
     return;
   }
-  const auto width = static_cast<std::size_t>(s.width) * kColours;
-  const std::size_t before = static_cast<std::size_t>(s.columns.before) * kColours;
-  const std::uint8_t* bytes = image + static_cast<std::size_t>(from) * width;
+  const auto width = to_size(s.width) * kColours;
+  const std::size_t before = to_size(s.columns.before) * kColours;
+  const std::uint8_t* bytes = image + to_size(from) * width;
   fill(row, before, 0.0f);
   float* numbers = row + before;
   std::size_t i = 0;
@@ -79,8 +80,8 @@ struct ColourPattern {
   ColourPattern pattern;
   fill_pattern(s, pattern);
   if (previous) copy(rows + 2 * size, 2 * size, rows);
-  for (int i = previous ? 2 : 0; i < static_cast<int>(kRowsSeen); ++i) {
-    convert_row(s, pattern, image, 2 * y + i, rows + static_cast<std::size_t>(i) * size);
+  for (int i = previous ? 2 : 0; i < to_int(kRowsSeen); ++i) {
+    convert_row(s, pattern, image, 2 * y + i, rows + to_size(i) * size);
   }
 }
 
@@ -91,7 +92,7 @@ constexpr std::size_t kMostChannels = 16;  ///< in a block
 /// Entries of one channel's list for a row of windows: one more makes their number even, and whole
 /// vectors are written.
 [[maybe_unused]] std::size_t list_capacity(const Shape& s) {
-  return (static_cast<std::size_t>(s.window_columns()) + 15) / 16 * 16 + 16;
+  return (to_size(s.window_columns()) + 15) / 16 * 16 + 16;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 // another's; for the same reason nothing of the standard library is called.
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/sparse/kernels.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::sparse {
 namespace {
@@ -83,7 +84,7 @@ inline void list_pixels(const From (&rows)[2], const RowShape& shape, TileLists&
       const From& row = rows[position / 2];
       const int x = 2 * tile - shape.before + position % 2;
       if (outside(row) || x < 0 || x >= shape.width) continue;
-      std::size_t at = static_cast<std::size_t>(x) * kBlock;
+      std::size_t at = to_size(x) * kBlock;
       Int offsets = multiples(kChannel);
       for (int i = 0; i < shape.blocks; ++i, at += shape.plane, offsets += kChannels) {
         const Float values = load(numbers(row) + at);
@@ -108,7 +109,7 @@ void list_winners(const Gradients& from, const RowShape& shape, TileLists& lists
     for (int position = 0; position < 4; ++position) {
       lists.starts[4 * tile + position] = lists.size;
       if (outside(from) || tile >= shape.width) continue;
-      std::size_t at = static_cast<std::size_t>(tile) * kBlock;
+      std::size_t at = to_size(tile) * kBlock;
       Int offsets = multiples(kChannel);
       for (int i = 0; i < shape.blocks; ++i, at += shape.plane, offsets += kChannels) {
         if (position == 0) {
@@ -148,7 +149,7 @@ inline void add_entries(const TileLists& lists, std::uint32_t begin, std::uint32
 /// are done: the upper two rows of them go to `finish`, the lower two wait for the next row.
 template <class Finish>
 inline void scatter(const ScatterRow& row, const Finish& finish) {
-  const std::size_t width = static_cast<std::size_t>(2 * row.tiles + 2) * kBlock;
+  const std::size_t width = to_size(2 * row.tiles + 2) * kBlock;
   const std::uint32_t* starts = row.lists.starts;
   float* upper = row.partial;
   Float sums[4][4] = {};
@@ -167,7 +168,7 @@ inline void scatter(const ScatterRow& row, const Finish& finish) {
     store(lower, sums[3][0]), store(lower + kBlock, sums[3][1]);
     Float done[4] = {sums[0][0], sums[0][1], sums[1][0], sums[1][1]};
     if (row.carry) {
-      const float* const carry = row.carry + static_cast<std::size_t>(tile) * 4 * kBlock;
+      const float* const carry = row.carry + to_size(tile) * 4 * kBlock;
       for (int i = 0; i < 4; ++i) done[i] += load(carry + i * kBlock);
     }
     finish(tile, done);
@@ -178,7 +179,7 @@ inline void scatter(const ScatterRow& row, const Finish& finish) {
 void scatter_and_carry(const ScatterRow& row, float* carry) {
   scatter(
       row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
-        float* const to = carry + static_cast<std::size_t>(tile) * 4 * kBlock;
+        float* const to = carry + to_size(tile) * 4 * kBlock;
         for (int i = 0; i < 4; ++i) store(to + i * kBlock, done[i]);
       });
 }
@@ -227,20 +228,20 @@ void list_windows(const Gradients& from, int count, std::uint32_t pixel, std::ui
   alignas(64) std::uint32_t offsets[kBlock];
   Float sums = load(bias_sum);
   for (int i = 0; i < count; ++i, pixel += step) {
-    const std::size_t at = static_cast<std::size_t>(i) * kBlock;
+    const std::size_t at = to_size(i) * kBlock;
     const float* const diff = from.diff + at;
     unsigned left = counting(from, load(diff), at);
     if (left == 0) continue;
     sums = Isa::add_where(left, sums, load(diff));
-    Int pixels = Int{} + static_cast<int>(pixel);
+    Int pixels = Int{} + to_int(pixel);
     if (from.winners) {
       const Int winner = Isa::load_bytes(from.winners + at);
-      pixels += (winner & 1) * kBlock + (winner >> 1) * static_cast<int>(row);
+      pixels += (winner & 1) * kBlock + (winner >> 1) * to_int(row);
     }
     *reinterpret_cast<Int*>(offsets) = pixels;
     for (; left; left &= left - 1) {
       const int lane = __builtin_ctz(left);
-      const std::size_t to = static_cast<std::size_t>(lane) * lists.capacity + lists.sizes[lane]++;
+      const std::size_t to = to_size(lane) * lists.capacity + lists.sizes[lane]++;
       lists.values[to] = diff[lane];
       lists.offsets[to] = offsets[lane];
     }
@@ -266,7 +267,7 @@ inline void gather_channel(const float* values, const std::uint32_t* offsets, st
       const float* const pixel = src[s] + offsets[k];
 #pragma GCC unroll 9
       for (int i = 0; i < 9; ++i) {
-        own[s][i] += value * load(pixel + static_cast<std::size_t>(i / 3) * row + i % 3 * kBlock);
+        own[s][i] += value * load(pixel + to_size(i / 3) * row + i % 3 * kBlock);
       }
     }
   }

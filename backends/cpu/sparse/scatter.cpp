@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "core/casts.h"
+
 namespace cputrain::cpu::sparse {
 namespace {
 
@@ -11,7 +13,7 @@ std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 int fitting_blocks(int block) {
   const long cache = std::max(sysconf(_SC_LEVEL1_DCACHE_SIZE), 32768L);
-  return std::max(1, static_cast<int>(cache * 3 / 4 / (9 * block * block * 4)));
+  return std::max(1, to_int(cache * 3 / 4 / (9 * block * block * 4)));
 }
 
 ScatterPlan::ScatterPlan(const Kernels& k, int row_count, int tile_count, int in, int out)
@@ -22,22 +24,20 @@ ScatterPlan::ScatterPlan(const Kernels& k, int row_count, int tile_count, int in
 }
 
 std::size_t ScatterPlan::most_entries() const {
-  return static_cast<std::size_t>((4 * tiles * chunk + 1) * kernels.block);
+  return to_size((4 * tiles * chunk + 1) * kernels.block);
 }
 
 std::size_t ScatterPlan::partial_size() const {
-  return static_cast<std::size_t>(2 * (2 * tiles + 2) * kernels.block);
+  return to_size(2 * (2 * tiles + 2) * kernels.block);
 }
 
-std::size_t ScatterPlan::carry_size() const {
-  return static_cast<std::size_t>(4 * tiles * kernels.block);
-}
+std::size_t ScatterPlan::carry_size() const { return to_size(4 * tiles * kernels.block); }
 
 std::size_t ScatterPlan::bytes() const {
-  const auto out = static_cast<std::size_t>(out_blocks);
-  const std::size_t partial = static_cast<std::size_t>(chunks()) * out * partial_size();
+  const auto out = to_size(out_blocks);
+  const std::size_t partial = to_size(chunks()) * out * partial_size();
   const std::size_t carried = chunks() > 1 ? out * carry_size() : 0;
-  const auto starts = static_cast<std::size_t>(4 * tiles + 1);
+  const auto starts = to_size(4 * tiles + 1);
   return 2 * aligned(most_entries() * 4) + aligned(starts * 4) +
          (partial + carried) * sizeof(float);
 }
@@ -51,9 +51,8 @@ ScatterPlan::Memory ScatterPlan::clear(std::byte* scratch) const {
   };
   memory.lists.values = reinterpret_cast<float*>(take(most_entries()));
   memory.lists.offsets = reinterpret_cast<std::uint32_t*>(take(most_entries()));
-  memory.lists.starts =
-      reinterpret_cast<std::uint32_t*>(take(static_cast<std::size_t>(4 * tiles + 1)));
-  const std::size_t partial = static_cast<std::size_t>(chunks() * out_blocks) * partial_size();
+  memory.lists.starts = reinterpret_cast<std::uint32_t*>(take(to_size(4 * tiles + 1)));
+  const std::size_t partial = to_size(chunks() * out_blocks) * partial_size();
   memory.partial = reinterpret_cast<float*>(take(partial));
   std::fill_n(memory.partial, partial, 0.0f);
   memory.carry = reinterpret_cast<float*>(scratch);
@@ -62,11 +61,11 @@ ScatterPlan::Memory ScatterPlan::clear(std::byte* scratch) const {
 
 ScatterRow ScatterPlan::sums_of(const Memory& memory, const float* weights, int begin,
                                 int out) const {
-  const auto kernel = static_cast<std::size_t>(9 * kernels.block * kernels.block);
-  const auto index = static_cast<std::size_t>(begin / chunk * out_blocks + out);
+  const auto kernel = to_size(9 * kernels.block * kernels.block);
+  const auto index = to_size(begin / chunk * out_blocks + out);
   return {.lists = memory.lists,
           .tiles = tiles,
-          .weights = weights + static_cast<std::size_t>(out * in_blocks + begin) * kernel,
+          .weights = weights + to_size(out * in_blocks + begin) * kernel,
           .partial = memory.partial + index * partial_size(),
           .carry = begin > 0 ? carry(memory, out) : nullptr};
 }

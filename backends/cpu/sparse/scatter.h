@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "backends/cpu/sparse/kernels.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::sparse {
 
@@ -68,7 +69,7 @@ struct ScatterPlan {
   std::size_t carry_size() const;
   Memory clear(std::byte* scratch) const;
   float* carry(const Memory& memory, int out) const {
-    return memory.carry + static_cast<std::size_t>(out) * carry_size();
+    return memory.carry + to_size(out) * carry_size();
   }
   ScatterRow sums_of(const Memory&, const float* weights, int begin, int out) const;
 };

@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/sum.h"
 #include "backends/cpu/sparse/gather.h"
 #include "backends/cpu/sparse/scatter.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu {
 namespace {
@@ -22,8 +23,7 @@ std::size_t plane_size(const compute::SampleLayout& layout) {
 
 /// Where row y of a block of channels begins.
 std::size_t start_of(const compute::SampleLayout& map, int block, int y) {
-  return static_cast<std::size_t>(block) * plane_size(map) +
-         static_cast<std::size_t>(y) * static_cast<std::size_t>(map.shape.width * map.block);
+  return to_size(block) * plane_size(map) + to_size(y) * to_size(map.shape.width * map.block);
 }
 
 template <class T>
@@ -64,7 +64,7 @@ struct GatherCuts {
   /// cache, so a group is at most kGroup; and all sums together at most kFewest of that for each
   /// thread, unless there are too few blocks of outputs to make up for it.
   GatherCuts(int thread_count, std::size_t size, std::size_t blocks)
-      : threads(static_cast<std::size_t>(thread_count)) {
+      : threads(to_size(thread_count)) {
     constexpr std::size_t kTasksPerThread = 8, kGroup = (640 << 10) / sizeof(float);
     tasks = threads == 1 ? 1 : kTasksPerThread * threads;
     const std::size_t fitting = kFewest * threads * kGroup / size;
@@ -100,7 +100,7 @@ struct GatherCuts {
 };
 
 double part_of_all(std::size_t count, int images, const compute::SampleLayout& map) {
-  return static_cast<double>(count) / (static_cast<double>(map.size()) * images);
+  return to_double(count) / (to_double(map.size()) * images);
 }
 
 }  // namespace
@@ -126,11 +126,10 @@ struct SparseConvolution::Scatter : ScatterPlan {
   std::size_t for_parts(int images, int threads, std::byte* scratch, const Run& f) const {
     const Cuts cuts(images, rows, threads);
     std::atomic<std::size_t> sum = 0;
-    parallel_tasks(static_cast<std::size_t>(cuts.tasks()), [&](std::size_t task, std::size_t t) {
-      const int behind = static_cast<int>(task) - cuts.whole;
+    parallel_tasks(to_size(cuts.tasks()), [&](std::size_t task, std::size_t t) {
+      const int behind = to_int(task) - cuts.whole;
       const int parts = behind < 0 ? 1 : cuts.parts, part = behind < 0 ? 0 : behind % parts;
-      const std::size_t image =
-          behind < 0 ? task : static_cast<std::size_t>(cuts.whole + behind / parts);
+      const std::size_t image = behind < 0 ? task : to_size(cuts.whole + behind / parts);
       sum += f(image, rows * part / parts, rows * (part + 1) / parts, scratch + t * bytes());
     });
     return sum;
@@ -140,7 +139,7 @@ struct SparseConvolution::Scatter : ScatterPlan {
 SparseConvolution::Scatter SparseConvolution::scatter_over(const compute::SampleLayout& in,
                                                            const compute::SampleLayout& out,
                                                            int rows, int tiles) const {
-  return {kernels_, rows, tiles, static_cast<int>(in.blocks()), static_cast<int>(out.blocks())};
+  return {kernels_, rows, tiles, to_int(in.blocks()), to_int(out.blocks())};
 }
 
 /// Tile t reaches outputs 2 t - 2 to 2 t + 1 and completes the first two of them, so there is a row
@@ -164,14 +163,13 @@ SparseConvolution::Gather SparseConvolution::gather_plan() const {
 }
 
 std::size_t SparseConvolution::scatter_bytes() const {
-  return static_cast<std::size_t>(threads_) *
-         std::max(forward_scatter().bytes(), backward_scatter().bytes());
+  return to_size(threads_) * std::max(forward_scatter().bytes(), backward_scatter().bytes());
 }
 
 std::size_t SparseConvolution::gather_bytes() const {
   const Gather plan = gather_plan();
   const GatherCuts cuts(threads_, plan.sums_size(), shape_.dst.blocks());
-  return static_cast<std::size_t>(threads_) * plan.scratch_bytes() +
+  return to_size(threads_) * plan.scratch_bytes() +
          cuts.most_chunks * whole_lines(plan.sums_size()) * sizeof(float);
 }
 
@@ -247,7 +245,7 @@ double SparseConvolution::backward_data(int images, const Outputs& outputs, cons
 }
 
 void SparseConvolution::turn_kernel(const float* weights, float* turned) const {
-  const auto block = static_cast<std::size_t>(shape_.src.block);
+  const auto block = to_size(shape_.src.block);
   const std::size_t square = block * block;
   const std::size_t ins = shape_.src.blocks(), outs = shape_.wide.blocks();
   parallel_for(ins * outs, [&](std::size_t i) {
@@ -265,14 +263,13 @@ void SparseConvolution::backward_weights(int images, const float* src, const Out
   const Gather plan = gather_plan();
   const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
                       shape_.pool ? outputs.winners : nullptr};
-  const auto rows = static_cast<std::size_t>(plan.tile_rows());
-  const std::size_t units = static_cast<std::size_t>(images) * rows, blocks = shape_.dst.blocks();
+  const auto rows = to_size(plan.tile_rows());
+  const std::size_t units = to_size(images) * rows, blocks = shape_.dst.blocks();
   const GatherCuts cuts(threads_, plan.sums_size(), blocks);
   const std::size_t chunks = cuts.chunks(units);
   const std::size_t groups = cuts.groups_for(chunks, blocks);
   const std::size_t size = whole_lines(plan.sums_size());
-  auto* const sums =
-      reinterpret_cast<float*>(scratch + static_cast<std::size_t>(threads_) * plan.scratch_bytes());
+  auto* const sums = reinterpret_cast<float*>(scratch + to_size(threads_) * plan.scratch_bytes());
   parallel_ranges(chunks * size, [&](std::size_t begin, std::size_t end) {
     std::fill(sums + begin, sums + end, 0.0f);
   });
@@ -283,9 +280,8 @@ void SparseConvolution::backward_weights(int images, const float* src, const Out
       const std::size_t image = unit / rows, row = unit % rows;
       const std::size_t row_end = std::min(rows, row + end - unit);
       plan.run(src + image * shape_.src.size(), cpu::sparse::behind(all, image * shape_.dst.size()),
-               {static_cast<int>(row), static_cast<int>(row_end),
-                static_cast<int>(blocks * group / groups),
-                static_cast<int>(blocks * (group + 1) / groups)},
+               {to_int(row), to_int(row_end), to_int(blocks * group / groups),
+                to_int(blocks * (group + 1) / groups)},
                sums + chunk * size, scratch + thread * plan.scratch_bytes());
       unit += row_end - row;
     }

@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "backends/cpu/kernels/parallel.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::winograd {
 namespace {
@@ -26,15 +27,14 @@ KernelGradient::KernelGradient(const Problem& problem, int threads, InstructionS
     : problem_(problem),
       kernels_(kernels_for(set)),
       tiles_(problem.images, problem.dst.shape),
-      block_(static_cast<std::size_t>(kernels_.block)),
+      block_(to_size(kernels_.block)),
       ins_(problem.src.blocks()),
       outs_(problem.dst.blocks()) {
   assert(problem.possible() && problem.src.block == kernels_.block);
   // Sums are read and written, a kernel only read: half of the tiles of a forward pass would do,
   // and twice as many channels of them lie here.
   const std::size_t tiles = std::max(kFewestTiles, balanced_tiles(problem.src, problem.dst) / 2);
-  capacity_ =
-      kChunk * chunks_of(std::min(tiles_.count(), tiles * static_cast<std::size_t>(threads)));
+  capacity_ = kChunk * chunks_of(std::min(tiles_.count(), tiles * to_size(threads)));
   sums_plane_ = plane_of(ins_ * outs_ * block_ * block_);
   patches_plane_ = plane_of(ins_ * capacity_ * block_);
   gradients_plane_ = plane_of(outs_ * capacity_ * block_);
@@ -95,8 +95,8 @@ void KernelGradient::add_products(std::size_t tiles, bool adds, const Memory& me
     kernels_.add_outer({memory.patches + point * patches_plane_,
                         memory.gradients + point * gradients_plane_ + out * capacity_ * block_,
                         memory.sums + point * sums_plane_ + out * ins_ * block_ * block_, capacity_,
-                        static_cast<int>(tiles), static_cast<int>(ins_),
-                        static_cast<int>(std::min(kTogether, outs_ - out)), adds});
+                        to_int(tiles), to_int(ins_), to_int(std::min(kTogether, outs_ - out)),
+                        adds});
   });
 }
 

@@ -6,6 +6,7 @@
 // another's; for the same reason nothing of the standard library is called.
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/winograd/kernels.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::winograd {
 namespace {
@@ -19,7 +20,6 @@ inline Float load(const float* from) {
 inline void store(float* to, Float values) {
   *reinterpret_cast<Lanes<kBlock>::AnyFloat*>(to) = values;
 }
-inline std::size_t size(int n) { return static_cast<std::size_t>(n); }
 
 // ---- transforms ----
 
@@ -115,7 +115,7 @@ void transform_kernel(const float* taps, float* to, std::size_t plane, std::size
           return load(taps + ((3 * i + j) * kBlock + in) * kBlock);
         },
         [&](int i, int j, Float value) __attribute__((always_inline)) {
-          store(to + size(6 * i + j) * plane + size(in) * row, value);
+          store(to + to_size(6 * i + j) * plane + to_size(in) * row, value);
         });
   }
 }
@@ -124,7 +124,7 @@ void finish_kernel(const float* from, std::size_t plane, std::size_t row, float*
   for (int in = 0; in < kBlock; ++in) {
     both_ways<gather_taps, 6, 3>(
         [&](int i, int j) __attribute__((always_inline)) {
-          return load(from + size(6 * i + j) * plane + size(in) * row);
+          return load(from + to_size(6 * i + j) * plane + to_size(in) * row);
         },
         [&](int i, int j, Float value) __attribute__((always_inline)) {
           store(taps + ((3 * i + j) * kBlock + in) * kBlock, value);
@@ -167,7 +167,7 @@ void transform_patches(const float* map, const TileRun& run, float* to, std::siz
     both_ways<evaluate_patch, 6, 6>(
         [&](int i, int j) __attribute__((always_inline)) { return patch.at(i, j); },
         [&](int i, int j, Float value)
-            __attribute__((always_inline)) { store(to + size(6 * i + j) * plane, value); });
+            __attribute__((always_inline)) { store(to + to_size(6 * i + j) * plane, value); });
   }
 }
 
@@ -183,7 +183,7 @@ void transform_gradients(const float* map, const TileRun& run, float* to, std::s
           return value;
         },
         [&](int i, int j, Float value)
-            __attribute__((always_inline)) { store(to + size(6 * i + j) * plane, value); });
+            __attribute__((always_inline)) { store(to + to_size(6 * i + j) * plane, value); });
   }
   store(bias_sum, load(bias_sum) + sum);
 }
@@ -199,7 +199,7 @@ void finish_tiles(const float* from, std::size_t plane, const TileRun& run, cons
     float* const to = map + (std::ptrdiff_t{run.y} * run.width + x) * kBlock;
     both_ways<interpolate, 6, 4>(
         [&](int i, int j)
-            __attribute__((always_inline)) { return load(from + size(6 * i + j) * plane); },
+            __attribute__((always_inline)) { return load(from + to_size(6 * i + j) * plane); },
         [&](int i, int j, Float value) __attribute__((always_inline)) {
           if (i >= rows || j >= columns) return;
           value += bias;
@@ -220,7 +220,7 @@ void pool_tiles(const float* from, std::size_t plane, const TileRun& run, const 
     Float outputs[kTile][kTile];
     both_ways<interpolate, 6, 4>(
         [&](int i, int j)
-            __attribute__((always_inline)) { return load(from + size(6 * i + j) * plane); },
+            __attribute__((always_inline)) { return load(from + to_size(6 * i + j) * plane); },
         [&](int i, int j, Float value) __attribute__((always_inline)) { outputs[i][j] = value; });
     const int x = (run.x + tile * kTile) / 2;
     const int columns = width - x < kTile / 2 ? width - x : kTile / 2;
@@ -268,7 +268,7 @@ void multiply_rows(const Product& p, std::size_t first) {
   for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      store(p.c + (size(v) * p.capacity + first + size(r)) * kBlock, sums[r][v]);
+      store(p.c + (to_size(v) * p.capacity + first + to_size(r)) * kBlock, sums[r][v]);
     }
   }
 }
@@ -289,7 +289,7 @@ inline void multiply_all(const Product& p) {
   const int groups = (p.tiles + Isa::kRows - 1) / Isa::kRows;
   for (int group = 0, first = 0; group < groups; ++group) {
     const int end = p.tiles * (group + 1) / groups;
-    multiply_some<Isa::kRows, kVectors>(p, size(first), end - first);
+    multiply_some<Isa::kRows, kVectors>(p, to_size(first), end - first);
     first = end;
   }
 }
@@ -303,7 +303,7 @@ inline void add_outer_vectors(const OuterSum& s) {
   float* to = s.c;
   for (int block = 0; block < s.blocks; ++block) {
     for (int column = 0; column < kBlock; column += kColumns, to += kColumns * kVectors * kBlock) {
-      const float* left = s.a + size(block) * s.capacity * kBlock + column;
+      const float* left = s.a + to_size(block) * s.capacity * kBlock + column;
       const float* right = s.b;
       Float sums[kColumns][kVectors];
 #pragma GCC unroll 16
@@ -316,7 +316,7 @@ inline void add_outer_vectors(const OuterSum& s) {
       for (int tile = 0; tile < s.tiles; ++tile, left += kBlock, right += kBlock) {
         Float row[kVectors];
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) row[v] = load(right + size(v) * s.capacity * kBlock);
+        for (int v = 0; v < kVectors; ++v) row[v] = load(right + to_size(v) * s.capacity * kBlock);
 #pragma GCC unroll 16
         for (int c = 0; c < kColumns; ++c) {
           const Float value = left[c] - Float{};

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernels/parallel.h"
 #include "backends/cpu/sparse/kernels.h"
+#include "core/casts.h"
 
 namespace cputrain::cpu::winograd {
 namespace {
@@ -46,11 +47,11 @@ Pass::Pass(const Problem& problem, Way way, int threads, InstructionSet set)
       above_(way == Way::forward ? problem.rows.before : 2 - problem.rows.before),
       left_(way == Way::forward ? problem.columns.before : 2 - problem.columns.before),
       tiles_(problem.images, pools_ ? read_by_pool(to_.shape) : to_.shape),
-      block_(static_cast<std::size_t>(kernels_.block)),
+      block_(to_size(kernels_.block)),
       ins_(from_.blocks()),
       outs_(to_.blocks()) {
   assert(problem.possible() && problem.src.block == kernels_.block);
-  cut(static_cast<std::size_t>(threads));
+  cut(to_size(threads));
   weights_plane_ = plane_of(ins_ * outs_ * block_ * block_);
   patches_plane_ = plane_of(ins_ * capacity_ * block_);
   sums_plane_ = plane_of(sweep_ * capacity_ * block_);
@@ -135,9 +136,8 @@ void Pass::run_tiles(const Run& run) const {
         kernels_.multiply({run.patches + point * patches_plane_,
                            run.weights + point * weights_plane_ + out * ins_ * block_ * block_,
                            run.sums + point * sums_plane_ + (out - first) * capacity_ * block_,
-                           capacity_, static_cast<int>(run.tile_end - run.tile),
-                           static_cast<int>(ins_),
-                           static_cast<int>(std::min(kTogether, last - out))});
+                           capacity_, to_int(run.tile_end - run.tile), to_int(ins_),
+                           to_int(std::min(kTogether, last - out))});
       }
     }
     for (std::size_t out = first; out < last; ++out) {

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/winograd/kernels.h"
 #include "compute/executor/memory_plan.h"
+#include "core/casts.h"
 #include "model/layer.h"
 
 namespace cputrain::cpu::winograd {
@@ -34,7 +35,7 @@ class Tiles {
   Tiles(int images, const Shape& outputs)
       : rows_((outputs.height + kTile - 1) / kTile),
         columns_((outputs.width + kTile - 1) / kTile),
-        count_(static_cast<std::size_t>(images) * of_image()) {}
+        count_(to_size(images) * of_image()) {}
 
   std::size_t count() const { return count_; }
 
@@ -52,23 +53,20 @@ class Tiles {
   void for_runs(std::size_t begin, std::size_t end, const compute::SampleLayout& map,
                 std::size_t image_size, int above, int left, T* first, Place* place,
                 const F& f) const {
-    const auto columns = static_cast<std::size_t>(columns_);
+    const auto columns = to_size(columns_);
     while (begin < end) {
       const std::size_t image = begin / of_image(), tile = begin % of_image();
       const std::size_t column = tile % columns, count = std::min(columns - column, end - begin);
-      f(TileRun{static_cast<int>(tile / columns) * kTile - above,
-                static_cast<int>(column) * kTile - left, map.shape.height, map.shape.width,
-                static_cast<int>(count)},
+      f(TileRun{to_int(tile / columns) * kTile - above, to_int(column) * kTile - left,
+                map.shape.height, map.shape.width, to_int(count)},
         first + image * image_size, place);
       begin += count;
-      place += count * static_cast<std::size_t>(map.block);
+      place += count * to_size(map.block);
     }
   }
 
  private:
-  std::size_t of_image() const {
-    return static_cast<std::size_t>(rows_) * static_cast<std::size_t>(columns_);
-  }
+  std::size_t of_image() const { return to_size(rows_) * to_size(columns_); }
 
   int rows_, columns_;
   std::size_t count_;
@@ -87,8 +85,8 @@ constexpr std::size_t kFewestTiles = 32;
 /// read the kernel, and write and read the tiles, at one rate.
 inline std::size_t balanced_tiles(const compute::SampleLayout& src,
                                   const compute::SampleLayout& dst) {
-  const auto ins = static_cast<std::size_t>(src.shape.channels);
-  const auto outs = static_cast<std::size_t>(dst.shape.channels);
+  const auto ins = to_size(src.shape.channels);
+  const auto outs = to_size(dst.shape.channels);
   return std::max(kFewestTiles, ins * outs / (ins + outs));
 }
 

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/ops/add_op.h"
+#include "core/casts.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -28,8 +29,8 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
       moved_(std::move(moved)) {
   const auto& layer = std::get<model::BatchNorm>(node.layer);
   layer_.channels = channels();
-  layer_.epsilon = static_cast<double>(layer.epsilon);
-  layer_.momentum = static_cast<double>(layer.momentum);
+  layer_.epsilon = to_double(layer.epsilon);
+  layer_.momentum = to_double(layer.momentum);
   factors_.channels = src.layout.block;
 
   const bool learns = planning.training() && !frozen_;
@@ -39,7 +40,7 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
   if (learns && planning.options.synchronise) {
     ranks_.emplace(*planning.options.synchronise, factors_.channels);
   }
-  const std::size_t factors = static_cast<std::size_t>(ChannelFactors::kRows * factors_.channels);
+  const std::size_t factors = to_size(ChannelFactors::kRows * factors_.channels);
   const int forward = planning.forward_time(op), backward = planning.backward_time(op);
   factors_block_ = planning.memory.add(factors * sizeof(float), forward);
   forward_sums_block_ = planning.memory.add(learns ? sums * sizeof(double) : 0, forward);

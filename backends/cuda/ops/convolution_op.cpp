@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/casts.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
@@ -17,7 +18,7 @@ WindowShape window_of(const model::Convolution& layer, const model::ZeroPad* zer
 
 WindowShape window_of(const model::Dense&, const model::ZeroPad*, const Activation& src,
                       const Activation& dst) {
-  return {.src = {1, 1, static_cast<int>(src.layout.size())}, .dst = stored_shape(dst)};
+  return {.src = {1, 1, to_int(src.layout.size())}, .dst = stored_shape(dst)};
 }
 
 /// The positions of a kernel, which a dense layer has one of for each of its own.
@@ -38,8 +39,7 @@ auto with_layer(const model::Graph::Node& node, const F& f) {
 /// Weights and maps have places that products can count.
 void check_counts(const model::Graph::Node& node, const Planning& planning, double weights,
                   const WindowShape& window) {
-  if (weights * static_cast<double>(stored_bytes(planning.numbers)) >
-      double{kMostChunks} * kChunkBytes) {
+  if (weights * to_double(stored_bytes(planning.numbers)) > double{kMostChunks} * kChunkBytes) {
     fail(ExitCode::usage,
          fmt::format("layer {}: {} weights (at most 32 GiB, since kernels of --backend cuda count "
                      "their pieces of 16 bytes in 31 bits); use --backend cpu",
@@ -57,7 +57,7 @@ void check_counts(const model::Graph::Node& node, const Planning& planning, doub
 double macs_of(const model::Graph::Node& node, const model::ZeroPad* zeros, const Activation& src) {
   const Shape& read = src.layout.shape;
   if (std::holds_alternative<model::Dense>(node.layer)) {
-    return model::macs(node.layer, {1, 1, static_cast<int>(read.size())});
+    return model::macs(node.layer, {1, 1, to_int(read.size())});
   }
   return model::macs(node.layer, zeros ? model::output_shape(*zeros, read) : read);
 }
@@ -75,8 +75,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
       parameter_(parameter),
       copies_(planning.copies) {
   const int positions = with_layer(node, [&](const auto& l) { return positions_of(l, src); });
-  check_counts(node, planning, static_cast<double>(positions) * src.layout.block * dst.layout.block,
-               window_);
+  check_counts(node, planning, to_double(positions) * src.layout.block * dst.layout.block, window_);
   formats_.push_back(
       OutputsFirst::of_kernel(positions, src.layout.shape.channels, dst.layout.shape.channels));
   if (bias_) formats_.push_back(OutputsFirst::of_vector(dst.layout.shape.channels));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/casts.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
@@ -51,8 +52,7 @@ GroupedConvolutionOp::GroupedConvolutionOp(const Planning& planning, int op,
     slices_.push_back(grouped_slices(planning.numbers, shape, planning.multiprocessors));
     sums = std::max(sums, grouped_sums(shape, slices_.back()));
   }
-  sums_ = planning.memory.add(static_cast<std::size_t>(sums) * sizeof(float),
-                              planning.backward_time(op));
+  sums_ = planning.memory.add(to_size(sums) * sizeof(float), planning.backward_time(op));
   planning.memory.use(src.value, planning.backward_time(op));
 }
 

@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "compute/prediction.h"
+#include "core/casts.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
@@ -10,9 +11,9 @@ namespace {
 
 double smoothing_of(const model::Layer& layer) {
   if (const auto* sigmoid = std::get_if<model::SigmoidCrossEntropy>(&layer)) {
-    return static_cast<double>(sigmoid->smoothing);
+    return to_double(sigmoid->smoothing);
   }
-  return static_cast<double>(std::get<model::SoftmaxCrossEntropy>(layer).smoothing);
+  return to_double(std::get<model::SoftmaxCrossEntropy>(layer).smoothing);
 }
 
 }  // namespace
@@ -21,12 +22,12 @@ LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
                const Activation& logits)
     : OnDevice(planning, node.name, "from logits, in double"),
       logits_(logits),
-      classes_(static_cast<int>(logits.layout.shape.size())),
+      classes_(to_int(logits.layout.shape.size())),
       smoothing_(smoothing_of(node.layer)),
       facts_(planning.facts),
       taken_{Taken(planning.compute), Taken(planning.compute)} {
-  const auto images = static_cast<std::size_t>(planning.largest());
-  const std::size_t numbers = images * static_cast<std::size_t>(classes_);
+  const auto images = to_size(planning.largest());
+  const std::size_t numbers = images * to_size(classes_);
   probabilities_ = DeviceBlock(numbers * sizeof(float), "probabilities");
   slopes_ = DeviceBlock(numbers * sizeof(double), "slopes of the loss");
   losses_ = DeviceBlock(images * sizeof(ImageLoss), "losses");
@@ -45,7 +46,7 @@ void LossOp::bind(const Bindings& bindings) {
 LossCall LossOp::call(const Execution& execution) const {
   return {.images = execution.images,
           .classes = classes_,
-          .row = static_cast<int>(logits_.layout.size()),
+          .row = to_int(logits_.layout.size()),
           .smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0,
           .facts = facts_};
 }
@@ -87,7 +88,7 @@ compute::Tally LossOp::fetch(std::size_t number) {
   taken.arrived.wait();
   const auto& sums = *reinterpret_cast<const LossSums*>(taken.sums.data());
   compute::Tally tally{.loss = sums.loss, .correct = sums.correct, .images = sums.images};
-  if (compute::counts_top_five(static_cast<std::size_t>(classes_))) {
+  if (compute::counts_top_five(to_size(classes_))) {
     tally.among_five = sums.among_five;
     tally.ranked = sums.images;
   }

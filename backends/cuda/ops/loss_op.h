@@ -5,6 +5,7 @@
 
 #include "backends/cuda/kernels/losses.h"
 #include "backends/cuda/ops/op.h"
+#include "core/casts.h"
 
 namespace cputrain::cuda {
 
@@ -32,7 +33,7 @@ class LossOp final : public OnDevice<compute::LossOp> {
   LossCall call(const Execution&) const;
   compute::Tally fetch(std::size_t number);
   std::size_t count(const Execution& execution) const {
-    return static_cast<std::size_t>(execution.images * classes_);
+    return to_size(execution.images * classes_);
   }
 
   Activation logits_;

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernels/batch_norm/batch_norm.h"
+#include "core/casts.h"
 
 namespace cputrain::cuda {
 
@@ -16,8 +17,7 @@ class MovedStatistics {
 
   MovedStatistic* at(int first, Stream stream) {
     if (!block_.data()) {
-      block_ = DeviceBlock(static_cast<std::size_t>(count_) * sizeof(MovedStatistic),
-                           "moved statistics");
+      block_ = DeviceBlock(to_size(count_) * sizeof(MovedStatistic), "moved statistics");
       clear_async(block_.data(), block_.size(), stream);
     }
     return static_cast<MovedStatistic*>(block_.data()) + first;

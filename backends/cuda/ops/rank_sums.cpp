@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
+#include "core/casts.h"
 
 namespace cputrain::cuda {
 
 RankSums::RankSums(comm::Communicator& communicator, int channels)
     : communicator_(communicator),
-      channels_(static_cast<std::size_t>(channels)),
+      channels_(to_size(channels)),
       device_(2 * channels_ * sizeof(double), "sums of ranks"),
       host_((2 * channels_ + 1) * sizeof(double)) {}
 
@@ -26,7 +27,7 @@ void RankSums::fetch(Stream stream, const ChannelSums& own, const Merge& merge) 
 
 ChannelSums RankSums::send(Stream stream, double positions) {
   copy_async(device_.data(), host_.data(), device_.size(), stream);
-  return {.channels = static_cast<int>(channels_),
+  return {.channels = to_int(channels_),
           .parts = 1,
           .positions = positions,
           .of_part = positions,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/casts.h"
+
 namespace cputrain::cuda {
 namespace {
 
@@ -31,7 +33,7 @@ Architecture parsed(std::string_view word) {
   if (error != std::errc()) return found;
   found.major = number / 10;
   found.minor = number % 10;
-  word.remove_prefix(static_cast<std::size_t>(end - word.data()));
+  word.remove_prefix(to_size(end - word.data()));
   if (word.starts_with('a') || word.starts_with('f')) {
     found.only = word.front();
     word.remove_prefix(1);

@@ -1,5 +1,6 @@
 // The plugin's side of plugin_api.h.
 #include "backends/cuda/plugin/plugin_api.h"
+#include "core/casts.h"
 
 #include <fmt/format.h>
 
@@ -30,14 +31,14 @@ std::string at_first(const DeviceProperties& p) {
 }
 
 compute::Device device_of(int index, const DeviceProperties& p) {
-  return {.index = index,
-          .name = p.name,
-          .identity = p.identity,
-          .facts = fmt::format("compute capability {}.{}, {} multiprocessors, {:.1f} GB; {}",
-                               p.major, p.minor, p.multiprocessors,
-                               static_cast<double>(p.memory) / 1e9, p.runtime),
-          .at_first = at_first(p),
-          .emulated = p.emulated};
+  return {
+      .index = index,
+      .name = p.name,
+      .identity = p.identity,
+      .facts = fmt::format("compute capability {}.{}, {} multiprocessors, {:.1f} GB; {}", p.major,
+                           p.minor, p.multiprocessors, to_double(p.memory) / 1e9, p.runtime),
+      .at_first = at_first(p),
+      .emulated = p.emulated};
 }
 
 /// What to try for a reason of why_no_device().

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/casts.h"
 #include "core/text.h"
 #include "datasets/decode/limits.h"
 
@@ -163,8 +164,8 @@ std::optional<Decoded> refused_pieces(TIFF* tiff, const TiffLayout& layout,
 
 std::span<const std::uint8_t> bytes_of_piece(TIFF* tiff, std::uint32_t piece,
                                              std::span<const std::uint8_t> file) {
-  return file.subspan(static_cast<std::size_t>(TIFFGetStrileOffset(tiff, piece)),
-                      static_cast<std::size_t>(TIFFGetStrileByteCount(tiff, piece)));
+  return file.subspan(to_size(TIFFGetStrileOffset(tiff, piece)),
+                      to_size(TIFFGetStrileByteCount(tiff, piece)));
 }
 
 }  // namespace cputrain::datasets

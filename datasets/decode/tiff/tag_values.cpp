@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/casts.h"
 #include "datasets/decode/byte_order.h"
 
 namespace cputrain::datasets {
@@ -13,7 +14,7 @@ using Bytes = std::span<const std::uint8_t>;
 std::uint64_t bytes_of_type(std::uint64_t type) {
   constexpr std::array<std::uint8_t, 19> kBytes{0, 1, 1, 2, 4, 8, 1, 1, 2, 4,
                                                 8, 4, 8, 4, 0, 0, 8, 8, 8};
-  return type < kBytes.size() ? kBytes[static_cast<std::size_t>(type)] : 0;
+  return type < kBytes.size() ? kBytes[to_size(type)] : 0;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/casts.h"
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/tiff/check_deflate.h"
 #include "datasets/decode/tiff/jpeg_pieces.h"
@@ -24,7 +25,7 @@ void drop_alpha(TIFF* tiff) {
   if (count == 0 || kinds[0] != EXTRASAMPLE_UNASSALPHA) return;
   std::vector<std::uint16_t> dropped(kinds, kinds + count);
   dropped[0] = EXTRASAMPLE_ASSOCALPHA;
-  TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, static_cast<int>(count), dropped.data());
+  TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, to_int(count), dropped.data());
 }
 
 using Raster = std::vector<std::uint32_t>;  // words of alpha, blue, green and red
@@ -79,8 +80,7 @@ Decoded decode_raster(TIFF* tiff, const TiffLayout& layout, TiffSource& source,
   if (auto refusal = refused_deflate(tiff, layout, source.file)) return *std::move(refusal);
   drop_alpha(tiff);
   const std::size_t pixels = std::size_t{layout.width} * layout.height;
-  claim.grow(pixels * sizeof(std::uint32_t) +
-             static_cast<std::size_t>(layout.piece_bytes * layout.planes_stored()));
+  claim.grow(pixels * sizeof(std::uint32_t) + to_size(layout.piece_bytes * layout.planes_stored()));
   Decoded decoded;
   decoded.image = black_image(layout.width, layout.height, claim);
   Raster raster(pixels);
@@ -99,7 +99,7 @@ Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   if (tags->stored > 2 * file.size()) {  // libtiff copies each, those that it does not know, too
     return refused(data::ReadStatus::not_an_image, "the values of its tags lie on each other");
   }
-  claim.grow(static_cast<std::size_t>(tags->read));
+  claim.grow(to_size(tags->read));
   TiffSource source{file};
   const Tiff tiff = open_tiff(source);
   if (!tiff) return source.failure("damaged TIFF directory");
