@@ -185,14 +185,14 @@ class ResumedHistory : public ::testing::Test {
 TEST_F(ResumedHistory, GoesOnWithWhatOtherLinesAndDamageLeave) {
   const auto metrics = folder_.path() / "metrics.jsonl";
   std::ofstream(metrics) << R"({"type":"resume","step":3,"loss":9}
-{"type":"epoch","loss":0.5,"accuracy":null}
+{"type":"epoch","epoch":1,"steps":1,"images":8,"seconds":1,"loss":0.5,"accuracy":null,"lr":0.1}
 [1]
 {"type":"epo
-{"type":"epoch","loss":0.25,"accuracy":1.0}
+{"type":"epoch","epoch":2,"steps":1,"images":8,"seconds":1,"loss":0.25,"accuracy":1.0,"lr":0.1}
 {"type":"ep)";
   std::ofstream(folder_.path() / "history.json") << "later than the place";
   const auto reporter = history_reporter(folder_.path() / "history.json", metrics);
-  EXPECT_EQ(figures().dump(), R"({"accuracy":[null,1.0],"loss":[0.5,0.25]})");
+  EXPECT_EQ(figures().dump(), R"({"accuracy":[null,1.0],"learning_rate":[0.1,0.1],"loss":[0.5,0.25]})");
 }
 
 nlohmann::json only_line(const std::function<void(RunReporter&)>& record) {

@@ -49,7 +49,7 @@ void take_results(const runfiles::SummaryLine& summary, RunFigures& figures) {
   const auto &train = summary.train, &validation = summary.validation;
   take_figure(loss_of(train), "final_loss", figures);
   if (loss_of(train)) take_figure(train->accuracy, "final_accuracy", figures);
-  figures.had_target = summary.target_accuracy.has_value();
+  figures.had_target = summary.target_accuracy || summary.reached;
   if (validation && !validation->finite_loss()) return;
   if (validation) take_figure(validation->accuracy, "val_accuracy", figures);
   if (summary.reached && summary.reached->seconds <= kMostCellSeconds) {

@@ -68,7 +68,7 @@ class Failures(SweepTest):
         part = {"steps": 0, "seconds": 0, "budget": dict.fromkeys(budget, 0)}
         lines = [{"type": "step", "step": 1, "images": 8, "seconds": 1, "trying": True},
                  {"type": "step", "step": 2, "images": 8, "seconds": 1, "trying": True},
-                 {"type": "epoch", **part, "steps": 2, "seconds": 2, "settled": part},
+                 {"type": "epoch", "epoch": 1, "images": 16, **part, "steps": 2, "seconds": 2, "settled": part},
                  {"type": "summary", "outcome": "finished"}]
         with open(self.path("figures"), "w") as f:
             f.writelines(json.dumps(line) + "\n" for line in lines)

@@ -24,7 +24,7 @@ def part(n):
     parts = dict.fromkeys(("input_wait", "forward", "allreduce_exposed", "straggler_wait", "optimizer", "other"), 0)
     return {"steps": n, "seconds": n * seconds, "budget": {**parts, "backward": n * seconds}}
 lines = [{"type": "step", "step": n + 1, "epoch": 1, "images": batch, "loss": 1, "seconds": seconds} for n in range(steps)]
-lines += [{"type": "epoch", "epoch": 1, "loss": 1, **part(steps), "settled": part(steps - 1)},
+lines += [{"type": "epoch", "epoch": 1, "images": steps * batch, "loss": 1, **part(steps), "settled": part(steps - 1)},
           {"type": "summary", "outcome": "finished", "loss": 1, "accuracy": 0.5}]
 for name, text in (("metrics.jsonl", "".join(json.dumps(line) + "\\n" for line in lines)),
                    ("environment.json", json.dumps(environment)),
