@@ -8,19 +8,14 @@ namespace cputrain {
 // Casts of numbers that fit, by name. What may not fit is checked where it comes from. Inlined
 // always, since files for several instruction sets have these.
 
-template <class Number>
-requires std::is_arithmetic_v<Number>
-[[gnu::always_inline]] constexpr std::size_t to_size(Number number) {
+template <class T>
+concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+
+[[gnu::always_inline]] constexpr std::size_t to_size(Number auto number) {
   return static_cast<std::size_t>(number);
 }
-
-template <class Number>
-requires std::is_arithmetic_v<Number>
-[[gnu::always_inline]] constexpr int to_int(Number number) { return static_cast<int>(number); }
-
-template <class Number>
-requires std::is_arithmetic_v<Number>
-[[gnu::always_inline]] constexpr double to_double(Number number) {
+[[gnu::always_inline]] constexpr int to_int(Number auto number) { return static_cast<int>(number); }
+[[gnu::always_inline]] constexpr double to_double(Number auto number) {
   return static_cast<double>(number);
 }
 
