@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/casts.h"
+
 // Other compilers have no such pragma, and vectorise the plain loops by themselves.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CPUTRAIN_CONVOLVE_WIDE 1
