@@ -15,13 +15,13 @@ const Preprocessing kThen{.image = Shape{8, 8, 3},
                           .exif = data::Exif::ignore};
 
 /// A flag, what it changes, and what is said then.
-struct Other {
+struct OtherPixels {
   const char* flag;
   std::function<void(Preprocessing&)> change;
   const char *says, *says_of_packed;
 };
 
-const std::vector<Other> kOthers{
+const std::vector<OtherPixels> kOthers{
     {"image-size",
      [](Preprocessing& p) {
        p.image = Shape{16, 16, 3};
@@ -42,7 +42,7 @@ const std::vector<Other> kOthers{
 
 TEST(PreprocessingDifferences, EachFlagIsSeen) {
   EXPECT_TRUE(preprocessing_differences("w", kThen, kThen).empty());
-  for (const Other& other : kOthers) {
+  for (const OtherPixels& other : kOthers) {
     SCOPED_TRACE(other.flag);
     Preprocessing here = kThen;
     other.change(here);
@@ -60,7 +60,7 @@ TEST(PreprocessingDifferences, EachFlagIsSeen) {
 
 TEST(PreprocessingDifferences, AllAreSaidAndWhatIsNotKnownIsNot) {
   Preprocessing here = kThen;
-  for (const Other& other : kOthers) other.change(here);
+  for (const OtherPixels& other : kOthers) other.change(here);
   EXPECT_EQ(preprocessing_differences("w", kThen, here).size(), 4u);  // resize and fit are one
   EXPECT_TRUE(preprocessing_differences("w", {}, here).empty());
   EXPECT_TRUE(preprocessing_differences("w", kThen, {}).empty());
