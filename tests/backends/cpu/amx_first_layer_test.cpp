@@ -34,9 +34,9 @@ class ImageProblem {
                c.width + c.columns.before + c.columns.after - 2, c.outs},
               kBlock},
         dst_(wide_),
-        bytes_(size(c.images * c.height * c.width * 3)),
-        weights(27 * size(c.outs)),
-        bias(size(c.outs)) {
+        bytes_(to_size(c.images * c.height * c.width * 3)),
+        weights(27 * to_size(c.outs)),
+        bias(to_size(c.outs)) {
     if (c.pool) dst_.shape = {wide_.shape.height / 2, wide_.shape.width / 2, c.outs};
     for (std::uint8_t& byte : bytes_) {
       byte = static_cast<std::uint8_t>(integers ? generator_() % 8 : generator_() % 256);
@@ -45,10 +45,10 @@ class ImageProblem {
       const float drawn = 2 * unit_(generator_) - 1;
       return integers ? std::round(3 * drawn) : drawn;
     };
-    diff.resize(size(c.images) * dst_.size());
+    diff.resize(to_size(c.images) * dst_.size());
     for (Floats* numbers : {&weights, &bias, &diff}) std::ranges::generate(*numbers, number);
     for (int i = 0; i < c.images; ++i) {
-      pointers_.push_back(bytes_.data() + size(i * c.height * c.width * 3));
+      pointers_.push_back(bytes_.data() + to_size(i * c.height * c.width * 3));
     }
     tested_.emplace(ConvolutionShape{.src = {{c.height, c.width, 3}, 1},
                                      .wide = wide_,
@@ -88,13 +88,14 @@ class ImageProblem {
  private:
   double number(int image, int y, int x, int colour) const {
     if (y < 0 || x < 0 || y >= c_.height || x >= c_.width) return 0;
-    return bytes_[size(((image * c_.height + y) * c_.width + x) * 3 + colour)] * double{c_.scale} +
+    return bytes_[to_size(((image * c_.height + y) * c_.width + x) * 3 + colour)] *
+               double{c_.scale} +
            c_.offset;
   }
-  std::size_t weight(int out, int k) const { return size((out / 16 * 27 + k) * 16 + out % 16); }
+  std::size_t weight(int out, int k) const { return to_size((out / 16 * 27 + k) * 16 + out % 16); }
 
   double sum_at(int image, int y, int x, int out) const {
-    double sum = bias[size(out)];
+    double sum = bias[to_size(out)];
     for (int k = 0; k < 27; ++k) {
       sum += weights[weight(out, k)] *
              number(image, y + k / 9 - c_.rows.before, x + k % 9 / 3 - c_.columns.before, k % 3);
@@ -107,7 +108,7 @@ class ImageProblem {
     const Shape& s = dst_.shape;
     const int image = static_cast<int>(i / dst_.size()), at = static_cast<int>(i % dst_.size());
     const int out = at % s.channels, x = at / s.channels % s.width, y = at / s.channels / s.width;
-    const std::size_t place = size(image) * dst_.size() + dst_.position(size(at));
+    const std::size_t place = to_size(image) * dst_.size() + dst_.position(to_size(at));
     const int step = c_.pool ? 2 : 1;
     int winner = 0;
     double best = sum_at(image, step * y, step * x, out);
@@ -121,7 +122,7 @@ class ImageProblem {
     dst[place] = static_cast<float>(c_.relu ? std::max(best, 0.0) : best);
     win[place] = static_cast<std::uint8_t>(winner);
     if (c_.relu && best <= 0) return;
-    bias_sums[size(out)] += diff[place];
+    bias_sums[to_size(out)] += diff[place];
     for (int k = 0; k < 27; ++k) {
       kernel_sums[weight(out, k)] +=
           diff[place] * number(image, step * y + winner / 2 + k / 9 - c_.rows.before,
