@@ -20,6 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kRemedy = "";  // what is wrong with a line is said by its number
 constexpr double kMost = 1e15;            // steps, images, seconds, bytes
 constexpr int kMostEpochs = 1 << 30, kMostRanks = 1 << 24;
+constexpr double kMostInEpoch = std::numeric_limits<int>::max();  // steps
 constexpr std::uintmax_t kMostFile = std::uintmax_t{1} << 32, kMostSteps = 256 << 20,
                          kMostLine = 1 << 16;  // bytes
 
@@ -33,6 +34,8 @@ void describe_figures(JsonMembers& f, const std::string& prefix, std::optional<F
   if (f.file() && f.file()->contains((prefix + "loss").c_str())) figures.emplace();
   if (figures) describe_figures(f, prefix, *figures);
 }
+
+bool is_lost(const std::optional<Figures>& figures) { return figures && !figures->finite_loss(); }
 
 void describe(JsonMembers& f, StepLine& line) {
   f.need("step", line.step, 1, kMost);
@@ -67,13 +70,14 @@ void describe_straggler(JsonMembers& f, loop::Straggler& straggler) {
 }
 
 void describe(JsonMembers& f, EpochLine& line) {
+  // The mark stands behind the first loss that it is of.
   const auto figures = [&](const char* prefix, auto& of) {
     describe_figures(f, prefix, of);
-    if (line.nan || f.file()) f.rare("nan", line.nan);  // behind the first loss that it marks
+    if (f.file() || is_lost(of)) f.rare("nan", line.nan);
   };
   double rate = line.seconds > 0 ? static_cast<double>(line.images) / line.seconds : 0;
   f.need("epoch", line.epoch, 1, kMostEpochs);
-  f.need("steps", line.steps, 0, kMost);
+  f.need("steps", line.steps, 0, kMostInEpoch);
   f.need("images", line.images, 0, kMost);
   f.need("seconds", line.seconds, 0, kMost);
   f.may("images_per_second", rate, 0, kMost);
@@ -198,7 +202,8 @@ class Reader {
       const nlohmann::json object = parse_strict_json(text);
       if (!object.is_object()) return bad("JSON object");
       const auto word = object.find("type");
-      if (word != object.end() && word->is_string()) type = word->get<std::string>();
+      if (word == object.end() || !word->is_string()) return bad("object with a type");
+      type = word->get<std::string>();
       take(type, object);
       good();
     } catch (const std::exception&) {

@@ -132,7 +132,7 @@ TEST_F(MetricsTest, LinesThatAreNotOfARunAreToldAndPassedOver) {
        "\n" +
            step(1),
        ""},
-      {step(1) + std::string(70000, 'x') + "\n", "has a line of more than 65.5 KB"},
+      {step(1) + std::string(70000, 'x') + "\n", "has a line of more than 65.5 kB"},
   };
   for (const auto& c : cases) {
     const Metrics read = this->read(c.lines);

@@ -64,7 +64,7 @@ void read_limits(const std::filesystem::path& run, RunFigures& figures) {
   if (!std::filesystem::exists(file, ignored)) return;
   const json limits = parse_strict_json(system::read_bounded(file, kMostLimitsBytes));
   for (const char* key : {"fma_gflops", "triad_gbs"}) {
-    take_figure(number_in(limits, key), key, figures);
+    take_figure(number_in(limits, key, -kMostCellRate, kMostCellRate), key, figures);
   }
 }
 
