@@ -192,7 +192,8 @@ TEST_F(ResumedHistory, GoesOnWithWhatOtherLinesAndDamageLeave) {
 {"type":"ep)";
   std::ofstream(folder_.path() / "history.json") << "later than the place";
   const auto reporter = history_reporter(folder_.path() / "history.json", metrics);
-  EXPECT_EQ(figures().dump(), R"({"accuracy":[null,1.0],"learning_rate":[0.1,0.1],"loss":[0.5,0.25]})");
+  EXPECT_EQ(figures().dump(),
+            R"({"accuracy":[null,1.0],"learning_rate":[0.1,0.1],"loss":[0.5,0.25]})");
 }
 
 nlohmann::json only_line(const std::function<void(RunReporter&)>& record) {

@@ -21,7 +21,7 @@ struct OtherPixels {
   const char *says, *says_of_packed;
 };
 
-const std::vector<OtherPixels> kOthers{
+const std::vector<OtherPixels> kOtherPixels{
     {"image-size",
      [](Preprocessing& p) {
        p.image = Shape{16, 16, 3};
@@ -42,7 +42,7 @@ const std::vector<OtherPixels> kOthers{
 
 TEST(PreprocessingDifferences, EachFlagIsSeen) {
   EXPECT_TRUE(preprocessing_differences("w", kThen, kThen).empty());
-  for (const OtherPixels& other : kOthers) {
+  for (const OtherPixels& other : kOtherPixels) {
     SCOPED_TRACE(other.flag);
     Preprocessing here = kThen;
     other.change(here);
@@ -60,7 +60,7 @@ TEST(PreprocessingDifferences, EachFlagIsSeen) {
 
 TEST(PreprocessingDifferences, AllAreSaidAndWhatIsNotKnownIsNot) {
   Preprocessing here = kThen;
-  for (const OtherPixels& other : kOthers) other.change(here);
+  for (const OtherPixels& other : kOtherPixels) other.change(here);
   EXPECT_EQ(preprocessing_differences("w", kThen, here).size(), 4u);  // resize and fit are one
   EXPECT_TRUE(preprocessing_differences("w", {}, here).empty());
   EXPECT_TRUE(preprocessing_differences("w", kThen, {}).empty());
