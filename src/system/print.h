@@ -9,7 +9,7 @@
 
 #include "core/text.h"
 
-/// The ways to standard output. Words that come from outside (names, paths, a file's words) reach
+/// The ways to standard output and to standard error. Words that come from outside (names, paths, a file's words) reach
 /// no terminal as they are: what a terminal would obey is escaped.
 namespace cputrain::system {
 

@@ -45,7 +45,7 @@ class RedrawnLine {
 /// what it writes then may mix with what is being drawn.
 std::size_t take_unended_line();
 
-/// How wide a line may be. All of it is asked anew at every call, since a window may be resized.
+// How wide a line may be. All of it is asked anew at every call, since a window may be resized.
 
 /// The width of the terminal that a person looks at. Nothing where the descriptor is none, or one
 /// without a width: mpirun gives such a one to ranks, and copies what they write there into its own

@@ -6,7 +6,7 @@
 #include <string_view>
 
 /// What is written aside and gets its name when it is whole: temporary names, and locks that show
-/// other processes whether the writer lives.
+/// other processes whether the writer lives. And where what may be made again is kept.
 namespace cputrain::system {
 
 /// ".tmp<process>-<random number>", to be added to a name. Processes of two containers that share a

@@ -50,8 +50,8 @@ void fit_to_ranks(TrainingSpec&, int ranks);
 /// The factor of the largest batch that --batch-growth comes to.
 std::size_t largest_growth(const data::PlanOptions&);
 
-/// How a model is trained: its recipe with what the flags change. Error(usage) on combinations that
-/// make no sense, on every rank alike.
+// How a model is trained: its recipe with what the flags change. Error(usage) on combinations that
+// make no sense, on every rank alike.
 
 /// Whether the recipe is that of fine-tuning: a built-in model that begins with --weights. The
 /// recipe of a model file is its writer's.

@@ -36,7 +36,7 @@ std::vector<std::string> parse_freeze(const std::string& text);
 /// The same of words of logging/reporters.h.
 std::vector<std::string> parse_log_formats(const std::string& text);
 
-/// Names of backends, those that this build lacks, too, and the words beside their figures.
+// Names of backends, those that this build lacks, too, and the words beside their figures.
 
 /// Backends of devices.
 inline constexpr std::array<std::string_view, 1> kDeviceBackends{"cuda"};

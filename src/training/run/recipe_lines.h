@@ -7,7 +7,7 @@
 #include "training/request/choose_training.h"
 #include "training/training.h"
 
-/// Batches and learning rate in the start-up lines.
+/// The start-up lines of a training: its plan, and of that batches and learning rate.
 namespace cputrain::training {
 
 /// After warm-up, before any schedule.

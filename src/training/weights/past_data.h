@@ -13,7 +13,7 @@
 #include "loop/weights/description.h"
 #include "model/layer.h"
 
-/// What weights learnt from, beside the data that is here.
+/// What weights learnt from, and how its images were made, beside the data that is here.
 namespace cputrain::training {
 
 /// Whether a past training learnt from images of data that is divided here.
@@ -51,8 +51,8 @@ loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest
 loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&,
                                 const loop::PastTraining&);
 
-/// What is done to images before a network sees them, beside what was done where its weights learnt
-/// from them: another size, other numbers or other pixels cost accuracy, and nothing else shows it.
+// What is done to images before a network sees them, beside what was done where its weights learnt
+// from them: another size, other numbers or other pixels cost accuracy, and nothing else shows it.
 
 /// A member is nothing where it is not known or changes nothing.
 struct Preprocessing {
