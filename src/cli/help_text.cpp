@@ -173,41 +173,6 @@ std::string other_places(const HelpForm& form) {
          "\n";
 }
 
-}  // namespace
-
-std::string overview_text(const std::vector<CommandEntry>& commands,
-                          const std::vector<ExampleEntry>& examples, const HelpForm& form) {
-  const auto paragraph = [&](const std::string& text) {
-    return wrapped(text, 0, form.columns) + "\n";
-  };
-  std::string text =
-      paragraph("cputrain " + std::string(kVersion) + " trains image classifiers on CPUs.");
-  text += fmt::format(
-      "\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n       {0} "
-      "--version\n",
-      form.program);
-  text += "\nCommands:\n";
-  for (const CommandEntry& command : commands) {
-    if (command.topic.empty()) text += list_row(command.name, command.summary, 12, form);
-  }
-  text += example_rows(examples, form);
-  text += "\n" + paragraph(fmt::format(
-                     "{} COMMAND --help shows what a command takes, with examples and the flags "
-                     "that most people need; COMMAND --help-all shows all of its flags.",
-                     form.program));
-  return text + other_places(form);
-}
-
-std::string command_help(const CommandEntry& command, bool all, const HelpForm& form) {
-  std::string text = wrapped(command.about, 0, form.columns) + "\n";
-  text += usage_line(command, form) + example_rows(command.examples, form);
-  if (!command.topics.empty()) return text + topic_rows(command, form);
-  if (!all) return text + common_rows(command, form);
-  return text + rows_by_group(command, form) + other_places(form);
-}
-
-namespace {
-
 constexpr const char* kGeneral = "General";
 
 /// Those that every command has, which the parser reads itself.
@@ -254,6 +219,37 @@ CommandEntry entry_of(Command& command, const std::vector<std::unique_ptr<Comman
 }
 
 }  // namespace
+
+std::string overview_text(const std::vector<CommandEntry>& commands,
+                          const std::vector<ExampleEntry>& examples, const HelpForm& form) {
+  const auto paragraph = [&](const std::string& text) {
+    return wrapped(text, 0, form.columns) + "\n";
+  };
+  std::string text =
+      paragraph("cputrain " + std::string(kVersion) + " trains image classifiers on CPUs.");
+  text += fmt::format(
+      "\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n       {0} "
+      "--version\n",
+      form.program);
+  text += "\nCommands:\n";
+  for (const CommandEntry& command : commands) {
+    if (command.topic.empty()) text += list_row(command.name, command.summary, 12, form);
+  }
+  text += example_rows(examples, form);
+  text += "\n" + paragraph(fmt::format(
+                     "{} COMMAND --help shows what a command takes, with examples and the flags "
+                     "that most people need; COMMAND --help-all shows all of its flags.",
+                     form.program));
+  return text + other_places(form);
+}
+
+std::string command_help(const CommandEntry& command, bool all, const HelpForm& form) {
+  std::string text = wrapped(command.about, 0, form.columns) + "\n";
+  text += usage_line(command, form) + example_rows(command.examples, form);
+  if (!command.topics.empty()) return text + topic_rows(command, form);
+  if (!all) return text + common_rows(command, form);
+  return text + rows_by_group(command, form) + other_places(form);
+}
 
 bool CommandEntry::all_common() const {
   return std::ranges::all_of(

@@ -20,7 +20,6 @@
 #include "system/file_lock.h"
 
 namespace cputrain::system {
-
 namespace {
 
 constexpr std::string_view kTemporary = ".tmp";
@@ -39,6 +38,11 @@ bool is_old(const struct stat& about) {
 bool is_there(const std::filesystem::path& path) {
   struct stat about {};
   return ::lstat(path.c_str(), &about) == 0 || errno != ENOENT;
+}
+
+std::filesystem::path folder_in(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? value : "";
 }
 
 }  // namespace
@@ -109,15 +113,6 @@ AbandonedFile::AbandonedFile(const std::filesystem::path& path)
 AbandonedFile::~AbandonedFile() {
   if (descriptor_ >= 0) close_locked(descriptor_);
 }
-
-namespace {
-
-std::filesystem::path folder_in(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value ? value : "";
-}
-
-}  // namespace
 
 std::optional<std::filesystem::path> cache_folder() {
   std::filesystem::path cache = folder_in("XDG_CACHE_HOME");

@@ -12,7 +12,6 @@
 #include "system/clock.h"
 
 namespace cputrain::watch {
-
 namespace {
 
 /// Ranks by what they do; those that are finished are left out.

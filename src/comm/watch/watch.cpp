@@ -25,7 +25,6 @@
 #include "system/print.h"
 
 namespace cputrain::watch {
-
 namespace {
 
 /// So long rank 0 finishes what it writes before it ends, and a line about a stall may take; a

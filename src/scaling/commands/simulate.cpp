@@ -21,7 +21,6 @@
 #include "training/session/services.h"
 
 namespace cputrain::commands {
-
 namespace {
 
 /// A folder for the simulator's files that is gone in the end.
@@ -180,14 +179,6 @@ ExitCode SimulateCommand::run(const training::Services& services) {
   return static_cast<ExitCode>(services.signals->stop_code());
 }
 
-}  // namespace
-
-std::unique_ptr<cli::Command> make_simulate(FindSimulator find_simulator) {
-  return std::make_unique<SimulateCommand>(std::move(find_simulator));
-}
-
-namespace {
-
 void add_grid(cli::Flags& f, SimulateOptions& c) {
   f.group("Grid");
   f.wholes("np", c.simulation.cpus, 1, sweep::kMostColumn,
@@ -276,6 +267,10 @@ void change(simulation::Platform& platform, const simulation::SimulationRequest&
 }
 
 }  // namespace
+
+std::unique_ptr<cli::Command> make_simulate(FindSimulator find_simulator) {
+  return std::make_unique<SimulateCommand>(std::move(find_simulator));
+}
 
 const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",     "dropout",
                                            "optimizer", "allreduce",  "micro-batch", "precision"};

@@ -33,17 +33,6 @@ double seconds_of(::clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-}  // namespace
-
-double cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
-
-double cpu_seconds(pthread_t thread) {
-  ::clockid_t clock{};
-  return ::pthread_getcpuclockid(thread, &clock) == 0 ? seconds_of(clock) : 0;
-}
-
-namespace {
-
 /// The figure of a line "Name:  123 kB", in bytes.
 std::optional<std::size_t> bytes_after(std::string_view text, const std::string& name) {
   std::istringstream lines{std::string(text)};
@@ -62,6 +51,13 @@ std::string text_of_file(const char* path) {
 }
 
 }  // namespace
+
+double cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+
+double cpu_seconds(pthread_t thread) {
+  ::clockid_t clock{};
+  return ::pthread_getcpuclockid(thread, &clock) == 0 ? seconds_of(clock) : 0;
+}
 
 std::optional<HeldMemory> held_memory_of(std::string_view status, std::string_view rollup) {
   const auto peak = bytes_after(status, "VmHWM:"), resident = bytes_after(rollup, "Rss:");

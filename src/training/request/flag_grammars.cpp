@@ -14,7 +14,6 @@
 #include "logging/reporters.h"
 
 namespace cputrain::training {
-
 namespace {
 
 /// A positive number at the beginning of a text, and what follows it.
@@ -29,6 +28,12 @@ std::optional<NumberAndUnit> split_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !std::isfinite(number) || number <= 0) return std::nullopt;
   return NumberAndUnit{number, {end, text.data() + text.size()}, number == std::floor(number)};
+}
+
+/// The shorter text that is the number itself.
+std::string bound_text(double bound) {
+  const std::string text = fmt::format("{:g}", bound);
+  return std::stod(text) == bound ? text : fmt::format("{}", bound);
 }
 
 }  // namespace
@@ -64,16 +69,6 @@ std::vector<std::int64_t> parse_wholes(const std::string& flag, const std::strin
   }
   return values;
 }
-
-namespace {
-
-/// The shorter text that is the number itself.
-std::string bound_text(double bound) {
-  const std::string text = fmt::format("{:g}", bound);
-  return std::stod(text) == bound ? text : fmt::format("{}", bound);
-}
-
-}  // namespace
 
 double parse_real(const std::string& flag, const std::string& text, double min, double max) {
   double value = 0;

@@ -12,7 +12,6 @@
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {
-
 namespace {
 
 std::string scaling_text(const TrainingSpec& spec) {
@@ -163,33 +162,6 @@ std::string averages_warning(const TrainingSpec& spec, const data::BatchPlan& pl
                      steps / kSpans, 1 - kSpans / steps, decimals);
 }
 
-}  // namespace
-
-double full_rate(const TrainingSpec& spec) {
-  const optim::LearningRateOptions& rate = spec.learning_rate;
-  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
-}
-
-std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::BatchPlan& plan) {
-  std::vector<std::string> lines;
-  add_fine_tuning_line(spec, lines);
-  add_rate_lines(spec, lines);
-  add_batch_lines(spec, plan, lines);
-  add_sharding_lines(spec, plan.ranks(), lines);
-  return lines;
-}
-
-std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan,
-                                         const model::Graph& graph) {
-  std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan),
-                                    batch_warning(spec, plan),
-                                    statistics_warning(spec, plan, graph)};
-  std::erase(warnings, "");
-  return warnings;
-}
-
-namespace {
-
 constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
 
 /// Which images batch normalization's statistics are of.
@@ -257,6 +229,29 @@ std::string frozen_line(const model::Graph& graph) {
 }
 
 }  // namespace
+
+double full_rate(const TrainingSpec& spec) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
+}
+
+std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::BatchPlan& plan) {
+  std::vector<std::string> lines;
+  add_fine_tuning_line(spec, lines);
+  add_rate_lines(spec, lines);
+  add_batch_lines(spec, plan, lines);
+  add_sharding_lines(spec, plan.ranks(), lines);
+  return lines;
+}
+
+std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan,
+                                         const model::Graph& graph) {
+  std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan),
+                                    batch_warning(spec, plan),
+                                    statistics_warning(spec, plan, graph)};
+  std::erase(warnings, "");
+  return warnings;
+}
 
 void say_plan(const Training& training) {
   const Session& session = training.session();

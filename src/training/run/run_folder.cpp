@@ -21,7 +21,6 @@
 #include "training/request/flag_row.h"
 
 namespace cputrain::training {
-
 namespace {
 
 /// Files that not every run has.

@@ -18,7 +18,6 @@
 #include "training/run/run_folder.h"
 
 namespace cputrain::training {
-
 namespace {
 
 runfiles::Metrics metrics_of(const std::filesystem::path& folder) {
@@ -34,6 +33,20 @@ std::optional<double> validation_accuracy(const std::filesystem::path& folder, i
   const auto epochs = metrics_of(folder).epochs;
   const auto found = std::ranges::find(epochs, epoch, &runfiles::EpochLine::epoch);
   return found != epochs.end() && found->validation ? found->validation->accuracy : std::nullopt;
+}
+
+struct OfRank {
+  system::HeldMemory held;
+  std::size_t device = 0;
+  bool known = false, has_device = false;
+};
+
+/// What this rank has taken of memory that is not the host's.
+void add_device(const Session& session, const NodeCapacity& capacity, OfRank& mine) {
+  const auto left = session.backend->memory().available();
+  if (session.backend->memory().is_host() || !left || !capacity.backend_available) return;
+  mine.has_device = true;
+  mine.device = *capacity.backend_available - std::min(*capacity.backend_available, *left);
 }
 
 }  // namespace
@@ -163,24 +176,6 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
   }
   if (no_averages) std::rethrow_exception(no_averages);
 }
-
-namespace {
-
-struct OfRank {
-  system::HeldMemory held;
-  std::size_t device = 0;
-  bool known = false, has_device = false;
-};
-
-/// What this rank has taken of memory that is not the host's.
-void add_device(const Session& session, const NodeCapacity& capacity, OfRank& mine) {
-  const auto left = session.backend->memory().available();
-  if (session.backend->memory().is_host() || !left || !capacity.backend_available) return;
-  mine.has_device = true;
-  mine.device = *capacity.backend_available - std::min(*capacity.backend_available, *left);
-}
-
-}  // namespace
 
 std::optional<loop::PeakMemory> measure_peaks(const Training& training) {
   const Session& session = training.session();

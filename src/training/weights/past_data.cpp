@@ -16,7 +16,6 @@
 #include "model/normalization.h"
 
 namespace cputrain::training {
-
 namespace {
 
 bool contains(const std::vector<std::uint64_t>& hashes, std::uint64_t hash) {
@@ -52,6 +51,26 @@ std::map<std::uint64_t, int> counts_of_names(const data::Dataset& data,
   }
   return counts;
 }
+
+/// One thing that is done to images, and the flags that decide it.
+struct Fact {
+  const char *learnt, *here, *remedy, *remedy_of_packed;
+  std::string (*text)(const Preprocessing&);  ///< empty where it is not known
+};
+
+constexpr Fact kFacts[] = {
+    {"images of", "they are", "--image-size says how large",
+     "data pack --image-size says how large",
+     [](const Preprocessing& p) { return p.image ? shape_text(*p.image) : ""; }},
+    {"pixels as", "they are", "--normalize says how", "--normalize says how",
+     [](const Preprocessing& p) { return p.pixels ? model::normalization_text(*p.pixels) : ""; }},
+    {"images resized by", "it is", "--resize and --fit say how",
+     "the packed file's form; data pack --resize and --fit make another",
+     [](const Preprocessing& p) { return p.resize ? data::to_text(*p.resize) : ""; }},
+    {"photographs read with --exif", "it is --exif",
+     "one that a camera turned lies otherwise; --exif says how",
+     "the packed file's form; data pack --exif makes another",
+     [](const Preprocessing& p) { return p.exif ? std::string(word_of(*p.exif)) : ""; }}};
 
 }  // namespace
 
@@ -142,30 +161,6 @@ loop::TrainingData data_to_keep(const data::DataSource& source, const data::Data
   remember(data.earlier_places, past.data.place, data.place);
   return data;
 }
-
-namespace {
-
-/// One thing that is done to images, and the flags that decide it.
-struct Fact {
-  const char *learnt, *here, *remedy, *remedy_of_packed;
-  std::string (*text)(const Preprocessing&);  ///< empty where it is not known
-};
-
-constexpr Fact kFacts[] = {
-    {"images of", "they are", "--image-size says how large",
-     "data pack --image-size says how large",
-     [](const Preprocessing& p) { return p.image ? shape_text(*p.image) : ""; }},
-    {"pixels as", "they are", "--normalize says how", "--normalize says how",
-     [](const Preprocessing& p) { return p.pixels ? model::normalization_text(*p.pixels) : ""; }},
-    {"images resized by", "it is", "--resize and --fit say how",
-     "the packed file's form; data pack --resize and --fit make another",
-     [](const Preprocessing& p) { return p.resize ? data::to_text(*p.resize) : ""; }},
-    {"photographs read with --exif", "it is --exif",
-     "one that a camera turned lies otherwise; --exif says how",
-     "the packed file's form; data pack --exif makes another",
-     [](const Preprocessing& p) { return p.exif ? std::string(word_of(*p.exif)) : ""; }}};
-
-}  // namespace
 
 Preprocessing preprocessing_of(const loop::ModelDescription& model) {
   return {
