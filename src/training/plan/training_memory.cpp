@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "core/error.h"
 #include "system/limits/available_memory.h"
 
 namespace cputrain::training {

@@ -22,7 +22,8 @@ namespace {
 
 /// Of a run that has none: one of nothing.
 runfiles::SummaryLine summary_of(const std::filesystem::path& folder) {
-  return runfiles::summary_at_end(folder / runfiles::kMetricsName).value_or(runfiles::SummaryLine{});
+  return runfiles::summary_at_end(folder / runfiles::kMetricsName)
+      .value_or(runfiles::SummaryLine{});
 }
 
 /// What training the run is, by its summary: null where that has none.

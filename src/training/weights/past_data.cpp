@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <variant>
 
 #include "core/hash.h"
 #include "core/text.h"
