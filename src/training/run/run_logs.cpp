@@ -14,6 +14,7 @@
 #include "logging/profile.h"
 #include "logging/reporters.h"
 #include "logging/timeline_json.h"
+#include "runfiles/metrics.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
 #include "system/redrawn_line.h"
@@ -116,7 +117,7 @@ std::unique_ptr<logging::RunReporter> make_reporter(const Training& training,
                                                     system::WriteQueue& logs) {
   const Session& session = training.session();
   const TrainingSpec& spec = training.plan().spec;
-  const fs::path metrics = folder / "metrics.jsonl";
+  const fs::path metrics = folder / runfiles::kMetricsName;
   if (!session.leads()) return logging::all_of({});
   logging::Verbosity shown = verbosity(spec);
   const std::vector<logging::LogFormat> formats = formats_of(spec);
