@@ -146,10 +146,10 @@ class FillingCache {
   /// Pixels of the image that a sample shows; null while they are not there, or not kept.
   virtual const std::uint8_t* find(std::uint32_t sample) const = 0;
   /// The same where they are not there: decodes them into the cache, or into `space` where it does
-  /// not keep them or somebody else is at it. Error(data) for a damaged image.
+  /// not keep them or another thread or rank is at it. Error(data) for a damaged image.
   virtual const std::uint8_t* decode(std::uint32_t sample, std::span<std::uint8_t> space) = 0;
 
-  /// Reads what nobody has read yet, whether it is kept or not: what no micro-batch has asked for
+  /// Reads what was not read yet, whether it is kept or not: what no micro-batch has asked for
   /// may be damaged, too. Behind it damage() knows of all that was there when it was called.
   virtual void read_rest() = 0;
 

@@ -30,7 +30,7 @@ class RedrawnLine {
   void leave();
 
  private:
-  /// Columns of what is there: 0 where somebody took it.
+  /// Columns of what is there: 0 where it was taken.
   std::size_t standing() const;
   void write(std::string_view line, std::string_view end);
 

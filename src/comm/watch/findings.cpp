@@ -88,7 +88,7 @@ Finding cause_of(const Sorted& sorted, const Limits& limits) {
   return finding;
 }
 
-/// Whether no rank goes on by itself, or may do so where nobody sees it.
+/// Whether no rank goes on by itself, or may do so where no person sees it.
 bool may_end(const Sorted& sorted, Cause cause) {
   return cause != Cause::none && !goes_on(cause) && sorted.computing.empty() &&
          sorted.lacking.empty() && sorted.hidden.empty();
