@@ -45,6 +45,23 @@ std::filesystem::path folder_in(const char* variable) {
   return value ? value : "";
 }
 
+/// Whether an open file or folder lies on a file system that one machine alone can write to, so
+/// that locks show all processes that are at work there, in containers, too. Over a network each
+/// machine may know its own locks alone.
+bool shows_all_locks(int descriptor) {
+  constexpr std::array<unsigned long, 12> kTypes{
+      EXT4_SUPER_MAGIC,  XFS_SUPER_MAGIC,   BTRFS_SUPER_MAGIC,    F2FS_SUPER_MAGIC,
+      TMPFS_MAGIC,       RAMFS_MAGIC,       0x2fc12fc1,  // ZFS
+      0xca451a4e,                                        // bcachefs
+      0x3153464a,                                        // JFS
+      MSDOS_SUPER_MAGIC, EXFAT_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
+  struct statfs about {};
+  if (::fstatfs(descriptor, &about) != 0) return false;
+  // Some systems keep the 32 bits of a type as a signed number.
+  const auto type = static_cast<unsigned long>(about.f_type) & 0xffffffff;
+  return std::ranges::find(kTypes, type) != kTypes.end();
+}
+
 }  // namespace
 
 std::string temporary_suffix() {
@@ -74,20 +91,6 @@ int open_locked(const std::filesystem::path& path) {
     if (is_there(path) || i == kTries) return descriptor;
     close_locked(descriptor);
   }
-}
-
-bool shows_all_locks(int descriptor) {
-  constexpr std::array<unsigned long, 12> kTypes{
-      EXT4_SUPER_MAGIC,  XFS_SUPER_MAGIC,   BTRFS_SUPER_MAGIC,    F2FS_SUPER_MAGIC,
-      TMPFS_MAGIC,       RAMFS_MAGIC,       0x2fc12fc1,  // ZFS
-      0xca451a4e,                                        // bcachefs
-      0x3153464a,                                        // JFS
-      MSDOS_SUPER_MAGIC, EXFAT_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
-  struct statfs about {};
-  if (::fstatfs(descriptor, &about) != 0) return false;
-  // Some systems keep the 32 bits of a type as a signed number.
-  const auto type = static_cast<unsigned long>(about.f_type) & 0xffffffff;
-  return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
 bool is_left(int descriptor) {

@@ -21,11 +21,6 @@ bool is_temporary_of(std::string_view name, std::string_view file);
 /// fails.
 int open_locked(const std::filesystem::path&);
 
-/// Whether an open file or folder lies on a file system that one machine alone can write to, so
-/// that locks show all processes that are at work there, in containers, too. Over a network each
-/// machine may know its own locks alone.
-bool shows_all_locks(int descriptor);
-
 /// Whether a file or folder that no process is seen to have locked is left over from a dead one: it
 /// is this user's, and other machines can have no locks there, or it was not written for a day.
 bool is_left(int descriptor);

@@ -56,6 +56,9 @@ std::string flag_of(std::string variable) {
   return "--" + variable;
 }
 
+/// The variable that stands for a flag: "batch-size" -> "CPUTRAIN_BATCH_SIZE".
+std::string variable_of(const std::string& flag) { return std::string(kPrefix) + capitals(flag); }
+
 std::string hyphens(std::string name) {
   std::ranges::replace(name, '_', '-');
   return name;
@@ -165,8 +168,6 @@ Environment program_variables(const char* const* variables) {
   }
   return ours;
 }
-
-std::string variable_of(const std::string& flag) { return std::string(kPrefix) + capitals(flag); }
 
 std::optional<std::string> value_of(const Environment& environment, const std::string& flag) {
   const auto variable = environment.find(variable_of(flag));

@@ -36,6 +36,14 @@ std::string bound_text(double bound) {
   return std::stod(text) == bound ? text : fmt::format("{}", bound);
 }
 
+/// Words between commas.
+std::vector<std::string> parse_list(const std::string& flag, const std::string& text) {
+  std::vector<std::string> words = split(text, ',');
+  if (std::ranges::find(words, "") == words.end()) return words;
+  fail(ExitCode::usage,
+       fmt::format("--{} {}: must be words with one comma between each two", flag, text));
+}
+
 }  // namespace
 
 std::int64_t parse_whole(const std::string& flag, const std::string& text, std::int64_t min,
@@ -164,13 +172,6 @@ loop::StepRange parse_steps(const std::string& text) {
          "--timeline-steps " + text + ": must be FIRST:LAST, both counted from 1, such as 20:25");
   }
   return range;
-}
-
-std::vector<std::string> parse_list(const std::string& flag, const std::string& text) {
-  std::vector<std::string> words = split(text, ',');
-  if (std::ranges::find(words, "") == words.end()) return words;
-  fail(ExitCode::usage,
-       fmt::format("--{} {}: must be words with one comma between each two", flag, text));
 }
 
 std::vector<std::string> parse_freeze(const std::string& text) {

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "core/text.h"
+#include "data/batch_plan.h"
 #include "model/layer_patterns.h"
 #include "training/plan/batch_plans.h"
 #include "training/request/choose_training.h"
@@ -228,13 +232,8 @@ std::string frozen_line(const model::Graph& graph) {
       with_commas(graph.learnt_count()), with_commas(graph.parameter_count()));
 }
 
-}  // namespace
-
-double full_rate(const TrainingSpec& spec) {
-  const optim::LearningRateOptions& rate = spec.learning_rate;
-  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
-}
-
+/// One line each for whatever is not plain: how the rate comes about, gradients of several batches,
+/// growing batches, another sharding.
 std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::BatchPlan& plan) {
   std::vector<std::string> lines;
   add_fine_tuning_line(spec, lines);
@@ -244,6 +243,9 @@ std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::Batc
   return lines;
 }
 
+/// What is odd about the recipe, for those who can change it (Task::advised): a sharding that does
+/// not show every rank every kind of image, averages of weights that have no time to become any, a
+/// batch of more images than there are, moving statistics with too few steps.
 std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan,
                                          const model::Graph& graph) {
   std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan),
@@ -251,6 +253,13 @@ std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::B
                                     statistics_warning(spec, plan, graph)};
   std::erase(warnings, "");
   return warnings;
+}
+
+}  // namespace
+
+double full_rate(const TrainingSpec& spec) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
 }
 
 void say_plan(const Training& training) {

@@ -49,6 +49,41 @@ void add_device(const Session& session, const NodeCapacity& capacity, OfRank& mi
   mine.device = *capacity.backend_available - std::min(*capacity.backend_available, *left);
 }
 
+/// The most memory that ranks and nodes have held until now, and of a backend's own memory what
+/// they took since the plan; nothing where a system does not report it. Collective.
+std::optional<loop::PeakMemory> measure_peaks(const Training& training) {
+  const Session& session = training.session();
+  const std::vector<NodeCapacity>& capacities = training.compiled().memory.capacities;
+  OfRank mine;
+  if (const auto held = system::held_memory()) {
+    mine.held = *held;
+    mine.known = true;
+  }
+  for (const NodeCapacity& capacity : capacities) {
+    if (std::ranges::find(capacity.ranks, session.communicator->rank()) != capacity.ranks.end()) {
+      add_device(session, capacity, mine);
+    }
+  }
+  const std::vector<OfRank> all = comm::gather_values(*session.communicator, mine);
+  if (!std::ranges::all_of(all, &OfRank::known)) return std::nullopt;
+  loop::PeakMemory peaks;
+  for (const NodeCapacity& capacity : capacities) {
+    std::uint64_t node = 0;
+    for (const int rank : capacity.ranks) {
+      const OfRank& one = all[static_cast<std::size_t>(rank)];
+      node += one.held.part;
+      peaks.rank_bytes = std::max<std::uint64_t>(peaks.rank_bytes, one.held.peak);
+      if (!one.has_device) continue;
+      peaks.device_bytes = std::max<std::uint64_t>(peaks.device_bytes.value_or(0), one.device);
+    }
+    if (node > peaks.node_bytes) {
+      peaks.node_bytes = node;
+      peaks.host = capacity.host;
+    }
+  }
+  return peaks;
+}
+
 }  // namespace
 
 RunResults::RunResults(Training& training, std::filesystem::path folder,
@@ -175,39 +210,6 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
     say(session, line);
   }
   if (no_averages) std::rethrow_exception(no_averages);
-}
-
-std::optional<loop::PeakMemory> measure_peaks(const Training& training) {
-  const Session& session = training.session();
-  const std::vector<NodeCapacity>& capacities = training.compiled().memory.capacities;
-  OfRank mine;
-  if (const auto held = system::held_memory()) {
-    mine.held = *held;
-    mine.known = true;
-  }
-  for (const NodeCapacity& capacity : capacities) {
-    if (std::ranges::find(capacity.ranks, session.communicator->rank()) != capacity.ranks.end()) {
-      add_device(session, capacity, mine);
-    }
-  }
-  const std::vector<OfRank> all = comm::gather_values(*session.communicator, mine);
-  if (!std::ranges::all_of(all, &OfRank::known)) return std::nullopt;
-  loop::PeakMemory peaks;
-  for (const NodeCapacity& capacity : capacities) {
-    std::uint64_t node = 0;
-    for (const int rank : capacity.ranks) {
-      const OfRank& one = all[static_cast<std::size_t>(rank)];
-      node += one.held.part;
-      peaks.rank_bytes = std::max<std::uint64_t>(peaks.rank_bytes, one.held.peak);
-      if (!one.has_device) continue;
-      peaks.device_bytes = std::max<std::uint64_t>(peaks.device_bytes.value_or(0), one.device);
-    }
-    if (node > peaks.node_bytes) {
-      peaks.node_bytes = node;
-      peaks.host = capacity.host;
-    }
-  }
-  return peaks;
 }
 
 }  // namespace cputrain::training

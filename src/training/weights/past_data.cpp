@@ -71,6 +71,17 @@ constexpr Fact kFacts[] = {
      "the packed file's form; data pack --exif makes another",
      [](const Preprocessing& p) { return p.exif ? std::string(word_of(*p.exif)) : ""; }}};
 
+/// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder.
+std::uint64_t place_of_data(const std::string& spec) {
+  std::vector<std::string> places;
+  for (const std::string& path : data::parse_data_spec(spec).parts) {
+    std::error_code error;
+    places.push_back(std::filesystem::canonical(path, error).string());
+    if (error) return 0;
+  }
+  return places.empty() ? 0 : Fnv1a().add(join(places, ",")).value();
+}
+
 }  // namespace
 
 std::string learnt_image(const loop::PastTraining& past, const data::DataSource& source,
@@ -129,16 +140,6 @@ Learnt learnt_from(const loop::PastTraining& past, const data::DataSource& sourc
   const std::uint64_t place = place_of_data(here.spec);
   const bool was_here = place == past.data.place || contains(past.data.earlier_places, place);
   return place != 0 && was_here ? Learnt::from_some : Learnt::not_known_to;
-}
-
-std::uint64_t place_of_data(const std::string& spec) {
-  std::vector<std::string> places;
-  for (const std::string& path : data::parse_data_spec(spec).parts) {
-    std::error_code error;
-    places.push_back(std::filesystem::canonical(path, error).string());
-    if (error) return 0;
-  }
-  return places.empty() ? 0 : Fnv1a().add(join(places, ",")).value();
 }
 
 loop::TrainingData data_to_keep(const data::DataSource& source, const data::DataRequest& request) {

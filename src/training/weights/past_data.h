@@ -41,9 +41,6 @@ void remember_images(loop::TrainingData&, const data::DataSource&, std::uint64_t
 /// Whether the past training divided data by the same seed and share.
 bool is_divided_alike(const loop::PastTraining&, const data::DataRequest& here);
 
-/// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder.
-std::uint64_t place_of_data(const std::string& spec);
-
 /// What the weights of a training will hold about its data.
 loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&);
 
