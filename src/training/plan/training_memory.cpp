@@ -132,11 +132,6 @@ const NodeCapacity* TrainingMemory::too_small_elsewhere() const {
   return found == capacities.end() ? nullptr : &*found;
 }
 
-TrainingMemory gather_memory(const Session& session, std::vector<NodeCapacity> capacities,
-                             const RankMemory& mine, const SharedMemory& shared) {
-  return {std::move(capacities), comm::gather_values(*session.communicator, mine), shared};
-}
-
 int largest_fitting(int tried, const std::function<bool(int)>& fits) {
   int good = tried / 2, bad = tried;
   while (good > 0 && !fits(good)) {
