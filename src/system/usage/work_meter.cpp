@@ -9,22 +9,6 @@
 #include "system/lost_time/shortage.h"
 
 namespace cputrain::system {
-
-std::optional<double> WorkMeter::cpu_seconds() const {
-  const std::lock_guard lock(mutex_);
-  return thread_ ? std::optional(system::cpu_seconds(thread_->handle)) : std::nullopt;
-}
-
-bool WorkMeter::is_able() const {
-  const std::lock_guard lock(mutex_);
-  return thread_ && state_of_thread("self", thread_->id).state == 'R';
-}
-
-void WorkMeter::set(std::optional<Thread> thread) {
-  const std::lock_guard lock(mutex_);
-  thread_ = thread;
-}
-
 namespace {
 
 double seconds_of(::clockid_t clock) {
@@ -51,6 +35,21 @@ std::string text_of_file(const char* path) {
 }
 
 }  // namespace
+
+std::optional<double> WorkMeter::cpu_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return thread_ ? std::optional(system::cpu_seconds(thread_->handle)) : std::nullopt;
+}
+
+bool WorkMeter::is_able() const {
+  const std::lock_guard lock(mutex_);
+  return thread_ && state_of_thread("self", thread_->id).state == 'R';
+}
+
+void WorkMeter::set(std::optional<Thread> thread) {
+  const std::lock_guard lock(mutex_);
+  thread_ = thread;
+}
 
 double cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
 
