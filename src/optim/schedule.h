@@ -11,7 +11,8 @@
 #include "core/names.h"
 
 /// How the learning rate changes during training, as data, and which figure of validation it may
-/// follow. Epochs are those completed, with fractions: 0 at the first step, 30 when thirty are done.
+/// follow. Epochs are those completed, with fractions: 0 at the first step, 30 when thirty are
+/// done.
 namespace cputrain::optim {
 
 struct ConstantRate {
