@@ -76,6 +76,12 @@ std::uint64_t step_aside(std::string_view name) {
   return step_of(name.substr(1, name.find(".tmp") - 1)).value_or(0);
 }
 
+/// Whether that is a name of new_aside().
+bool is_aside(std::string_view name) {
+  const std::string_view file = name.substr(0, name.find(".tmp"));
+  return file.starts_with(".") && step_of(file.substr(1)) && system::is_temporary_of(name, file);
+}
+
 /// The newest whole one that killed processes left; empty where there is none, or a writer lives.
 fs::path newest_whole_aside(const fs::path& run, const std::vector<std::string>& names) {
   std::vector<std::string> left;
@@ -105,11 +111,6 @@ std::optional<std::uint64_t> step_of(std::string_view name) {
 
 fs::path new_aside(const fs::path& run, std::uint64_t step) {
   return run / ("." + name_of(step) + system::temporary_suffix());
-}
-
-bool is_aside(std::string_view name) {
-  const std::string_view file = name.substr(0, name.find(".tmp"));
-  return file.starts_with(".") && step_of(file.substr(1)) && system::is_temporary_of(name, file);
 }
 
 void move_folder(const fs::path& from, const fs::path& to) {

@@ -62,9 +62,6 @@ std::optional<std::uint64_t> step_of(std::string_view name);
 /// so that ckpt-* meets what is whole and nothing else.
 std::filesystem::path new_aside(const std::filesystem::path& run, std::uint64_t step);
 
-/// Whether that is such a name.
-bool is_aside(std::string_view name);
-
 /// Gives a checkpoint another name, which is free; where the file system cannot rename it, it is
 /// copied. Error(output).
 void move_folder(const std::filesystem::path& from, const std::filesystem::path& to);

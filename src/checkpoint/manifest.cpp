@@ -15,7 +15,6 @@
 #include "core/text.h"
 
 namespace cputrain::checkpoint {
-
 namespace {
 
 constexpr std::string_view kFormat = "cputrain checkpoint ";

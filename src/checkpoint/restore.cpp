@@ -1,7 +1,6 @@
 // A training as a checkpoint has it. Rank 0 opens all files and checks their tensors' names and
 // shapes before anything changes; their checksums were compared when the checkpoint was chosen
 // (verify.cpp).
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,7 +10,6 @@
 #include "checkpoint/own_parts.h"
 #include "checkpoint/snapshot.h"
 #include "checkpoint/state_file.h"
-#include "core/text.h"
 
 namespace cputrain::checkpoint {
 namespace {

@@ -15,7 +15,6 @@
 #include "system/files.h"
 
 namespace cputrain::checkpoint {
-
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -37,43 +36,6 @@ auto from_file(const std::filesystem::path& folder, const F& read) {
                                      file.string(), error.what()));
   }
 }
-
-}  // namespace
-
-std::string kernels_of(const compute::Backend& backend) {
-  return fmt::format("{}: {}", backend.name(), backend.facts().kernels);
-}
-
-void write_state(const std::filesystem::path& folder, const loop::Progress& progress,
-                 const std::string& tuned_for, const Json& facts) {
-  Json state{{kFormatKey, kStateFormat}, {kProgress, to_json(progress)}, {kTunedFor, tuned_for}};
-  for (const auto& [name, fact] : facts.items()) state[name] = fact;
-  system::write_own_file(folder / kStateName, json_text(state, 1) + "\n");
-}
-
-SavedState read_state(const std::filesystem::path& folder) {
-  return from_file(folder, [](const Json& state) {
-    SavedState saved{progress_of_state(state), {}};
-    const auto word = state.find(kTunedFor);
-    if (word != state.end() && word->is_string()) saved.tuned_for = word->get<std::string>();
-    return saved;
-  });
-}
-
-Json read_facts(const std::filesystem::path& folder) {
-  return from_file(folder, [](Json state) {
-    for (const char* own : {kFormatKey, kProgress, kTunedFor}) state.erase(own);
-    return state;
-  });
-}
-
-loop::Progress read_progress(const std::filesystem::path& folder) {
-  return read_state(folder).progress;
-}
-
-namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
 constexpr int kMostEpochs = 1'000'000'000;
@@ -168,6 +130,37 @@ void describe_progress(JsonMembers& f, loop::Progress& p) {
 }
 
 }  // namespace
+
+std::string kernels_of(const compute::Backend& backend) {
+  return fmt::format("{}: {}", backend.name(), backend.facts().kernels);
+}
+
+void write_state(const std::filesystem::path& folder, const loop::Progress& progress,
+                 const std::string& tuned_for, const Json& facts) {
+  Json state{{kFormatKey, kStateFormat}, {kProgress, to_json(progress)}, {kTunedFor, tuned_for}};
+  for (const auto& [name, fact] : facts.items()) state[name] = fact;
+  system::write_own_file(folder / kStateName, json_text(state, 1) + "\n");
+}
+
+SavedState read_state(const std::filesystem::path& folder) {
+  return from_file(folder, [](const Json& state) {
+    SavedState saved{progress_of_state(state), {}};
+    const auto word = state.find(kTunedFor);
+    if (word != state.end() && word->is_string()) saved.tuned_for = word->get<std::string>();
+    return saved;
+  });
+}
+
+Json read_facts(const std::filesystem::path& folder) {
+  return from_file(folder, [](Json state) {
+    for (const char* own : {kFormatKey, kProgress, kTunedFor}) state.erase(own);
+    return state;
+  });
+}
+
+loop::Progress read_progress(const std::filesystem::path& folder) {
+  return read_state(folder).progress;
+}
 
 Json to_json(const loop::Progress& progress) { return json_of(progress, describe_progress); }
 

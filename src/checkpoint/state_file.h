@@ -10,6 +10,8 @@
 /// state.json of a checkpoint: {"format": 2, "progress": {...}, "findings_of": "...", ...facts}.
 namespace cputrain::checkpoint {
 
+inline constexpr int kStateFormat = 2;
+
 /// Which kernels a program's tuned methods are of.
 std::string kernels_of(const compute::Backend&);
 
@@ -29,8 +31,6 @@ SavedState read_state(const std::filesystem::path& folder);
 nlohmann::ordered_json read_facts(const std::filesystem::path& folder);
 /// Its progress. Error(data).
 loop::Progress read_progress(const std::filesystem::path& folder);
-
-inline constexpr int kStateFormat = 2;  ///< state.json's
 
 /// Every number comes back as the same bits: those that are not finite are texts, "inf", "-inf" or
 /// "nan:" and the bits in hexadecimal.

@@ -13,64 +13,6 @@
 #include "system/redrawn_line.h"
 
 namespace cputrain::cli {
-
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
-  std::string result;
-  std::size_t column = indent;
-  for (const std::string& word : split(text, ' ')) {
-    const std::size_t width = columns_of(word);
-    if (column > indent && column + 1 + width > columns) {
-      result += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      result += " ";
-      ++column;
-    }
-    result += word;
-    column += width;
-  }
-  return result;
-}
-
-std::string wrapped_command(const std::vector<std::string>& words, std::size_t indent,
-                            std::size_t columns) {
-  // A flag and its value stay together.
-  std::vector<std::string> pieces;
-  for (const std::string& word : words) {
-    const bool value = !pieces.empty() && !word.starts_with("-") &&
-                       pieces.back().starts_with("-") &&
-                       pieces.back().find(' ') == std::string::npos;
-    if (value) {
-      pieces.back() += " " + word;
-    } else {
-      pieces.push_back(word);
-    }
-  }
-  constexpr std::string_view kGoesOn = " \\";
-  std::string result(indent, ' ');
-  std::size_t column = indent;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const std::size_t after = i + 1 == pieces.size() ? 0 : kGoesOn.size();
-    if (i > 0 && column + 1 + pieces[i].size() + after > columns) {
-      result += std::string(kGoesOn) + "\n" + std::string(indent + 2, ' ');
-      column = indent + 2;
-    } else if (i > 0) {
-      result += " ";
-      ++column;
-    }
-    result += pieces[i];
-    column += pieces[i].size();
-  }
-  return result;
-}
-
-std::size_t help_columns() {
-  constexpr std::size_t kUsual = 80, kLeast = 60, kMost = 120;
-  auto columns = system::columns_of_environment();
-  if (!columns) columns = system::screen_columns(STDOUT_FILENO);
-  return std::clamp(columns.value_or(kUsual), kLeast, kMost);
-}
-
 namespace {
 
 /// Where the phrases of a list begin.
@@ -173,41 +115,6 @@ std::string other_places(const HelpForm& form) {
          "\n";
 }
 
-}  // namespace
-
-std::string overview_text(const std::vector<CommandEntry>& commands,
-                          const std::vector<ExampleEntry>& examples, const HelpForm& form) {
-  const auto paragraph = [&](const std::string& text) {
-    return wrapped(text, 0, form.columns) + "\n";
-  };
-  std::string text =
-      paragraph("cputrain " + std::string(kVersion) + " trains image classifiers on CPUs.");
-  text += fmt::format(
-      "\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n       {0} "
-      "--version\n",
-      form.program);
-  text += "\nCommands:\n";
-  for (const CommandEntry& command : commands) {
-    if (command.topic.empty()) text += list_row(command.name, command.summary, 12, form);
-  }
-  text += example_rows(examples, form);
-  text += "\n" + paragraph(fmt::format(
-                     "{} COMMAND --help shows what a command takes, with examples and the flags "
-                     "that most people need; COMMAND --help-all shows all of its flags.",
-                     form.program));
-  return text + other_places(form);
-}
-
-std::string command_help(const CommandEntry& command, bool all, const HelpForm& form) {
-  std::string text = wrapped(command.about, 0, form.columns) + "\n";
-  text += usage_line(command, form) + example_rows(command.examples, form);
-  if (!command.topics.empty()) return text + topic_rows(command, form);
-  if (!all) return text + common_rows(command, form);
-  return text + rows_by_group(command, form) + other_places(form);
-}
-
-namespace {
-
 constexpr const char* kGeneral = "General";
 
 /// Those that every command has, which the parser reads itself.
@@ -254,6 +161,94 @@ CommandEntry entry_of(Command& command, const std::vector<std::unique_ptr<Comman
 }
 
 }  // namespace
+
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
+  std::string result;
+  std::size_t column = indent;
+  for (const std::string& word : split(text, ' ')) {
+    const std::size_t width = columns_of(word);
+    if (column > indent && column + 1 + width > columns) {
+      result += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      result += " ";
+      ++column;
+    }
+    result += word;
+    column += width;
+  }
+  return result;
+}
+
+std::string wrapped_command(const std::vector<std::string>& words, std::size_t indent,
+                            std::size_t columns) {
+  // A flag and its value stay together.
+  std::vector<std::string> pieces;
+  for (const std::string& word : words) {
+    const bool value = !pieces.empty() && !word.starts_with("-") &&
+                       pieces.back().starts_with("-") &&
+                       pieces.back().find(' ') == std::string::npos;
+    if (value) {
+      pieces.back() += " " + word;
+    } else {
+      pieces.push_back(word);
+    }
+  }
+  constexpr std::string_view kGoesOn = " \\";
+  std::string result(indent, ' ');
+  std::size_t column = indent;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const std::size_t after = i + 1 == pieces.size() ? 0 : kGoesOn.size();
+    if (i > 0 && column + 1 + pieces[i].size() + after > columns) {
+      result += std::string(kGoesOn) + "\n" + std::string(indent + 2, ' ');
+      column = indent + 2;
+    } else if (i > 0) {
+      result += " ";
+      ++column;
+    }
+    result += pieces[i];
+    column += pieces[i].size();
+  }
+  return result;
+}
+
+std::size_t help_columns() {
+  constexpr std::size_t kUsual = 80, kLeast = 60, kMost = 120;
+  auto columns = system::columns_of_environment();
+  if (!columns) columns = system::screen_columns(STDOUT_FILENO);
+  return std::clamp(columns.value_or(kUsual), kLeast, kMost);
+}
+
+std::string overview_text(const std::vector<CommandEntry>& commands,
+                          const std::vector<ExampleEntry>& examples, const HelpForm& form) {
+  const auto paragraph = [&](const std::string& text) {
+    return wrapped(text, 0, form.columns) + "\n";
+  };
+  std::string text =
+      paragraph("cputrain " + std::string(kVersion) + " trains image classifiers on CPUs.");
+  text += fmt::format(
+      "\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n       {0} "
+      "--version\n",
+      form.program);
+  text += "\nCommands:\n";
+  for (const CommandEntry& command : commands) {
+    if (command.topic.empty()) text += list_row(command.name, command.summary, 12, form);
+  }
+  text += example_rows(examples, form);
+  text += "\n" + paragraph(fmt::format(
+                     "{} COMMAND --help shows what a command takes, with examples and the flags "
+                     "that most people need; COMMAND --help-all shows all of its flags.",
+                     form.program));
+  return text + other_places(form);
+}
+
+std::string command_help(const CommandEntry& command, bool all, const HelpForm& form) {
+  std::string text = wrapped(command.about, 0, form.columns) + "\n";
+  text += usage_line(command, form) + example_rows(command.examples, form);
+  if (!command.topics.empty()) return text + topic_rows(command, form);
+  if (!all) return text + common_rows(command, form);
+  return text + rows_by_group(command, form) + other_places(form);
+}
 
 bool CommandEntry::all_common() const {
   return std::ranges::all_of(

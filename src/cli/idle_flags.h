@@ -22,7 +22,7 @@ std::string why_idle_exif(const training::TrainingFlags&);
 /// "--keep 3 changes nothing without checkpoints, ...", one for each flag that was given, on the
 /// command line or in a --config file, and has no effect. Those in the environment are meant for
 /// many commands: nothing is said of them, nor of values in a file that hold without it, too. The
-/// config.json of a run has such of all flags, which nobody gave.
+/// config.json of a run has such of all flags, none of which was given.
 std::vector<std::string> idle_flags(const Options&,
                                     const std::function<std::string(const std::string&)>& reason);
 

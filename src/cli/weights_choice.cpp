@@ -16,7 +16,6 @@
 #include "zoo/zoo.h"
 
 namespace cputrain::cli {
-
 namespace {
 
 /// Before anything long begins, and in a dry run, too.

@@ -17,26 +17,6 @@
 #include "system/scratch/scratch_file.h"
 
 namespace cputrain::comm {
-
-void sum_numbers(Communicator& communicator, std::span<double* const> numbers) {
-  std::array<double, 16> sums;
-  assert(numbers.size() <= sums.size());
-  std::ranges::transform(numbers, sums.begin(), [](const double* number) { return *number; });
-  communicator.sum(Array{sums.data(), numbers.size(), DType::f64});
-  for (std::size_t i = 0; i < numbers.size(); ++i) *numbers[i] = sums[i];
-}
-
-double mean_of_ranks(Communicator& communicator, double mine) {
-  communicator.sum(Array::of<double>({&mine, 1}));
-  return mine / communicator.size();
-}
-
-std::optional<double> largest_of_ranks(Communicator& communicator, std::optional<double> mine) {
-  constexpr double kUnknown = -std::numeric_limits<double>::infinity();
-  const double largest = std::ranges::max(gather_values(communicator, mine.value_or(kUnknown)));
-  return largest == kUnknown ? std::nullopt : std::optional(largest);
-}
-
 namespace {
 
 class SoloPointToPoint final : public PointToPoint {
@@ -109,6 +89,25 @@ class SoloCommunicator final : public Communicator {
 };
 
 }  // namespace
+
+void sum_numbers(Communicator& communicator, std::span<double* const> numbers) {
+  std::array<double, 16> sums;
+  assert(numbers.size() <= sums.size());
+  std::ranges::transform(numbers, sums.begin(), [](const double* number) { return *number; });
+  communicator.sum(Array{sums.data(), numbers.size(), DType::f64});
+  for (std::size_t i = 0; i < numbers.size(); ++i) *numbers[i] = sums[i];
+}
+
+double mean_of_ranks(Communicator& communicator, double mine) {
+  communicator.sum(Array::of<double>({&mine, 1}));
+  return mine / communicator.size();
+}
+
+std::optional<double> largest_of_ranks(Communicator& communicator, std::optional<double> mine) {
+  constexpr double kUnknown = -std::numeric_limits<double>::infinity();
+  const double largest = std::ranges::max(gather_values(communicator, mine.value_or(kUnknown)));
+  return largest == kUnknown ? std::nullopt : std::optional(largest);
+}
 
 std::unique_ptr<Communicator> make_solo() { return std::make_unique<SoloCommunicator>(); }
 

@@ -20,7 +20,7 @@
 namespace cputrain::comm {
 
 /// A fixed set of ranks. Every rank makes the same calls in the same order. One rank is a real,
-/// working communicator (communicator.h), so no code asks whether there is more than one.
+/// working communicator (make_solo()), so no code asks whether there is more than one.
 class Communicator {
  public:
   virtual ~Communicator() = default;

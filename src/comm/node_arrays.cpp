@@ -6,7 +6,6 @@
 #include <sstream>
 
 namespace cputrain::comm {
-
 namespace {
 
 constexpr std::size_t kPage = 4096;

@@ -10,7 +10,7 @@
 #include "compute/program.h"
 #include "core/shape.h"
 
-/// How images get to a device while it computes.
+/// How images get to a device while it computes, and what a program keeps of them.
 namespace cputrain::compute {
 
 /// An image as pixels of another one, its source, whose bytes are moved and not computed. Pixel

@@ -7,7 +7,6 @@
 #include "system/pages.h"
 
 namespace cputrain::compute {
-
 namespace {
 
 template <class T>
@@ -22,6 +21,24 @@ void write_as(Memory& memory, std::span<const double> src, const Array& dst) {
   for (const double value : src) values.push_back(static_cast<T>(value));
   memory.write(std::as_bytes(std::span<const T>(values)), dst.data);
 }
+
+class HostMemory final : public Memory {
+ public:
+  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
+    return std::make_unique<system::Pages>(bytes);
+  }
+  void read(const void* src, std::span<std::byte> dst) override {
+    copy(src, dst.data(), dst.size());
+  }
+  void write(std::span<const std::byte> src, void* dst) override {
+    copy(src.data(), dst, src.size());
+  }
+  void copy(const void* src, void* dst, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(dst, src, bytes);
+  }
+  bool is_host() const override { return true; }
+  std::optional<std::size_t> available() const override { return std::nullopt; }
+};
 
 }  // namespace
 
@@ -73,28 +90,6 @@ void write_numbers(Memory& memory, std::span<const double> src, const Array& dst
   if (dst.dtype == DType::f64) return write_as<double>(memory, src, dst);
   write_as<float>(memory, src, dst);
 }
-
-namespace {
-
-class HostMemory final : public Memory {
- public:
-  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
-    return std::make_unique<system::Pages>(bytes);
-  }
-  void read(const void* src, std::span<std::byte> dst) override {
-    copy(src, dst.data(), dst.size());
-  }
-  void write(std::span<const std::byte> src, void* dst) override {
-    copy(src.data(), dst, src.size());
-  }
-  void copy(const void* src, void* dst, std::size_t bytes) override {
-    if (bytes > 0) std::memcpy(dst, src, bytes);
-  }
-  bool is_host() const override { return true; }
-  std::optional<std::size_t> available() const override { return std::nullopt; }
-};
-
-}  // namespace
 
 std::unique_ptr<system::SharedBlock> Memory::staging(std::size_t bytes) {
   return host_memory().allocate(bytes);

@@ -9,6 +9,9 @@
 #include "core/hash.h"
 
 namespace cputrain::compute {
+namespace {
+constexpr std::size_t kLarge = std::size_t{1} << 22;  // floats tell such positions apart
+}
 
 StoredParameters::StoredParameters(ParameterLayout layout, Formats formats, Memory& memory)
     : layout_(std::move(layout)),
@@ -74,10 +77,6 @@ void StoredParameters::from_canonical(std::size_t parameter, std::span<const flo
   std::vector<float> copy(stored.size);
   format.from_canonical(values, copy);
   memory_->write(std::as_bytes(std::span(copy)), stored.data);
-}
-
-namespace {
-constexpr std::size_t kLarge = std::size_t{1} << 22;  // floats tell such positions apart
 }
 
 std::uint64_t layout_fingerprint(const Program& program, Memory& memory) {

@@ -10,7 +10,6 @@
 #include "core/text.h"
 
 namespace cputrain {
-
 namespace {
 
 /// With texts and keys that are all UTF-8: other bytes are shown as \xff, so that two names that
@@ -59,20 +58,6 @@ template <class T>
 nlohmann::ordered_json value_or_null(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
-
-}  // namespace
-
-std::string json_text(const nlohmann::json& value, int indent) { return text_of(value, indent); }
-
-std::string json_text(const nlohmann::ordered_json& value, int indent) {
-  return text_of(value, indent);
-}
-
-nlohmann::ordered_json known(const std::optional<double>& value) { return value_or_null(value); }
-
-nlohmann::ordered_json known(const std::optional<int>& value) { return value_or_null(value); }
-
-namespace {
 
 using nlohmann::json;
 
@@ -148,6 +133,16 @@ class Builder final : public nlohmann::json_sax<json> {
 };
 
 }  // namespace
+
+std::string json_text(const nlohmann::json& value, int indent) { return text_of(value, indent); }
+
+std::string json_text(const nlohmann::ordered_json& value, int indent) {
+  return text_of(value, indent);
+}
+
+nlohmann::ordered_json known(const std::optional<double>& value) { return value_or_null(value); }
+
+nlohmann::ordered_json known(const std::optional<int>& value) { return value_or_null(value); }
 
 json parse_strict_json(const std::string& text) {
   // The parser takes a zero byte for the end and would not look at what follows.

@@ -9,7 +9,6 @@
 #include <string_view>
 
 namespace cputrain {
-
 namespace {
 
 /// Levenshtein's distance: insertions, deletions and substitutions between two words.

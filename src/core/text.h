@@ -72,7 +72,7 @@ std::string shape_text(const Shape&);
 /// "3:04", "1:02:03" or "42s": what is left, as Keras prints it.
 std::string eta_text(double seconds);
 
-/// Commands to be typed or kept in files.
+// Commands to be typed or kept in files.
 
 /// A word as a shell reads it back.
 std::string quoted(const std::string& word);

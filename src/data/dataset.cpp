@@ -7,7 +7,6 @@
 #include "core/error.h"
 
 namespace cputrain::data {
-
 namespace {
 
 /// Nothing brighter is nearly black. 12 bits that lie in 16 come to 15, or to 16 where a reader

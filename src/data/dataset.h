@@ -15,7 +15,18 @@
 
 namespace cputrain::data {
 
-struct ReadResult;
+/// How reading one sample went. The reasons are those `data check` counts.
+enum class ReadStatus { ok, unreadable, empty, not_an_image, truncated, too_large, unsupported };
+constexpr int kReadStatuses = 7;
+/// "ok", "not an image", "too large", ...: for people and as a key in JSON.
+std::string_view status_name(ReadStatus);
+
+struct ReadResult {
+  ReadStatus status = ReadStatus::ok;
+  std::string detail;   ///< the decoder's own words, when not ok
+  bool warned = false;  ///< decoded, but the decoder complained
+  bool turned = false;  ///< its EXIF orientation is not upright, whether that was applied or not
+};
 
 /// Why an image that can be read shows a network nothing, or something else than people see.
 /// `in_alpha` and `low_bits` are causes of the first two that only the file shows.
@@ -38,52 +49,6 @@ struct StoredAs {
 /// the first pixels that differ and are bright enough, so it costs next to nothing for a
 /// photograph.
 Flaw flaw_of(const ReadResult&, std::span<const std::uint8_t> rgb, Exif, StoredAs = {});
-
-/// Decoded images of a node that come while a training goes on: each when it is first needed, or
-/// before that, by threads of its own. Its ranks fill it together. Some may not be kept, and are
-/// decoded whenever they are needed. From any thread, and no call waits for another thread or rank.
-class FillingCache {
- public:
-  virtual ~FillingCache() = default;
-
-  /// Pixels of the image that a sample shows; null while they are not there, or not kept.
-  virtual const std::uint8_t* find(std::uint32_t sample) const = 0;
-  /// The same where they are not there: decodes them into the cache, or into `space` where it does
-  /// not keep them or somebody else is at it. Error(data) for a damaged image.
-  virtual const std::uint8_t* decode(std::uint32_t sample, std::span<std::uint8_t> space) = 0;
-
-  /// Reads what nobody has read yet, whether it is kept or not: what no micro-batch has asked for
-  /// may be damaged, too. Behind it damage() knows of all that was there when it was called.
-  virtual void read_rest() = 0;
-
-  virtual bool keeps_all() const = 0;
-  /// Whether each image was decoded once, or found to be damaged.
-  virtual bool complete() const = 0;
-  /// An image of the node that cannot be read, and why; empty while none is known. Where complete()
-  /// was true before, empty means that there is none.
-  virtual std::string damage() const = 0;
-  /// Whether a file that was whole before was another one, or none, when this rank read it again:
-  /// that is no damage which leaves an image out.
-  virtual bool has_changed() const = 0;
-  /// Once it is complete: warnings of classes whose images show little (Flaw).
-  virtual std::vector<std::string> flaws() const = 0;
-
-  /// Ends its threads. Images may still be asked for.
-  virtual void stop() = 0;
-};
-
-/// How reading one sample went. The reasons are those `data check` counts.
-enum class ReadStatus { ok, unreadable, empty, not_an_image, truncated, too_large, unsupported };
-constexpr int kReadStatuses = 7;
-/// "ok", "not an image", "too large", ...: for people and as a key in JSON.
-std::string_view status_name(ReadStatus);
-
-struct ReadResult {
-  ReadStatus status = ReadStatus::ok;
-  std::string detail;   ///< the decoder's own words, when not ok
-  bool warned = false;  ///< decoded, but the decoder complained
-  bool turned = false;  ///< its EXIF orientation is not upright, whether that was applied or not
-};
 
 /// What `data check` wants to know of one sample beyond whether it can be read.
 struct SampleFacts {
@@ -169,6 +134,39 @@ struct DataSource {
   Exif exif = Exif::apply;                 ///< how the data set reads photographs
   std::vector<std::string> containers;     ///< paths of files that hold many images each
   std::string description;                 ///< for the log: what was found and how it is split
+};
+
+/// Decoded images of a node that come while a training goes on: each when it is first needed, or
+/// before that, by threads of its own. Its ranks fill it together. Some may not be kept, and are
+/// decoded whenever they are needed. From any thread, and no call waits for another thread or rank.
+class FillingCache {
+ public:
+  virtual ~FillingCache() = default;
+
+  /// Pixels of the image that a sample shows; null while they are not there, or not kept.
+  virtual const std::uint8_t* find(std::uint32_t sample) const = 0;
+  /// The same where they are not there: decodes them into the cache, or into `space` where it does
+  /// not keep them or another thread or rank is at it. Error(data) for a damaged image.
+  virtual const std::uint8_t* decode(std::uint32_t sample, std::span<std::uint8_t> space) = 0;
+
+  /// Reads what was not read yet, whether it is kept or not: what no micro-batch has asked for
+  /// may be damaged, too. Behind it damage() knows of all that was there when it was called.
+  virtual void read_rest() = 0;
+
+  virtual bool keeps_all() const = 0;
+  /// Whether each image was decoded once, or found to be damaged.
+  virtual bool complete() const = 0;
+  /// An image of the node that cannot be read, and why; empty while none is known. Where complete()
+  /// was true before, empty means that there is none.
+  virtual std::string damage() const = 0;
+  /// Whether a file that was whole before was another one, or none, when this rank read it again:
+  /// that is no damage which leaves an image out.
+  virtual bool has_changed() const = 0;
+  /// Once it is complete: warnings of classes whose images show little (Flaw).
+  virtual std::vector<std::string> flaws() const = 0;
+
+  /// Ends its threads. Images may still be asked for.
+  virtual void stop() = 0;
 };
 
 /// Images of one size, damaged ones left out: in memory that all ranks of a node share, where they

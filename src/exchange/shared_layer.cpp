@@ -5,7 +5,6 @@
 #include "system/clock.h"
 
 namespace cputrain::exchange {
-
 namespace {
 
 constexpr std::size_t kLine = 64;  // bytes from one rank's number to the next

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <optional>
 
 #include "logging/log_file.h"

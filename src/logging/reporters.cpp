@@ -37,6 +37,15 @@ class AllOf final : public RunReporter {
   std::vector<std::unique_ptr<RunReporter>> parts_;
 };
 
+constexpr LogFormat kFormats[] = {
+    {"mlperf", "mlperf.log",
+     [](const FormatRequest& r) {
+       return mlperf_reporter(r.folder / "mlperf.log", r.facts, r.place, r.queue);
+     }},
+    {"tf_cnn_benchmarks", nullptr,
+     [](const FormatRequest& r) { return benchmark_lines_reporter(stdout, r.facts, r.log_every); }},
+};
+
 }  // namespace
 
 bool has_lines(const std::filesystem::path& path) {
@@ -48,19 +57,6 @@ bool has_lines(const std::filesystem::path& path) {
 std::unique_ptr<RunReporter> all_of(std::vector<std::unique_ptr<RunReporter>> parts) {
   return std::make_unique<AllOf>(std::move(parts));
 }
-
-namespace {
-
-constexpr LogFormat kFormats[] = {
-    {"mlperf", "mlperf.log",
-     [](const FormatRequest& r) {
-       return mlperf_reporter(r.folder / "mlperf.log", r.facts, r.place, r.queue);
-     }},
-    {"tf_cnn_benchmarks", nullptr,
-     [](const FormatRequest& r) { return benchmark_lines_reporter(stdout, r.facts, r.log_every); }},
-};
-
-}  // namespace
 
 std::span<const LogFormat> log_formats() { return kFormats; }
 

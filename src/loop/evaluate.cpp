@@ -1,6 +1,5 @@
 #include "loop/evaluate.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>

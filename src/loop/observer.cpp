@@ -3,13 +3,6 @@
 #include "loop/faults.h"
 
 namespace cputrain::loop {
-
-void Observer::begin_step(std::uint64_t step) {
-  step_ = step;
-  seen_ = 0;
-  parts_.timeline.begin_step(step, "penalty");
-}
-
 namespace {
 
 /// What the timeline calls it. Updates come within an exchange, slice by slice.
@@ -20,6 +13,12 @@ const char* span_of(comm::Phase phase) {
 }
 
 }  // namespace
+
+void Observer::begin_step(std::uint64_t step) {
+  step_ = step;
+  seen_ = 0;
+  parts_.timeline.begin_step(step, "penalty");
+}
 
 void Observer::at(comm::Phase phase, double* loss_scale) {
   if (phase != comm::Phase::update) part(span_of(phase));

@@ -11,7 +11,6 @@
 #include "core/text.h"
 
 namespace cputrain::loop {
-
 namespace {
 
 /// Ranks whose hashes are the same.
@@ -40,6 +39,14 @@ std::string name_of(const Group& group, const std::vector<std::string>& hosts) {
                           : std::to_string(rank));
   }
   return (group.size() == 1 ? "rank " : "ranks ") + join(names, ", ");
+}
+
+/// Calls f(array) for every parameter that is averaged, in one order on every rank.
+template <class F>
+void for_averaged(const WeightsArena& weights, const F& f) {
+  for (const compute::Parameter& parameter : weights.layout.parameters) {
+    if (parameter.averaged) f(weights.values.slice(parameter.range.begin, parameter.range.end));
+  }
 }
 
 }  // namespace
@@ -93,18 +100,6 @@ std::string lost_input(data::BatchSource& batches, comm::Communicator& communica
   }
   return {};
 }
-
-namespace {
-
-/// Calls f(array) for every parameter that is averaged, in one order on every rank.
-template <class F>
-void for_averaged(const WeightsArena& weights, const F& f) {
-  for (const compute::Parameter& parameter : weights.layout.parameters) {
-    if (parameter.averaged) f(weights.values.slice(parameter.range.begin, parameter.range.end));
-  }
-}
-
-}  // namespace
 
 bool average_statistics(const WeightsArena& weights, double own_images,
                         comm::Communicator& communicator, std::mutex& weights_mutex) {

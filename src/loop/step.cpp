@@ -10,7 +10,6 @@
 #include "loop/update_gate.h"
 
 namespace cputrain::loop {
-
 namespace {
 
 using comm::Phase;

@@ -7,7 +7,6 @@
 #include "exchange/compression/gradient_sum.h"
 
 namespace cputrain::loop {
-
 namespace {
 
 /// Training passes have moved batch norm's statistics on the side: they are let go of.
@@ -27,6 +26,15 @@ void drop_statistics(const RankProgram& parts) {
   for (const compute::Parameter& p : parameters) {
     if (p.averaged) compute::write_numbers(memory, kept[next++], of(p));
   }
+}
+
+/// NaN and infinities have all bits of the exponent set. Whole numbers, so that the loop can be
+/// done many values at once.
+template <class Bits, Bits exponent, class T>
+bool checked(std::span<const T> values) {
+  bool bad = false;
+  for (const T value : values) bad |= (std::bit_cast<Bits>(value) & exponent) == exponent;
+  return !bad;
 }
 
 }  // namespace
@@ -62,19 +70,6 @@ void UpdateGate::undo() {
   parts_.optimizer.set_last_rate(rate_before_);
   if (exchange::KeptParts* const kept = parts_.exchange.kept_parts()) kept->forget_nonfinite();
 }
-
-namespace {
-
-/// NaN and infinities have all bits of the exponent set. Whole numbers, so that the loop can be
-/// done many values at once.
-template <class Bits, Bits exponent, class T>
-bool checked(std::span<const T> values) {
-  bool bad = false;
-  for (const T value : values) bad |= (std::bit_cast<Bits>(value) & exponent) == exponent;
-  return !bad;
-}
-
-}  // namespace
 
 bool all_numbers(std::span<const float> values) {
   return checked<std::uint32_t, 0x7f800000u>(values);

@@ -8,7 +8,6 @@
 #include "core/text.h"
 
 namespace cputrain::model {
-
 namespace {
 
 using Names = std::vector<std::string>;
@@ -72,80 +71,11 @@ Names names_meant(const Graph& graph, const std::string& pattern) {
   return meant;
 }
 
-}  // namespace
-
-Names layers_matching(const Graph& graph, std::span<const std::string> patterns) {
-  Names meant, matching;
-  for (const std::string& pattern : patterns) {
-    const Names more = names_meant(graph, pattern);
-    meant.insert(meant.end(), more.begin(), more.end());
-  }
-  std::ranges::copy_if(
-      names_of(graph.nodes()), std::back_inserter(matching),
-      [&](const std::string& name) { return std::ranges::find(meant, name) != meant.end(); });
-  return matching;
-}
-
-Names head_layers(const Graph& graph) {
-  const auto nodes = graph.nodes();
-  const auto makes = [](const Graph::Node& node) {
-    return std::holds_alternative<Dense>(node.layer) ||
-           std::holds_alternative<Convolution>(node.layer);
-  };
-  for (std::size_t i = nodes.size(); i-- > 0;) {
-    if (makes(nodes[i])) return names_of(nodes.subspan(i));
-  }
-  return {};
-}
-
-Names backbone_layers(const Graph& graph) {
-  const Names head = head_layers(graph);
-  Names names = names_of(graph.nodes());
-  std::erase_if(
-      names, [&](const std::string& name) { return std::ranges::find(head, name) != head.end(); });
-  return names;
-}
-
-namespace {
-
 /// Whether it gives the same numbers for the same input in every pass.
 bool is_constant(const Graph::Node& node) {
   if (const auto* dropout = std::get_if<Dropout>(&node.layer)) return dropout->rate == 0;
   return node.parameters.empty() || node.frozen;
 }
-
-}  // namespace
-
-std::vector<int> frozen_cuts(const Graph& graph) {
-  const auto nodes = graph.nodes();
-  // By node, the last one that reads it.
-  std::vector<int> last_reader(nodes.size(), 0);
-  for (int i = 1; i < static_cast<int>(nodes.size()); ++i) {
-    for (const int src : nodes[static_cast<std::size_t>(i)].src) {
-      last_reader[static_cast<std::size_t>(src)] = i;
-    }
-  }
-  std::vector<int> cuts;
-  int needed_until = last_reader[0];  // by the nodes before this one
-  for (int i = 1; i + 1 < static_cast<int>(nodes.size()); ++i) {
-    if (!is_constant(nodes[static_cast<std::size_t>(i)])) break;
-    if (needed_until <= i) cuts.push_back(i);
-    needed_until = std::max(needed_until, last_reader[static_cast<std::size_t>(i)]);
-  }
-  return cuts;
-}
-
-double share_of_work(const Graph& graph, int node) {
-  double before = 0, all = 0;
-  for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
-    const double work = macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
-    all += work;
-    if (i <= node) before += work;
-  }
-  return all > 0 ? before / all : 0;
-}
-
-namespace {
 
 /// What a layer does to channels that come from behind it.
 enum class Passage {
@@ -184,6 +114,67 @@ Passage passage(const Graph& graph, int index) {
 }
 
 }  // namespace
+
+Names layers_matching(const Graph& graph, std::span<const std::string> patterns) {
+  Names meant, matching;
+  for (const std::string& pattern : patterns) {
+    const Names more = names_meant(graph, pattern);
+    meant.insert(meant.end(), more.begin(), more.end());
+  }
+  std::ranges::copy_if(
+      names_of(graph.nodes()), std::back_inserter(matching),
+      [&](const std::string& name) { return std::ranges::find(meant, name) != meant.end(); });
+  return matching;
+}
+
+Names head_layers(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  const auto makes = [](const Graph::Node& node) {
+    return std::holds_alternative<Dense>(node.layer) ||
+           std::holds_alternative<Convolution>(node.layer);
+  };
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    if (makes(nodes[i])) return names_of(nodes.subspan(i));
+  }
+  return {};
+}
+
+Names backbone_layers(const Graph& graph) {
+  const Names head = head_layers(graph);
+  Names names = names_of(graph.nodes());
+  std::erase_if(
+      names, [&](const std::string& name) { return std::ranges::find(head, name) != head.end(); });
+  return names;
+}
+
+std::vector<int> frozen_cuts(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  // By node, the last one that reads it.
+  std::vector<int> last_reader(nodes.size(), 0);
+  for (int i = 1; i < static_cast<int>(nodes.size()); ++i) {
+    for (const int src : nodes[static_cast<std::size_t>(i)].src) {
+      last_reader[static_cast<std::size_t>(src)] = i;
+    }
+  }
+  std::vector<int> cuts;
+  int needed_until = last_reader[0];  // by the nodes before this one
+  for (int i = 1; i + 1 < static_cast<int>(nodes.size()); ++i) {
+    if (!is_constant(nodes[static_cast<std::size_t>(i)])) break;
+    if (needed_until <= i) cuts.push_back(i);
+    needed_until = std::max(needed_until, last_reader[static_cast<std::size_t>(i)]);
+  }
+  return cuts;
+}
+
+double share_of_work(const Graph& graph, int node) {
+  double before = 0, all = 0;
+  for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
+    const double work = macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
+    all += work;
+    if (i <= node) before += work;
+  }
+  return all > 0 ? before / all : 0;
+}
 
 ClassOutputs class_outputs(const Graph& graph) {
   ClassOutputs outputs{.count = graph.back().dst.channels, .arrays = {}, .negated = {}};

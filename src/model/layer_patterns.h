@@ -7,6 +7,8 @@
 
 #include "model/graph.h"
 
+/// Which layers of a graph are what: those that a pattern names, the head, a beginning that is
+/// frozen, and those that make the outputs.
 namespace cputrain::model {
 
 /// The pattern of all layers but those of head_layers().

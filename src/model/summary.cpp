@@ -10,7 +10,6 @@
 #include "model/rewrite.h"
 
 namespace cputrain::model {
-
 namespace {
 
 struct Row {
@@ -35,6 +34,24 @@ double total_macs(const Graph& graph) {
   double total = 0;
   for (const Row& row : rows_of(graph)) total += row.macs;
   return total;
+}
+
+/// The map that lies in memory where node `index` is read.
+int stored(const Graph& graph, int index) {
+  const auto& node = graph.nodes()[static_cast<std::size_t>(index)];
+  const bool passes_on =
+      std::holds_alternative<ZeroPad>(node.layer) || std::holds_alternative<Flatten>(node.layer);
+  return passes_on ? stored(graph, node.src.front()) : index;
+}
+
+/// The pool, where the next node is one and alone reads this convolution; else none.
+const Graph::Node* pool_of(const Graph& graph, int index) {
+  const auto nodes = graph.nodes();
+  const auto next = static_cast<std::size_t>(index) + 1;
+  const bool pooled = std::holds_alternative<Convolution>(nodes[next - 1].layer) &&
+                      next < nodes.size() && std::holds_alternative<MaxPool>(nodes[next].layer) &&
+                      nodes[next].src.front() == index && graph.readers(index) == 1;
+  return pooled ? &nodes[next] : nullptr;
 }
 
 }  // namespace
@@ -84,28 +101,6 @@ nlohmann::ordered_json summary_json(const Graph& graph) {
           {"bytes_reduced_per_step", graph.learnt_count() * sizeof(float)},
           {"layers", std::move(layers)}};
 }
-
-namespace {
-
-/// The map that lies in memory where node `index` is read.
-int stored(const Graph& graph, int index) {
-  const auto& node = graph.nodes()[static_cast<std::size_t>(index)];
-  const bool passes_on =
-      std::holds_alternative<ZeroPad>(node.layer) || std::holds_alternative<Flatten>(node.layer);
-  return passes_on ? stored(graph, node.src.front()) : index;
-}
-
-/// The pool, where the next node is one and alone reads this convolution; else none.
-const Graph::Node* pool_of(const Graph& graph, int index) {
-  const auto nodes = graph.nodes();
-  const auto next = static_cast<std::size_t>(index) + 1;
-  const bool pooled = std::holds_alternative<Convolution>(nodes[next - 1].layer) &&
-                      next < nodes.size() && std::holds_alternative<MaxPool>(nodes[next].layer) &&
-                      nodes[next].src.front() == index && graph.readers(index) == 1;
-  return pooled ? &nodes[next] : nullptr;
-}
-
-}  // namespace
 
 std::map<std::string, LeastBytes> least_bytes(const Graph& given, std::size_t element_bytes) {
   const Graph graph = pool_before_relu(given);

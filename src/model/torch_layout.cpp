@@ -122,12 +122,20 @@ void for_places(const TorchParameter& parameter, std::span<const std::size_t> ca
   for_places(out, product(canonical) / (in * out), inputs, f);
 }
 
-}  // namespace
-
+/// Extents of an array of PyTorch's, by the canonical ones.
 std::vector<std::size_t> torch_extents(std::span<const std::size_t> e) {
   if (e.size() == 4) return {e[3], e[2], e[0], e[1]};
   return {e.rbegin(), e.rend()};
 }
+
+std::vector<float> to_torch(const TorchParameter& parameter, std::span<const float> ours) {
+  std::vector<float> result(ours.size());
+  for_places(parameter, parameter.extents,
+             [&](std::size_t theirs, std::size_t here) { result[theirs] = ours[here]; });
+  return result;
+}
+
+}  // namespace
 
 std::vector<std::size_t> canonical_extents(std::span<const std::size_t> e) {
   if (e.size() == 4) return {e[2], e[3], e[1], e[0]};
@@ -155,13 +163,6 @@ std::vector<TorchParameter> torch_parameters(const Graph& graph) {
     }
   }
   return parameters;
-}
-
-std::vector<float> to_torch(const TorchParameter& parameter, std::span<const float> ours) {
-  std::vector<float> result(ours.size());
-  for_places(parameter, parameter.extents,
-             [&](std::size_t theirs, std::size_t here) { result[theirs] = ours[here]; });
-  return result;
 }
 
 std::vector<float> from_torch(const TorchParameter& parameter,

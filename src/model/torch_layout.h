@@ -17,8 +17,7 @@ namespace cputrain::model {
 /// order, too.
 std::vector<float> to_oihw(std::span<const float> hwio, const std::vector<int>& extents);
 
-/// Extents of an array of PyTorch's, and back.
-std::vector<std::size_t> torch_extents(std::span<const std::size_t> canonical);
+/// By the extents of an array of PyTorch's.
 std::vector<std::size_t> canonical_extents(std::span<const std::size_t> torch);
 
 /// A parameter, and what PyTorch makes of it: kernels OIHW and (out, in), rows that read a
@@ -34,7 +33,6 @@ struct TorchParameter {
 /// In model order.
 std::vector<TorchParameter> torch_parameters(const Graph&);
 
-std::vector<float> to_torch(const TorchParameter&, std::span<const float> ours);
 /// An array of these canonical extents, which may be those of a network with other outputs.
 std::vector<float> from_torch(const TorchParameter&, std::span<const std::size_t> canonical,
                               std::span<const float> theirs);

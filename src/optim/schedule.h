@@ -10,8 +10,9 @@
 
 #include "core/names.h"
 
-/// How the learning rate changes during training, as data. Epochs are those completed, with
-/// fractions: 0 at the first step, 30 when thirty are done.
+/// How the learning rate changes during training, as data, and which figure of validation it may
+/// follow. Epochs are those completed, with fractions: 0 at the first step, 30 when thirty are
+/// done.
 namespace cputrain::optim {
 
 struct ConstantRate {
@@ -52,7 +53,7 @@ struct PolynomialDecay {
 };
 
 /// Times `factor` whenever the loss of validation has not fallen, or its accuracy not risen
-/// (optim/schedule.h), by 0.0001 for `patience` epochs (Keras' ReduceLROnPlateau): the only
+/// (Monitor), by 0.0001 for `patience` epochs (Keras' ReduceLROnPlateau): the only
 /// schedule that depends on how the training goes.
 struct Plateau {
   int patience = 10;

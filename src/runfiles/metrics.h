@@ -12,8 +12,8 @@
 #include "loop/records.h"
 #include "optim/schedule.h"
 
-/// What a training leaves in the files of its run's folder: each is described once, for who writes
-/// it and for all who read it.
+/// metrics.jsonl, which a training leaves in its run's folder: described once, for who writes it
+/// and for all who read it.
 namespace cputrain::runfiles {
 
 /// A line of JSON for each step that is logged, each epoch, each start from a checkpoint, and the
@@ -126,7 +126,7 @@ struct Metrics {
   std::vector<EpochLine> epochs{};
   std::vector<ResumeLine> resumes{};
   std::optional<SummaryLine> summary{};  ///< where it is the last line
-  std::optional<StepLine> last_step{};   ///< where no other line came after it
+  std::optional<StepLine> last_step{};   ///< where no epoch and no resume came after it
   std::size_t lines = 0;                 ///< that could be read
   std::string trouble{};  ///< what could not be read: those lines are passed over; or empty
 };

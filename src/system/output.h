@@ -10,7 +10,7 @@
 /// where they lead to one place, so that their order stays.
 namespace cputrain::system {
 
-/// What becomes of a text where nobody reads.
+/// What becomes of a text that is not read.
 enum class Worth {
   redrawn,  ///< a bar: left out while a little waits, without a word
   line,     ///< left out while much waits; how many were is told once they are read again
@@ -43,7 +43,7 @@ bool flush_output(double unread = std::numeric_limits<double>::infinity(),
 /// This process was asked to end: no text may keep it for long. From any thread.
 void hurry_output();
 
-/// Whether a thread of this process waits for somebody to read what it prints.
+/// Whether a thread of this process waits until what it prints is read.
 bool waits_for_reader();
 
 /// What waits is written, where it is read at once, and the process ends without destructors.

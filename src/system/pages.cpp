@@ -9,7 +9,6 @@
 #include "core/error.h"
 
 namespace cputrain::system {
-
 namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 }

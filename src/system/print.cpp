@@ -12,7 +12,6 @@
 #include "system/redrawn_line.h"
 
 namespace cputrain::system {
-
 namespace {
 
 std::string with_coloured_warnings(const std::string& text) {

@@ -9,8 +9,8 @@
 
 #include "core/text.h"
 
-/// The ways to standard output. Words that come from outside (names, paths, a file's words) reach
-/// no terminal as they are: what a terminal would obey is escaped.
+/// The ways to standard output and to standard error. Words that come from outside (names, paths, a
+/// file's words) reach no terminal as they are: what a terminal would obey is escaped.
 namespace cputrain::system {
 
 /// A text of several lines; what was put into it went through escaped(). It waits for its reader as
@@ -47,7 +47,7 @@ void print(fmt::format_string<Formatted<Args>...> format, const Args&... args) {
 
 /// One line for people on standard error. It is escaped as a whole (core/text.h), since names,
 /// paths and libraries' messages in it come from outside: line ends, too, so several lines are
-/// several calls. A full or closed stream is no reason to stop, nor is one that nobody reads:
+/// several calls. A full or closed stream is no reason to stop, nor is one that is not read:
 /// errors are ignored. On a terminal it takes the place of a bar of progress, and warnings and
 /// errors are coloured.
 void tell(std::string_view line);

@@ -14,7 +14,6 @@
 #include "system/output.h"
 
 namespace cputrain::system {
-
 namespace {
 
 std::atomic<std::size_t> unended = 0;

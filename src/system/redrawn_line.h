@@ -30,7 +30,7 @@ class RedrawnLine {
   void leave();
 
  private:
-  /// Columns of what is there: 0 where somebody took it.
+  /// Columns of what is there: 0 where it was taken.
   std::size_t standing() const;
   void write(std::string_view line, std::string_view end);
 
@@ -45,7 +45,7 @@ class RedrawnLine {
 /// what it writes then may mix with what is being drawn.
 std::size_t take_unended_line();
 
-/// How wide a line may be. All of it is asked anew at every call, since a window may be resized.
+// How wide a line may be. All of it is asked anew at every call, since a window may be resized.
 
 /// The width of the terminal that a person looks at. Nothing where the descriptor is none, or one
 /// without a width: mpirun gives such a one to ranks, and copies what they write there into its own

@@ -46,8 +46,7 @@ void block_signals();
 bool is_ignored(int signal);
 
 /// Receives these signals on a thread of its own, so that work may be done in answer to them
-/// (a handler could do next to nothing). Unarmed, each ends the process
-/// at once, with 130 or 75.
+/// (a handler could do next to nothing). Unarmed, each ends the process at once, with 130 or 75.
 ///
 /// Armed, while there is something to save: the first SIGINT (Ctrl-C) or SIGUSR1 (a batch system's
 /// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process

@@ -20,7 +20,6 @@
 #include "system/file_lock.h"
 
 namespace cputrain::system {
-
 namespace {
 
 constexpr std::string_view kTemporary = ".tmp";
@@ -39,6 +38,28 @@ bool is_old(const struct stat& about) {
 bool is_there(const std::filesystem::path& path) {
   struct stat about {};
   return ::lstat(path.c_str(), &about) == 0 || errno != ENOENT;
+}
+
+std::filesystem::path folder_in(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value ? value : "";
+}
+
+/// Whether an open file or folder lies on a file system that one machine alone can write to, so
+/// that locks show all processes that are at work there, in containers, too. Over a network each
+/// machine may know its own locks alone.
+bool shows_all_locks(int descriptor) {
+  constexpr std::array<unsigned long, 12> kTypes{
+      EXT4_SUPER_MAGIC,  XFS_SUPER_MAGIC,   BTRFS_SUPER_MAGIC,    F2FS_SUPER_MAGIC,
+      TMPFS_MAGIC,       RAMFS_MAGIC,       0x2fc12fc1,  // ZFS
+      0xca451a4e,                                        // bcachefs
+      0x3153464a,                                        // JFS
+      MSDOS_SUPER_MAGIC, EXFAT_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
+  struct statfs about {};
+  if (::fstatfs(descriptor, &about) != 0) return false;
+  // Some systems keep the 32 bits of a type as a signed number.
+  const auto type = static_cast<unsigned long>(about.f_type) & 0xffffffff;
+  return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
 }  // namespace
@@ -72,20 +93,6 @@ int open_locked(const std::filesystem::path& path) {
   }
 }
 
-bool shows_all_locks(int descriptor) {
-  constexpr std::array<unsigned long, 12> kTypes{
-      EXT4_SUPER_MAGIC,  XFS_SUPER_MAGIC,   BTRFS_SUPER_MAGIC,    F2FS_SUPER_MAGIC,
-      TMPFS_MAGIC,       RAMFS_MAGIC,       0x2fc12fc1,  // ZFS
-      0xca451a4e,                                        // bcachefs
-      0x3153464a,                                        // JFS
-      MSDOS_SUPER_MAGIC, EXFAT_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC};
-  struct statfs about {};
-  if (::fstatfs(descriptor, &about) != 0) return false;
-  // Some systems keep the 32 bits of a type as a signed number.
-  const auto type = static_cast<unsigned long>(about.f_type) & 0xffffffff;
-  return std::ranges::find(kTypes, type) != kTypes.end();
-}
-
 bool is_left(int descriptor) {
   struct stat about {};
   if (::fstat(descriptor, &about) != 0 || about.st_uid != ::geteuid()) return false;
@@ -109,15 +116,6 @@ AbandonedFile::AbandonedFile(const std::filesystem::path& path)
 AbandonedFile::~AbandonedFile() {
   if (descriptor_ >= 0) close_locked(descriptor_);
 }
-
-namespace {
-
-std::filesystem::path folder_in(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value ? value : "";
-}
-
-}  // namespace
 
 std::optional<std::filesystem::path> cache_folder() {
   std::filesystem::path cache = folder_in("XDG_CACHE_HOME");

@@ -6,7 +6,7 @@
 #include <string_view>
 
 /// What is written aside and gets its name when it is whole: temporary names, and locks that show
-/// other processes whether the writer lives.
+/// other processes whether the writer lives. And where what may be made again is kept.
 namespace cputrain::system {
 
 /// ".tmp<process>-<random number>", to be added to a name. Processes of two containers that share a
@@ -20,11 +20,6 @@ bool is_temporary_of(std::string_view name, std::string_view file);
 /// for as long as the descriptor is open; close_locked() gives it back. -1 with errno where that
 /// fails.
 int open_locked(const std::filesystem::path&);
-
-/// Whether an open file or folder lies on a file system that one machine alone can write to, so
-/// that locks show all processes that are at work there, in containers, too. Over a network each
-/// machine may know its own locks alone.
-bool shows_all_locks(int descriptor);
 
 /// Whether a file or folder that no process is seen to have locked is left over from a dead one: it
 /// is this user's, and other machines can have no locks there, or it was not written for a day.

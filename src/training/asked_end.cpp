@@ -12,7 +12,6 @@
 #include "zoo/zoo.h"
 
 namespace cputrain::training {
-
 namespace {
 
 using loop::TrainingEnd;
@@ -71,62 +70,6 @@ bool patience_is_other(const TrainingEnd& then, const TrainingEnd& now) {
   if (!now.patience) return false;
   return !then.patience || *now.patience < *then.patience || now.min_delta != then.min_delta;
 }
-
-}  // namespace
-
-TrainingEnd end_of(const TrainingSpec& spec) {
-  const auto& stopping = spec.flags.safety.early_stopping;
-  TrainingEnd end;
-  end.epochs = spec.epochs;
-  end.steps = spec.flags.steps;
-  end.settled_steps = spec.flags.settled_steps.value_or(0);
-  end.target_accuracy = spec.flags.target_accuracy;
-  end.monitor = spec.flags.safety.monitor;
-  if (stopping) {
-    end.patience = stopping->patience;
-    end.min_delta = stopping->min_delta;
-  }
-  return end;
-}
-
-nlohmann::ordered_json to_json(const TrainingEnd& end) { return json_of(end, fields_of_end); }
-
-TrainingEnd end_of_json(const nlohmann::ordered_json& end) {
-  const nlohmann::json json = end;
-  try {
-    return value_of<TrainingEnd>(JsonFields(json, "", ""), fields_of_end);
-  } catch (const Error&) {
-    fail(ExitCode::data, "it does not say what was to end the training");
-  }
-}
-
-bool asks_for_less(const TrainingEnd& end, const loop::Progress& progress) {
-  if (end.steps) return end.settled_steps == 0 && *end.steps < progress.steps;
-  return end.epochs < progress.epochs || (end.epochs == progress.epochs && progress.begun);
-}
-
-std::vector<std::string> end_differences(const TrainingEnd& then, const TrainingEnd& now,
-                                         const loop::Progress& progress,
-                                         const optim::Schedule& schedule) {
-  std::vector<std::string> rows;
-  const auto compare = [&](const char* name, const std::string& there, const std::string& here) {
-    if (there != here) rows.push_back(fmt::format("{}: {} in the run, {} here", name, there, here));
-  };
-  const bool same_place = !asks_for_less(now, progress) &&
-                          (is_exactly(now, progress) || !loop::steps_are_made(now, progress));
-  if (!have_one_length(then, now) && (!same_place || follows_end(schedule))) {
-    compare(kEpochs, fmt::format("{}", then.epochs), fmt::format("{}", now.epochs));
-    compare(kSteps, text_of(then.steps), text_of(now.steps));
-    compare(kSettled, fmt::format("{}", then.settled_steps), fmt::format("{}", now.settled_steps));
-  }
-  if (target_is_other(then, now)) {
-    compare(kTarget, text_of(then.target_accuracy), text_of(now.target_accuracy));
-  }
-  if (patience_is_other(then, now)) compare(kPatience, stopping_text(then), stopping_text(now));
-  return rows;
-}
-
-namespace {
 
 struct Watcher {
   std::string flag;
@@ -192,6 +135,58 @@ void refuse_watcher(const TrainingFlags& flags, const Absence& absence) {
 }
 
 }  // namespace
+
+TrainingEnd end_of(const TrainingSpec& spec) {
+  const auto& stopping = spec.flags.safety.early_stopping;
+  TrainingEnd end;
+  end.epochs = spec.epochs;
+  end.steps = spec.flags.steps;
+  end.settled_steps = spec.flags.settled_steps.value_or(0);
+  end.target_accuracy = spec.flags.target_accuracy;
+  end.monitor = spec.flags.safety.monitor;
+  if (stopping) {
+    end.patience = stopping->patience;
+    end.min_delta = stopping->min_delta;
+  }
+  return end;
+}
+
+nlohmann::ordered_json to_json(const TrainingEnd& end) { return json_of(end, fields_of_end); }
+
+TrainingEnd end_of_json(const nlohmann::ordered_json& end) {
+  const nlohmann::json json = end;
+  try {
+    return value_of<TrainingEnd>(JsonFields(json, "", ""), fields_of_end);
+  } catch (const Error&) {
+    fail(ExitCode::data, "it does not say what was to end the training");
+  }
+}
+
+bool asks_for_less(const TrainingEnd& end, const loop::Progress& progress) {
+  if (end.steps) return end.settled_steps == 0 && *end.steps < progress.steps;
+  return end.epochs < progress.epochs || (end.epochs == progress.epochs && progress.begun);
+}
+
+std::vector<std::string> end_differences(const TrainingEnd& then, const TrainingEnd& now,
+                                         const loop::Progress& progress,
+                                         const optim::Schedule& schedule) {
+  std::vector<std::string> rows;
+  const auto compare = [&](const char* name, const std::string& there, const std::string& here) {
+    if (there != here) rows.push_back(fmt::format("{}: {} in the run, {} here", name, there, here));
+  };
+  const bool same_place = !asks_for_less(now, progress) &&
+                          (is_exactly(now, progress) || !loop::steps_are_made(now, progress));
+  if (!have_one_length(then, now) && (!same_place || follows_end(schedule))) {
+    compare(kEpochs, fmt::format("{}", then.epochs), fmt::format("{}", now.epochs));
+    compare(kSteps, text_of(then.steps), text_of(now.steps));
+    compare(kSettled, fmt::format("{}", then.settled_steps), fmt::format("{}", now.settled_steps));
+  }
+  if (target_is_other(then, now)) {
+    compare(kTarget, text_of(then.target_accuracy), text_of(now.target_accuracy));
+  }
+  if (patience_is_other(then, now)) compare(kPatience, stopping_text(then), stopping_text(now));
+  return rows;
+}
 
 void check_watchers(const TrainingFlags& flags) {
   if (flags.limit_val == 0u) refuse_watcher(flags, not_looked_at());

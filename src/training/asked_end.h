@@ -30,7 +30,7 @@ std::vector<std::string> end_differences(const loop::TrainingEnd& then,
                                          const loop::TrainingEnd& now, const loop::Progress&,
                                          const optim::Schedule&);
 
-/// What looks at the loss or the accuracy of validation after each epoch.
+// What looks at the loss or the accuracy of validation after each epoch.
 
 /// Error(usage) where a flag asks for something that watches the validation, and the data keeps no
 /// image for it: the training would go on to its last epoch as if it had not been asked for. (If no

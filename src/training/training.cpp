@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "checkpoint/state_file.h"
-#include "core/error.h"
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/text.h"

@@ -15,7 +15,6 @@
 #include "system/files.h"
 
 namespace cputrain::zoo {
-
 namespace {
 
 using nlohmann::json;
@@ -46,6 +45,39 @@ int outputs_of(const ModelEntry& entry) {
     return entry.build({side, side, 3}, entry.recipe.classes).back().dst.channels;
   } catch (const Error& error) {
     fail(ExitCode::data, error.what());
+  }
+}
+
+optim::UpdateRule read_rule(const JsonFields& r) {
+  const auto named = optim::rule_named(r.text("optimizer", "sgd"));
+  if (!named) {
+    r.wrong(fmt::format("optimizer must be one of {}", join(optim::rule_names(), ", ")));
+  }
+  optim::UpdateRule rule = *named;
+  std::vector<std::string> own;
+  optim::for_figures(rule, [&](const char* field, auto& figure) {
+    own.emplace_back(field);
+    if constexpr (std::is_same_v<decltype(figure), bool&>) {
+      figure = r.truth(field, figure);
+    } else {
+      figure = r.real(field, 0, 1e3, figure);
+    }
+  });
+  for (const std::string& field : optim::figure_names()) {
+    if (r.has(field.c_str()) && std::ranges::find(own, field) == own.end()) {
+      r.wrong(fmt::format("{} does not go with {}", field, optim::rule_name(rule)));
+    }
+  }
+  return rule;
+}
+
+/// What `parse` makes of the text; its complaint becomes one of the file.
+template <class Parse>
+auto parsed(const JsonFields& r, const std::string& text, const Parse& parse) {
+  try {
+    return parse(text);
+  } catch (const Error& error) {
+    r.wrong(error.what());
   }
 }
 
@@ -91,45 +123,6 @@ std::string model_file_text(const ModelEntry& entry, Shape image, int classes) {
                           {"layers", graph["layers"]}};
   return json_text(file, 1) + "\n";
 }
-
-namespace {
-
-using nlohmann::ordered_json;
-
-optim::UpdateRule read_rule(const JsonFields& r) {
-  const auto named = optim::rule_named(r.text("optimizer", "sgd"));
-  if (!named) {
-    r.wrong(fmt::format("optimizer must be one of {}", join(optim::rule_names(), ", ")));
-  }
-  optim::UpdateRule rule = *named;
-  std::vector<std::string> own;
-  optim::for_figures(rule, [&](const char* field, auto& figure) {
-    own.emplace_back(field);
-    if constexpr (std::is_same_v<decltype(figure), bool&>) {
-      figure = r.truth(field, figure);
-    } else {
-      figure = r.real(field, 0, 1e3, figure);
-    }
-  });
-  for (const std::string& field : optim::figure_names()) {
-    if (r.has(field.c_str()) && std::ranges::find(own, field) == own.end()) {
-      r.wrong(fmt::format("{} does not go with {}", field, optim::rule_name(rule)));
-    }
-  }
-  return rule;
-}
-
-/// What `parse` makes of the text; its complaint becomes one of the file.
-template <class Parse>
-auto parsed(const JsonFields& r, const std::string& text, const Parse& parse) {
-  try {
-    return parse(text);
-  } catch (const Error& error) {
-    r.wrong(error.what());
-  }
-}
-
-}  // namespace
 
 Recipe read_recipe(const JsonFields& r, const std::string& source) {
   const optim::UpdateRule rule = read_rule(r);

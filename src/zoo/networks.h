@@ -59,7 +59,7 @@ model::Graph efficientnet_lite0(Shape image, int classes);
 /// 1000 classes.
 model::Graph densenet121(Shape image, int classes);
 
-/// Convolutions with batch normalization, of which most of the newer networks are made.
+// Convolutions with batch normalization, of which most of the newer networks are made.
 
 /// What a network's convolutions have in common.
 struct Style {

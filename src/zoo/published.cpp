@@ -126,19 +126,13 @@ std::string of_timm(const std::string& name) {
   return "https://huggingface.co/timm/" + name + "/resolve/main/model.safetensors";
 }
 
-}  // namespace
+struct PublishedWeights {
+  std::string source;     ///< "torchvision, trained on ImageNet"
+  std::string address;    ///< where the file is
+  std::string normalize;  ///< --normalize, where it is not the network's
+};
 
-std::vector<model::ModuleNames> other_names(const std::string& model) {
-  if (model == "mobilenetv2") return {mobilenet_v2_of_timm()};
-  if (model == "efficientnet-lite0") return {efficientnet_of_lukemelas()};
-  if (model == "vgg16") return {vgg16_of_torchvision()};
-  if (model == "densenet121") {
-    return {older_densenet_of_torchvision(), densenet_of_keras("keras.applications", "conv1_"),
-            densenet_of_keras("Keras 2", "conv1/")};
-  }
-  return {};
-}
-
+/// Weights that learnt ImageNet's 1000 classes; empty where we know of none that fit.
 std::vector<PublishedWeights> published_weights(const std::string& model) {
   if (model == "resnet18") return {{"timm (torchvision's)", of_timm("resnet18.tv_in1k"), ""}};
   if (model == "resnet50") return {{"timm (torchvision's)", of_timm("resnet50.tv_in1k"), ""}};
@@ -152,6 +146,19 @@ std::vector<PublishedWeights> published_weights(const std::string& model) {
   }
   if (model == "vgg16") {
     return {{"torchvision", of_torchvision("vgg16-397923af.pth"), "imagenet"}};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<model::ModuleNames> other_names(const std::string& model) {
+  if (model == "mobilenetv2") return {mobilenet_v2_of_timm()};
+  if (model == "efficientnet-lite0") return {efficientnet_of_lukemelas()};
+  if (model == "vgg16") return {vgg16_of_torchvision()};
+  if (model == "densenet121") {
+    return {older_densenet_of_torchvision(), densenet_of_keras("keras.applications", "conv1_"),
+            densenet_of_keras("Keras 2", "conv1/")};
   }
   return {};
 }

@@ -1,8 +1,7 @@
 #include "zoo/networks.h"
 
-// Networks of residual blocks as torchvision has them. Layers have the names of its modules.
+// Networks whose blocks read what earlier blocks made: residual ones, and DenseNet.
 namespace cputrain::zoo {
-
 namespace {
 
 /// He et al.'s, arXiv 1512.03385, with weight decay of 0.0001 as a penalty.

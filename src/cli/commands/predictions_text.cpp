@@ -14,7 +14,6 @@
 #include "system/output.h"
 
 namespace cputrain::commands {
-
 namespace {
 
 using Json = nlohmann::ordered_json;

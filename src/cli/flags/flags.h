@@ -14,7 +14,6 @@
 
 namespace cputrain::training {
 struct FlagRow;
-struct TrainingFlags;
 }  // namespace cputrain::training
 
 namespace cputrain::cli {

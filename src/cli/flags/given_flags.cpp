@@ -17,7 +17,6 @@
 #include "system/bounded_file.h"
 
 namespace cputrain::cli {
-
 namespace {
 
 constexpr std::string_view kPrefix = "CPUTRAIN_";
@@ -57,62 +56,8 @@ std::string flag_of(std::string variable) {
   return "--" + variable;
 }
 
-}  // namespace
-
-Environment program_variables(const char* const* variables) {
-  Environment ours;
-  for (; *variables; ++variables) {
-    const std::string_view variable = *variables;
-    const std::size_t equals = std::min(variable.find('='), variable.size());
-    const std::string name(variable.substr(0, equals));
-    // The first of two of one name is the one that getenv() finds, too.
-    if (capitals(name).starts_with(kPrefix) && equals < variable.size()) {
-      ours.emplace(name, variable.substr(equals + 1));
-    }
-  }
-  return ours;
-}
-
+/// The variable that stands for a flag: "batch-size" -> "CPUTRAIN_BATCH_SIZE".
 std::string variable_of(const std::string& flag) { return std::string(kPrefix) + capitals(flag); }
-
-std::optional<std::string> value_of(const Environment& environment, const std::string& flag) {
-  const auto variable = environment.find(variable_of(flag));
-  if (variable == environment.end()) return std::nullopt;
-  if (variable->second.empty()) {
-    fail(ExitCode::usage,
-         fmt::format("{} is empty in the environment (it needs a value, as --{} does); unset it",
-                     variable->first, flag));
-  }
-  return variable->second;
-}
-
-void check_variables(const Environment& environment, const std::set<std::string>& flags) {
-  std::set<std::string> known;
-  std::vector<std::string> words;
-  for (const std::string& flag : flags) {
-    known.insert(variable_of(flag));
-    words.push_back("--" + flag);
-  }
-  for (const auto& [name, value] : environment) {
-    if (known.contains(name)) continue;
-    if (known.contains(capitals(name))) {
-      fail(ExitCode::usage, fmt::format("{}: variables are in capitals, with underscores (this one "
-                                        "would be ignored); write {}",
-                                        name, capitals(name)));
-    }
-    const bool meant = name.starts_with(kPrefix) && !is_of_kubernetes(name) &&
-                       std::ranges::find(kOfOthers, name) == std::end(kOfOthers);
-    if (!meant) continue;
-    const std::string flag = flag_of(name);
-    fail(
-        ExitCode::usage,
-        fmt::format("the environment's {}: no command has a flag {} (it would be ignored){}; unset "
-                    "it, or see --help",
-                    name, flag, did_you_mean(flag, words)));
-  }
-}
-
-namespace {
 
 std::string hyphens(std::string name) {
   std::ranges::replace(name, '_', '-');
@@ -209,6 +154,57 @@ std::string flag_text(const nlohmann::json& value, const std::string& path,
 }
 
 }  // namespace
+
+Environment program_variables(const char* const* variables) {
+  Environment ours;
+  for (; *variables; ++variables) {
+    const std::string_view variable = *variables;
+    const std::size_t equals = std::min(variable.find('='), variable.size());
+    const std::string name(variable.substr(0, equals));
+    // The first of two of one name is the one that getenv() finds, too.
+    if (capitals(name).starts_with(kPrefix) && equals < variable.size()) {
+      ours.emplace(name, variable.substr(equals + 1));
+    }
+  }
+  return ours;
+}
+
+std::optional<std::string> value_of(const Environment& environment, const std::string& flag) {
+  const auto variable = environment.find(variable_of(flag));
+  if (variable == environment.end()) return std::nullopt;
+  if (variable->second.empty()) {
+    fail(ExitCode::usage,
+         fmt::format("{} is empty in the environment (it needs a value, as --{} does); unset it",
+                     variable->first, flag));
+  }
+  return variable->second;
+}
+
+void check_variables(const Environment& environment, const std::set<std::string>& flags) {
+  std::set<std::string> known;
+  std::vector<std::string> words;
+  for (const std::string& flag : flags) {
+    known.insert(variable_of(flag));
+    words.push_back("--" + flag);
+  }
+  for (const auto& [name, value] : environment) {
+    if (known.contains(name)) continue;
+    if (known.contains(capitals(name))) {
+      fail(ExitCode::usage, fmt::format("{}: variables are in capitals, with underscores (this one "
+                                        "would be ignored); write {}",
+                                        name, capitals(name)));
+    }
+    const bool meant = name.starts_with(kPrefix) && !is_of_kubernetes(name) &&
+                       std::ranges::find(kOfOthers, name) == std::end(kOfOthers);
+    if (!meant) continue;
+    const std::string flag = flag_of(name);
+    fail(
+        ExitCode::usage,
+        fmt::format("the environment's {}: no command has a flag {} (it would be ignored){}; unset "
+                    "it, or see --help",
+                    name, flag, did_you_mean(flag, words)));
+  }
+}
 
 CommandLine read_line(const std::vector<std::string>& words, const Flags& flags, const Hint& hint) {
   CommandLine line;

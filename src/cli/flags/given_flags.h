@@ -20,9 +20,6 @@ using Environment = std::map<std::string, std::string>;
 /// Takes them from the system's list ("NAME=value", ended by nullptr).
 Environment program_variables(const char* const* variables);
 
-/// The variable that stands for a flag: "batch-size" -> "CPUTRAIN_BATCH_SIZE".
-std::string variable_of(const std::string& flag);
-
 /// The value of that variable, if it is set. Error(usage) where it is empty, as for the flag.
 std::optional<std::string> value_of(const Environment&, const std::string& flag);
 

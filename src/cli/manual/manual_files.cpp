@@ -1,6 +1,5 @@
 #include "cli/manual/manual_files.h"
 
-#include <algorithm>
 #include <cctype>
 
 #include "core/text.h"

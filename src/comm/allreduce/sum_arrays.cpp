@@ -4,7 +4,6 @@
 #include <cassert>
 
 namespace cputrain::comm {
-
 namespace {
 
 /// By blocks that stay in the first-level cache, so that each source is read in one run.

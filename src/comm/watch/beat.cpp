@@ -16,7 +16,6 @@
 #include <thread>
 
 namespace cputrain::watch {
-
 namespace {
 
 struct Wire {
@@ -36,6 +35,14 @@ bool is_duration(double seconds) { return std::isfinite(seconds) && seconds >= 0
 bool is_lack(std::uint8_t cause) {
   const auto lack = static_cast<Cause>(cause);
   return lack == Cause::none || (lack >= Cause::cpu && lack <= Cause::launcher);
+}
+
+sockaddr_in socket_address(const Address& address) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = address.host;
+  to.sin_port = address.port;
+  return to;
 }
 
 }  // namespace
@@ -87,18 +94,6 @@ std::optional<Beat> beat_of(std::span<const std::byte> bytes, std::uint64_t toke
                          .fair = wire.fair,
                          .deaf = wire.deaf}};
 }
-
-namespace {
-
-sockaddr_in socket_address(const Address& address) {
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = address.host;
-  to.sin_port = address.port;
-  return to;
-}
-
-}  // namespace
 
 std::uint32_t this_machine() { return htonl(INADDR_LOOPBACK); }
 

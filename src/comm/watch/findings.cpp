@@ -1,18 +1,9 @@
 #include "comm/watch/findings.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
-
-#include "core/json_text.h"
-#include "system/clock.h"
 
 namespace cputrain::watch {
-
 namespace {
 
 /// Ranks by what they do; those that are finished are left out.
@@ -89,7 +80,7 @@ Finding cause_of(const Sorted& sorted, const Limits& limits) {
   return finding;
 }
 
-/// Whether no rank goes on by itself, or may do so where nobody sees it.
+/// Whether no rank goes on by itself, or may do so where no person sees it.
 bool may_end(const Sorted& sorted, Cause cause) {
   return cause != Cause::none && !goes_on(cause) && sorted.computing.empty() &&
          sorted.lacking.empty() && sorted.hidden.empty();
@@ -122,26 +113,6 @@ Finding find_stall(std::span<const RankView> views, const Limits& limits) {
   finding.may_end = limits.timeout > 0 && may_end(sorted, finding.cause);
   finding.ends = finding.may_end && still >= limits.timeout && is_proven(sorted, limits);
   return finding;
-}
-
-std::string stall_line(const nlohmann::ordered_json& entry) {
-  nlohmann::ordered_json line{{"time", system::unix_seconds()}};
-  line.update(entry);
-  return json_text(line);
-}
-
-/// Whole lines are appended, so that several ranks may print.
-void append_stall(const std::filesystem::path& folder, std::string line) {
-  const std::filesystem::path path = folder / kStallsName;
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const int file = ::open(path.c_str(), kFlags, 0666);
-  if (file < 0) return;
-  struct stat status {};
-  line += '\n';
-  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
-    static_cast<void>(::write(file, line.data(), line.size()) < 0);
-  }
-  ::close(file);
 }
 
 }  // namespace cputrain::watch

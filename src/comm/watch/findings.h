@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -93,12 +91,6 @@ struct Finding {
 /// the time of the warning.
 Finding find_stall(std::span<const RankView>, const Limits&);
 
-inline constexpr const char* kStallsName = "stalls.jsonl";
-
-/// A line of stalls.jsonl: the entry, with the time before it.
-std::string stall_line(const nlohmann::ordered_json& entry);
-
-/// Adds it to that file of a folder. A failure is ignored.
-void append_stall(const std::filesystem::path& folder, std::string line);
+inline constexpr const char* kStallsName = "stalls.jsonl";  ///< in a run's folder
 
 }  // namespace cputrain::watch

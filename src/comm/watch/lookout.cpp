@@ -13,7 +13,6 @@
 #include "system/lost_time/shortage.h"
 
 namespace cputrain::watch {
-
 namespace {
 
 std::string own_host() {
@@ -42,6 +41,14 @@ std::string own_text(const Datagrams& socket) {
   for (const std::uint32_t address : addresses) text << ' ' << address;
   text << ' ' << own_host();
   return text.str();
+}
+
+/// Whether a rank of this machine is silent for want of a CPU, as the kernel says of its thread
+/// that speaks. One that is stopped, dead or at sleep is silent by itself.
+bool wants_to_speak(int process) {
+  return std::ranges::any_of(system::thread_states(std::to_string(process)), [](const auto& state) {
+    return state.name == kThreadName && state.state == 'R';
+  });
 }
 
 }  // namespace
@@ -85,18 +92,6 @@ Team gather_team(comm::Communicator& communicator, const comm::NodeMap& map,
   }
   return team;
 }
-
-namespace {
-
-/// Whether a rank of this machine is silent for want of a CPU, as the kernel says of its thread
-/// that speaks. One that is stopped, dead or at sleep is silent by itself.
-bool wants_to_speak(int process) {
-  return std::ranges::any_of(system::thread_states(std::to_string(process)), [](const auto& state) {
-    return state.name == kThreadName && state.state == 'R';
-  });
-}
-
-}  // namespace
 
 Lookout::Lookout(const Team& team, Datagrams& socket, const Limits& limits)
     : team_(team),

@@ -17,7 +17,6 @@
 #include "system/usage/work_meter.h"
 
 namespace cputrain::watch {
-
 namespace {
 
 /// A disk that has completed something since so many seconds gets on.
@@ -26,6 +25,18 @@ constexpr double kSlow = 1;
 /// Not in the first seconds of a disk that has stopped.
 bool is_slow(const StorageSilence& silence) {
   return silence.seconds > 10 * kSlow && silence.still < kSlow;
+}
+
+/// Whether a thread has no part in what the rank does: it looks around now and then.
+bool looks_around(const system::ThreadState& thread) {
+  constexpr std::array<std::string_view, 3> kNames{kThreadName, "output", "signals"};
+  return std::ranges::find(kNames, thread.name) != kNames.end();
+}
+
+bool stands(const placement::ProcessIdentity& process) {
+  if (placement::is_gone(process)) return false;
+  const auto threads = system::thread_states(std::to_string(process.id));
+  return !threads.empty() && threads.front().state == 'T';
 }
 
 }  // namespace
@@ -112,22 +123,6 @@ Farewell StorageFarewell::hear(const StorageSilence& silence, int signals, doubl
   if (silence.still < kSlow || std::exchange(announced_, true)) return Farewell::none;
   return Farewell::announced;
 }
-
-namespace {
-
-/// Whether a thread has no part in what the rank does: it looks around now and then.
-bool looks_around(const system::ThreadState& thread) {
-  constexpr std::array<std::string_view, 3> kNames{kThreadName, "output", "signals"};
-  return std::ranges::find(kNames, thread.name) != kNames.end();
-}
-
-bool stands(const placement::ProcessIdentity& process) {
-  if (placement::is_gone(process)) return false;
-  const auto threads = system::thread_states(std::to_string(process.id));
-  return !threads.empty() && threads.front().state == 'T';
-}
-
-}  // namespace
 
 Surroundings real_surroundings() {
   const bool is_rank = placement::launcher_environment().kind != placement::Launcher::Kind::none;

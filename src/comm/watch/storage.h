@@ -17,7 +17,8 @@
 #include "system/usage/work_meter.h"
 #include "system/write_queue.h"
 
-/// Storage that does not answer: named, and no reason for a job to survive a signal.
+/// What a rank finds out about itself: where its work is, what it lacks, and whether its storage
+/// answers. Storage that does not is named, and no reason for a job to survive a signal.
 namespace cputrain::watch {
 
 /// Something that this process writes, on a thread of its own.

@@ -1,13 +1,16 @@
 #include "comm/watch/watch.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <future>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -18,6 +21,7 @@
 #include "comm/watch/narrator.h"
 #include "comm/watch/storage.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "system/clock.h"
 #include "system/lost_time/own_clock.h"
@@ -25,7 +29,6 @@
 #include "system/print.h"
 
 namespace cputrain::watch {
-
 namespace {
 
 /// So long rank 0 finishes what it writes before it ends, and a line about a stall may take; a
@@ -36,6 +39,28 @@ constexpr double kGrace = kFinish + 4 * kSaying;
 
 void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+/// A line of stalls.jsonl: the entry, with the time before it.
+std::string stall_line(const nlohmann::ordered_json& entry) {
+  nlohmann::ordered_json line{{"time", system::unix_seconds()}};
+  line.update(entry);
+  return json_text(line);
+}
+
+/// Adds it to that file of a folder. A failure is ignored. Whole lines are appended, so that
+/// several ranks may print.
+void append_stall(const std::filesystem::path& folder, std::string line) {
+  const std::filesystem::path path = folder / kStallsName;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const int file = ::open(path.c_str(), kFlags, 0666);
+  if (file < 0) return;
+  struct stat status {};
+  line += '\n';
+  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    static_cast<void>(::write(file, line.data(), line.size()) < 0);
+  }
+  ::close(file);
 }
 
 }  // namespace

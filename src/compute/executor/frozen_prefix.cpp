@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace cputrain::compute {
-
 namespace {
 
 /// Odd numbers without a pattern: digits of sqrt(2), sqrt(3), sqrt(5) and sqrt(7) in base 2^64.

@@ -29,7 +29,7 @@ class Target {
   /// the backend lacks a layer, naming it.
   virtual OpList make_ops(const model::Graph& graph, const Planning&) = 0;
   /// Where the operators that were made stop being the same for an image in every pass; nothing
-  /// where none are, or where nobody could keep what they make. Of the last such place.
+  /// where none are, or where what they make could not be kept. Of the last such place.
   virtual std::optional<FrozenEnd> frozen_end() const { return {}; }
   /// Where arenas of parameters lie.
   virtual Memory& memory() { return host_memory(); }

@@ -11,7 +11,6 @@
 #include "model/init.h"
 
 namespace cputrain::selftest {
-
 namespace {
 
 /// The last node whose gradient depends on signs or on which of several numbers is largest.
@@ -128,6 +127,12 @@ compute::RunOutputs train(compute::Backend& backend, const LayerCase& c, std::ui
   return outputs_of(outcome, trial.program().layout());
 }
 
+constexpr std::uint64_t kSeed = 7;
+
+int total(const std::vector<int>& pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), 0);
+}
+
 }  // namespace
 
 compute::CasePlan plan_of(const LayerCase& c, std::uint64_t seed, double limit,
@@ -156,16 +161,6 @@ std::string refusal_of(const LayerCase& c, compute::Backend& backend) {
     return error.what();
   }
 }
-
-namespace {
-
-constexpr std::uint64_t kSeed = 7;
-
-int total(const std::vector<int>& pieces) {
-  return std::accumulate(pieces.begin(), pieces.end(), 0);
-}
-
-}  // namespace
 
 std::vector<double> trial_weights(const model::Graph::Node& node, std::size_t index) {
   const model::ParameterSpec& spec = node.parameters[index];

@@ -29,7 +29,7 @@ compute::RunOutputs expected_of(const LayerCase&, std::uint64_t seed, compute::B
 /// wrong is an Error.
 std::string refusal_of(const LayerCase&, compute::Backend&);
 
-/// Drives a program through the contracts alone, so that the same case runs on every backend.
+// What drives a program through the contracts alone, so that the same case runs on every backend.
 
 /// Images and labels made from a seed.
 struct Samples {

@@ -11,7 +11,6 @@
 #include <utility>
 
 namespace cputrain {
-
 namespace {
 
 std::map<int, double> group_medians(const std::vector<double>& values,
@@ -23,6 +22,20 @@ std::map<int, double> group_medians(const std::vector<double>& values,
   std::map<int, double> medians;
   for (auto& [group, of_group] : members) medians[group] = median(std::move(of_group));
   return medians;
+}
+
+/// Mean of the logarithms, the variance of that mean (NaN for one value), and its degrees of
+/// freedom.
+struct LogMean {
+  double mean, variance, degrees;
+};
+
+LogMean log_mean(std::span<const double> times) {
+  const auto n = static_cast<double>(times.size());
+  double mean = 0, squares = 0;
+  for (const double t : times) mean += std::log(t) / n;
+  for (const double t : times) squares += (std::log(t) - mean) * (std::log(t) - mean);
+  return {mean, squares / (n - 1) / n, n - 1};
 }
 
 }  // namespace
@@ -74,24 +87,6 @@ MedianInterval median_interval(std::vector<double> values, double confidence) {
 double student_quantile(double p, double degrees) {
   return boost::math::quantile(boost::math::students_t(degrees), p);
 }
-
-namespace {
-
-/// Mean of the logarithms, the variance of that mean (NaN for one value), and its degrees of
-/// freedom.
-struct LogMean {
-  double mean, variance, degrees;
-};
-
-LogMean log_mean(std::span<const double> times) {
-  const auto n = static_cast<double>(times.size());
-  double mean = 0, squares = 0;
-  for (const double t : times) mean += std::log(t) / n;
-  for (const double t : times) squares += (std::log(t) - mean) * (std::log(t) - mean);
-  return {mean, squares / (n - 1) / n, n - 1};
-}
-
-}  // namespace
 
 TimeRatio compare_times(std::span<const double> a, std::span<const double> b) {
   const LogMean x = log_mean(a), y = log_mean(b);

@@ -12,11 +12,50 @@
 #include "data/classes/alike_names.h"
 
 namespace cputrain::data {
-
 namespace {
 
 /// Behind a number's name as often as that is one of the names.
 constexpr std::string_view kNoName = " (no name)";
+
+class Relabelled final : public Dataset {
+ public:
+  Relabelled(std::unique_ptr<Dataset> data, std::vector<std::string> classes,
+             std::vector<int> labels)
+      : data_(std::move(data)), classes_(std::move(classes)), labels_(std::move(labels)) {}
+
+  std::size_t size() const override { return data_->size(); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  int label(std::size_t index) const override {
+    return labels_[static_cast<std::size_t>(data_->label(index))];
+  }
+  std::string name(std::size_t index) const override { return data_->name(index); }
+  ReadResult read(std::size_t index, Shape image, const Resizing& resize,
+                  std::span<std::uint8_t> dst) const override {
+    return data_->read(index, image, resize, dst);
+  }
+  SampleFacts inspect(std::size_t index) const override { return data_->inspect(index); }
+  std::optional<std::uint64_t> content(std::size_t index) const override {
+    return data_->content(index);
+  }
+  std::uint64_t fingerprint() const override { return data_->fingerprint(); }
+  std::uint64_t origin() const override { return data_->origin(); }
+  View view(std::size_t index) const override { return data_->view(index); }
+  std::optional<ReadyForm> ready_form() const override { return data_->ready_form(); }
+
+ private:
+  std::unique_ptr<Dataset> data_;
+  std::vector<std::string> classes_;
+  std::vector<int> labels_;  ///< by the data's own label
+};
+
+/// The data's classes are those of nameless ones, by order.
+void take_by_order(DataSource& source, std::span<const std::string> classes) {
+  source.warnings.push_back(fmt::format(
+      "the weights have no names of classes ({}), so theirs are taken for those of the data in "
+      "this order: {} (in another order no figure would be right); give names to them: export "
+      "--class-names",
+      first_few(classes), first_few(source.dataset->classes())));
+}
 
 }  // namespace
 
@@ -82,50 +121,6 @@ std::string missing_classes(const DataSource& source, std::span<const std::uint3
   return fmt::format("{} of {} classes ({})", missing.size(), classes.size() - empty.size(),
                      first_few(missing));
 }
-
-namespace {
-
-class Relabelled final : public Dataset {
- public:
-  Relabelled(std::unique_ptr<Dataset> data, std::vector<std::string> classes,
-             std::vector<int> labels)
-      : data_(std::move(data)), classes_(std::move(classes)), labels_(std::move(labels)) {}
-
-  std::size_t size() const override { return data_->size(); }
-  const std::vector<std::string>& classes() const override { return classes_; }
-  int label(std::size_t index) const override {
-    return labels_[static_cast<std::size_t>(data_->label(index))];
-  }
-  std::string name(std::size_t index) const override { return data_->name(index); }
-  ReadResult read(std::size_t index, Shape image, const Resizing& resize,
-                  std::span<std::uint8_t> dst) const override {
-    return data_->read(index, image, resize, dst);
-  }
-  SampleFacts inspect(std::size_t index) const override { return data_->inspect(index); }
-  std::optional<std::uint64_t> content(std::size_t index) const override {
-    return data_->content(index);
-  }
-  std::uint64_t fingerprint() const override { return data_->fingerprint(); }
-  std::uint64_t origin() const override { return data_->origin(); }
-  View view(std::size_t index) const override { return data_->view(index); }
-  std::optional<ReadyForm> ready_form() const override { return data_->ready_form(); }
-
- private:
-  std::unique_ptr<Dataset> data_;
-  std::vector<std::string> classes_;
-  std::vector<int> labels_;  ///< by the data's own label
-};
-
-/// The data's classes are those of nameless ones, by order.
-void take_by_order(DataSource& source, std::span<const std::string> classes) {
-  source.warnings.push_back(fmt::format(
-      "the weights have no names of classes ({}), so theirs are taken for those of the data in "
-      "this order: {} (in another order no figure would be right); give names to them: export "
-      "--class-names",
-      first_few(classes), first_few(source.dataset->classes())));
-}
-
-}  // namespace
 
 void give_classes(DataSource& source, std::vector<std::string> classes) {
   const Dataset& data = *source.dataset;

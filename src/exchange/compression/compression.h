@@ -45,8 +45,8 @@ void check_compression(const Compression&, const comm::AllreduceChoice&);
 std::unique_ptr<GradientSum> make_gradient_sum(const Compression&, const compute::ParameterLayout&,
                                                comm::Channel);
 
-/// Sums that send fewer bytes; each file begins with the method and its source. T is the type of
-/// the gradients.
+// Sums that send fewer bytes; each file begins with the method and its source. T is the type of the
+// gradients.
 
 template <class T>
 std::unique_ptr<GradientSum> make_fp16_sum(comm::Channel);

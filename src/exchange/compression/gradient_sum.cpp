@@ -5,7 +5,6 @@
 #include <utility>
 
 namespace cputrain::exchange {
-
 namespace {
 
 /// What is sent, if anything is, are the numbers themselves.
@@ -39,35 +38,6 @@ class SumOfOne final : public Uncompressed {
   bool is_nothing() const override { return true; }
 };
 
-}  // namespace
-
-std::unique_ptr<GradientSum> make_plain_sum(DType dtype, comm::Channel channel) {
-  return std::make_unique<PlainSum>(dtype, std::move(channel));
-}
-
-std::unique_ptr<GradientSum> make_sum_of_one(DType dtype) {
-  return std::make_unique<SumOfOne>(dtype);
-}
-
-double compression_ratio(const GradientSum& sum, std::span<const Range> ranges, DType dtype) {
-  double plain = 0, moved = 0;
-  for (const Range& range : ranges) {
-    plain += static_cast<double>(range.size() * size_of(dtype));
-    moved += sum.volume(range);
-  }
-  return moved > 0 ? plain / moved : 1;
-}
-
-std::string describe_volume(const GradientSum& sum, std::span<const Range> ranges, DType dtype) {
-  const double ratio = compression_ratio(sum, ranges, dtype);
-  if (ratio == 1) return "";
-  const bool fewer = ratio > 1;
-  return fmt::format(", gradients as {}: {:.1f} times {} bytes", sum.name(),
-                     fewer ? ratio : 1 / ratio, fewer ? "fewer" : "more");
-}
-
-namespace {
-
 class StagedSum final : public GradientSum {
  public:
   StagedSum(compute::Memory& memory, std::size_t most, DType dtype,
@@ -96,6 +66,31 @@ class StagedSum final : public GradientSum {
 };
 
 }  // namespace
+
+std::unique_ptr<GradientSum> make_plain_sum(DType dtype, comm::Channel channel) {
+  return std::make_unique<PlainSum>(dtype, std::move(channel));
+}
+
+std::unique_ptr<GradientSum> make_sum_of_one(DType dtype) {
+  return std::make_unique<SumOfOne>(dtype);
+}
+
+double compression_ratio(const GradientSum& sum, std::span<const Range> ranges, DType dtype) {
+  double plain = 0, moved = 0;
+  for (const Range& range : ranges) {
+    plain += static_cast<double>(range.size() * size_of(dtype));
+    moved += sum.volume(range);
+  }
+  return moved > 0 ? plain / moved : 1;
+}
+
+std::string describe_volume(const GradientSum& sum, std::span<const Range> ranges, DType dtype) {
+  const double ratio = compression_ratio(sum, ranges, dtype);
+  if (ratio == 1) return "";
+  const bool fewer = ratio > 1;
+  return fmt::format(", gradients as {}: {:.1f} times {} bytes", sum.name(),
+                     fewer ? ratio : 1 / ratio, fewer ? "fewer" : "more");
+}
 
 std::unique_ptr<GradientSum> make_staged_sum(compute::Memory& memory, std::size_t most, DType dtype,
                                              std::unique_ptr<GradientSum> on_host) {

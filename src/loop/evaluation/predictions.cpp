@@ -8,6 +8,13 @@
 #include "compute/prediction.h"
 
 namespace cputrain::loop {
+namespace {
+
+bool surer(const WrongPrediction& a, const WrongPrediction& b) {
+  return a.probability != b.probability ? a.probability > b.probability : a.image < b.image;
+}
+
+}  // namespace
 
 std::vector<float> class_probabilities(std::span<const float> outputs) {
   if (outputs.size() == 1) return {1 - outputs[0], outputs[0]};
@@ -47,14 +54,6 @@ void PredictionCounts::add(std::span<const std::int32_t> labels, std::span<const
 void PredictionCounts::sum(comm::Communicator& communicator) {
   communicator.sum(Array::of<double>(sums_));
 }
-
-namespace {
-
-bool surer(const WrongPrediction& a, const WrongPrediction& b) {
-  return a.probability != b.probability ? a.probability > b.probability : a.image < b.image;
-}
-
-}  // namespace
 
 void SurestErrors::keep(const WrongPrediction& error) {
   const auto place = std::ranges::upper_bound(kept_, error, surer);

@@ -9,7 +9,6 @@
 #include "data/classes/class_names.h"
 
 namespace cputrain::loop {
-
 namespace {
 
 std::string joined_extents(const auto& extents) {
@@ -28,6 +27,27 @@ bool differs_in_columns(std::span<const std::size_t> stored, std::span<const int
 
 bool differs_in_rows(std::span<const std::size_t> stored, std::span<const int> wanted) {
   return stored.size() == 2 && wanted.size() == 2 && same(stored.last(1), wanted.last(1));
+}
+
+/// One output speaks for two classes.
+bool is_swap(std::span<const std::optional<std::size_t>> source) {
+  return source.size() == 2 && source[0] == 1u && source[1] == 0u;
+}
+
+/// The file's own place where that is free, else the first that is.
+void take_what_is_left(std::vector<std::optional<std::size_t>>& source, std::vector<bool>& taken) {
+  const auto take = [&](std::size_t c, std::size_t place) {
+    source[c] = place;
+    taken[place] = true;
+  };
+  for (std::size_t c = 0; c < source.size(); ++c) {
+    if (!source[c] && !taken[c]) take(c, c);
+  }
+  for (std::size_t c = 0, place = 0; c < source.size(); ++c) {
+    if (source[c]) continue;
+    while (taken[place]) ++place;
+    take(c, place);
+  }
 }
 
 }  // namespace
@@ -78,31 +98,6 @@ std::string misfit_text(const WeightMatch& match) {
   add(match.extra, "not in the model");
   return join(parts, "; ");
 }
-
-namespace {
-
-/// One output speaks for two classes.
-bool is_swap(std::span<const std::optional<std::size_t>> source) {
-  return source.size() == 2 && source[0] == 1u && source[1] == 0u;
-}
-
-/// The file's own place where that is free, else the first that is.
-void take_what_is_left(std::vector<std::optional<std::size_t>>& source, std::vector<bool>& taken) {
-  const auto take = [&](std::size_t c, std::size_t place) {
-    source[c] = place;
-    taken[place] = true;
-  };
-  for (std::size_t c = 0; c < source.size(); ++c) {
-    if (!source[c] && !taken[c]) take(c, c);
-  }
-  for (std::size_t c = 0, place = 0; c < source.size(); ++c) {
-    if (source[c]) continue;
-    while (taken[place]) ++place;
-    take(c, place);
-  }
-}
-
-}  // namespace
 
 bool ClassMatch::moves() const {
   for (std::size_t c = 0; c < source.size(); ++c) {

@@ -58,7 +58,6 @@ WeightMatch match_weights(const model::WeightArrays&, std::span<const WantedPara
 std::string misfit_text(const WeightMatch&);
 
 /// Classes of a weight file and of the data that a training goes on with, put together by name.
-
 struct ClassMatch {
   /// By class of the data: the class of the file whose output it begins with; nothing: none. Of
   /// equally many classes, those without one of their name take what is left: first that of their

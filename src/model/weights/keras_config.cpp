@@ -7,7 +7,6 @@
 #include "core/json_text.h"
 
 namespace cputrain::model {
-
 namespace {
 
 using nlohmann::json;
@@ -96,8 +95,6 @@ std::optional<Shape> keras_image(const std::string& text) {
     return {};
   }
 }
-
-using nlohmann::json;
 
 const json& keras_member(const json& object, const char* key) {
   static const json null;

@@ -15,7 +15,6 @@
 #include "model/weights/step_paths.h"
 
 namespace cputrain::model {
-
 namespace {
 
 constexpr int kNone = -1;
@@ -226,31 +225,6 @@ class Comparison {
   KerasDifferences found_;
 };
 
-}  // namespace
-
-KerasDifferences keras_differences(const std::string& config, const Graph& graph,
-                                   const KerasPairs& pairs) {
-  if (config.empty()) return {};
-  KerasSteps file;
-  try {
-    file = keras_steps(config);
-  } catch (const std::runtime_error&) {
-    return {};  // a .keras archive was refused by then; Python writes numbers that no JSON has
-  }
-  const NetworkSteps ours = network_steps(graph);
-  const StepNames names(file.steps);
-  Comparison comparison(ours, file.steps);
-  for (const auto& [node, layer] : pairs) {
-    const int step = names.find(*layer);
-    if (step != kNone) comparison.pair(static_cast<int>(node), step);
-  }
-  KerasDifferences differences = std::move(comparison).differences(file.output);
-  differences.not_compared = std::move(file.not_compared);
-  return differences;
-}
-
-namespace {
-
 /// "a; b; 3 more".
 std::string text_of_all(std::vector<std::string> differences) {
   constexpr std::size_t kMost = 6;
@@ -283,6 +257,27 @@ bool has_all(const Graph& graph, const KerasPairs& pairs) {
 }
 
 }  // namespace
+
+KerasDifferences keras_differences(const std::string& config, const Graph& graph,
+                                   const KerasPairs& pairs) {
+  if (config.empty()) return {};
+  KerasSteps file;
+  try {
+    file = keras_steps(config);
+  } catch (const std::runtime_error&) {
+    return {};  // a .keras archive was refused by then; Python writes numbers that no JSON has
+  }
+  const NetworkSteps ours = network_steps(graph);
+  const StepNames names(file.steps);
+  Comparison comparison(ours, file.steps);
+  for (const auto& [node, layer] : pairs) {
+    const int step = names.find(*layer);
+    if (step != kNone) comparison.pair(static_cast<int>(node), step);
+  }
+  KerasDifferences differences = std::move(comparison).differences(file.output);
+  differences.not_compared = std::move(file.not_compared);
+  return differences;
+}
 
 std::vector<std::string> check_network(const KerasFile& opened, const Graph& graph,
                                        const KerasPairs& pairs, Otherwise otherwise) {

@@ -10,7 +10,6 @@
 #include "core/text.h"
 
 namespace cputrain::model {
-
 namespace {
 
 Sides square(int side) { return {side, side}; }
@@ -61,22 +60,6 @@ NetworkStep step_of(const Layer& layer) {
                     },
                     layer);
 }
-
-}  // namespace
-
-NetworkSteps network_steps(const Graph& graph) {
-  NetworkSteps steps;
-  for (const Graph::Node& node : graph.nodes()) {
-    NetworkStep step = step_of(node.layer);
-    step.name = node.name;
-    step.src = node.src;
-    step.dst = node.dst;
-    steps.push_back(std::move(step));
-  }
-  return steps;
-}
-
-namespace {
 
 using Zeros = std::array<int, 4>;
 
@@ -176,6 +159,18 @@ bool has_windows(const NetworkStep& step) {
 }
 
 }  // namespace
+
+NetworkSteps network_steps(const Graph& graph) {
+  NetworkSteps steps;
+  for (const Graph::Node& node : graph.nodes()) {
+    NetworkStep step = step_of(node.layer);
+    step.name = node.name;
+    step.src = node.src;
+    step.dst = node.dst;
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
 
 StepPath path_to(const NetworkSteps& steps, int from) {
   std::vector<const NetworkStep*> between;

@@ -14,7 +14,6 @@
 #include "system/bounded_file.h"
 
 namespace cputrain::model {
-
 namespace {
 
 constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n", kZip = "PK\x03\x04",

@@ -9,8 +9,8 @@
 #include "system/placement/launch_words.h"
 #include "training/request/flag_grammars.h"
 
-/// From the figures of a grid to its cells, and from a cell to the training that measures it,
-/// and how its ranks are started.
+/// From the figures of a grid to its cells, and from a cell to the training that measures it and to
+/// how its ranks are started.
 namespace cputrain::cells {
 
 /// The grid as asked for. Every list but those of GPUs and of one of the two of batches has an

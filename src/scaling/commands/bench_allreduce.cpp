@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/flags/flag_groups.h"
-#include "core/json_text.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/bench/allreduce.h"

@@ -5,7 +5,6 @@
 
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
-#include "core/json_text.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/commands/commands.h"

@@ -10,7 +10,7 @@
 #include "core/names.h"
 #include "scaling/simulation/simulator.h"
 
-/// Commands about many trainings, each made at the end of its file.
+/// Commands about many trainings, each made at the end of its file, and options that several have.
 namespace cputrain::commands {
 
 using FindSimulator = std::function<simulation::Simulator()>;

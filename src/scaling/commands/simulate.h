@@ -21,19 +21,10 @@ struct SimulateOptions : cli::Options {
   std::optional<int> repeat;
 };
 
-void add_simulate_flags(cli::Flags&, SimulateOptions&);
-
 /// Flags that are handed on to the simulated trainings.
 extern const std::vector<std::string> kOfTraining;
 /// Flags that change nothing on a platform of GPUs.
 bool is_idle_on_gpus(const std::string& flag);
-/// Flags of a simulation that its trainings have, too, as words.
-std::vector<std::string> flags_of_training(const SimulateOptions&);
-
-/// With what the flags change. Before costs are measured `here` is the machine's cores alone.
-/// Error(usage) for flags that were typed and would change nothing.
-simulation::Platform choose_platform(const SimulateOptions&, const training::Services&,
-                                     const simulation::CostTable*);
 
 /// Error(usage) where the grid is too large or empty.
 cells::SweepCells planned_cells(const simulation::SimulationRequest&, const simulation::Platform&);

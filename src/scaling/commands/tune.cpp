@@ -18,7 +18,6 @@
 #include "scaling/tune/test_rates.h"
 #include "system/files.h"
 #include "system/print.h"
-#include "training/plan/decode_images.h"
 #include "training/request/build_graph.h"
 #include "training/request/training_rows.h"
 

@@ -16,7 +16,6 @@
 #include "training/training.h"
 
 namespace cputrain::commands {
-
 namespace {
 
 /// Ladders of steps, whose sizes the training then has.
@@ -187,16 +186,6 @@ void SpeedTuning::climb_batches(tune::StepBench& bench, const std::vector<int>& 
   spec_.flags.batch = spec_.batch;
 }
 
-}  // namespace
-
-void tune_speed(training::Session& session, training::TrainingSpec& spec,
-                const TuneOptions& options, const std::optional<tune::RateRange>& rates,
-                tune::Findings& to) {
-  SpeedTuning(session, spec, options, rates).run(to);
-}
-
-namespace {
-
 /// All images of the training.
 data::DataSource all_images(const training::Session& session, const training::TrainingSpec& spec) {
   data::DataRequest request = spec.flags.data_request(spec.seed);
@@ -205,6 +194,12 @@ data::DataSource all_images(const training::Session& session, const training::Tr
 }
 
 }  // namespace
+
+void tune_speed(training::Session& session, training::TrainingSpec& spec,
+                const TuneOptions& options, const std::optional<tune::RateRange>& rates,
+                tune::Findings& to) {
+  SpeedTuning(session, spec, options, rates).run(to);
+}
 
 std::optional<double> kept_part(training::Session& session, const training::TrainingSpec& asked) {
   constexpr int kSomeClasses = 2;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "core/error.h"
+#include "runfiles/metrics.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/report/gpus.h"
 #include "training/request/flag_grammars.h"
@@ -144,7 +146,8 @@ std::optional<std::filesystem::path> metrics_of(const ScalingCell& place) {
     chosen = static_cast<std::size_t>(nearest - cell.repeats.begin());
   }
   std::error_code error;
-  auto file = std::filesystem::canonical(place.folder / cell.runs[chosen] / "metrics.jsonl", error);
+  auto file =
+      std::filesystem::canonical(place.folder / cell.runs[chosen] / runfiles::kMetricsName, error);
   return error ? std::nullopt : std::optional(std::move(file));
 }
 

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <thread>
+#include <utility>
 
-#include "core/error.h"
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/text.h"

@@ -11,7 +11,6 @@
 #include "scaling/report/grid_tables.h"
 
 namespace cputrain::tune {
-
 namespace {
 
 using report::DocumentTable;
@@ -128,35 +127,6 @@ Section rate_section(const std::optional<RateFindings>& rate, bool whole) {
   return section;
 }
 
-}  // namespace
-
-report::Document findings_document(const Findings& findings, bool whole) {
-  const TuneFacts& facts = findings.facts;
-  report::Document document{
-      fmt::format("Tuning {} at {}x{}", facts.model, facts.image_size, facts.image_size)};
-  const Suggestion suggestion = suggestion_of(findings);
-  document.headline = suggestion.lines;
-  if (!suggestion.flags.empty()) {
-    document.headline.push_back("Flags to copy: " + command_line(suggestion.flags));
-  }
-  document.summary.push_back(fmt::format(
-      "{}; {}, {}; {} x {} on {}; data {}", facts.backend, facts.precision, facts.optimizer,
-      counted(facts.ranks, "rank"), counted(facts.threads, "thread"), facts.cpu, facts.data));
-  document.add(ladder_section(findings.micro_batch, "Micro-batch"));
-  document.add(ladder_section(findings.batch, "Batch"));
-  document.add(rate_section(findings.rate, whole));
-  return document;
-}
-
-std::string findings_page(const Findings& findings) {
-  nlohmann::ordered_json drawn{{"series", nlohmann::ordered_json::array()},
-                               {"cells", nlohmann::ordered_json::array()},
-                               {"tune", findings_json(findings)}};
-  return report::html(findings_document(findings, true), json_text(drawn));
-}
-
-namespace {
-
 using Json = nlohmann::ordered_json;
 
 Json memory_json(const MemoryBytes& memory) {
@@ -237,6 +207,31 @@ Json rate_json(const RateFindings& rate) {
 }
 
 }  // namespace
+
+report::Document findings_document(const Findings& findings, bool whole) {
+  const TuneFacts& facts = findings.facts;
+  report::Document document{
+      fmt::format("Tuning {} at {}x{}", facts.model, facts.image_size, facts.image_size)};
+  const Suggestion suggestion = suggestion_of(findings);
+  document.headline = suggestion.lines;
+  if (!suggestion.flags.empty()) {
+    document.headline.push_back("Flags to copy: " + command_line(suggestion.flags));
+  }
+  document.summary.push_back(fmt::format(
+      "{}; {}, {}; {} x {} on {}; data {}", facts.backend, facts.precision, facts.optimizer,
+      counted(facts.ranks, "rank"), counted(facts.threads, "thread"), facts.cpu, facts.data));
+  document.add(ladder_section(findings.micro_batch, "Micro-batch"));
+  document.add(ladder_section(findings.batch, "Batch"));
+  document.add(rate_section(findings.rate, whole));
+  return document;
+}
+
+std::string findings_page(const Findings& findings) {
+  nlohmann::ordered_json drawn{{"series", nlohmann::ordered_json::array()},
+                               {"cells", nlohmann::ordered_json::array()},
+                               {"tune", findings_json(findings)}};
+  return report::html(findings_document(findings, true), json_text(drawn));
+}
 
 Json findings_json(const Findings& findings) {
   const TuneFacts& facts = findings.facts;

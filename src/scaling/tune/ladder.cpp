@@ -10,6 +10,33 @@
 #include "system/lost_time/stolen_time.h"
 
 namespace cputrain::tune {
+namespace {
+
+/// From a size over those that it, and each of them, was compared with, down to the first.
+std::vector<int> way_down(const Ladder& ladder, int value) {
+  std::vector<int> way{value};
+  for (const Rung* rung = ladder.find(value); rung->against; rung = ladder.find(way.back())) {
+    way.push_back(*rung->against);
+  }
+  return way;
+}
+
+/// The gain of a size over one that is on its way down.
+Gain gain_down_to(const Ladder& ladder, int value, int lower) {
+  Gain gain{0, {0, 0}, 1, 0};
+  for (bool first = true; value != lower; first = false) {
+    const Rung& rung = *ladder.find(value);
+    gain = first ? *rung.gain : chained(gain, *rung.gain);
+    value = *rung.against;
+  }
+  return gain;
+}
+
+bool usual_has_no_room(const Ladder& ladder) {
+  return ladder.climb.end == ClimbEnd::memory && ladder.usual > ladder.largest();
+}
+
+}  // namespace
 
 Gain gain_of(std::span<const double> rates, std::span<const double> of_other) {
   assert(!rates.empty() && rates.size() == of_other.size());
@@ -72,34 +99,6 @@ std::vector<int> doubled(int first, int last) {
   rungs.push_back(last);
   return rungs;
 }
-
-namespace {
-
-/// From a size over those that it, and each of them, was compared with, down to the first.
-std::vector<int> way_down(const Ladder& ladder, int value) {
-  std::vector<int> way{value};
-  for (const Rung* rung = ladder.find(value); rung->against; rung = ladder.find(way.back())) {
-    way.push_back(*rung->against);
-  }
-  return way;
-}
-
-/// The gain of a size over one that is on its way down.
-Gain gain_down_to(const Ladder& ladder, int value, int lower) {
-  Gain gain{0, {0, 0}, 1, 0};
-  for (bool first = true; value != lower; first = false) {
-    const Rung& rung = *ladder.find(value);
-    gain = first ? *rung.gain : chained(gain, *rung.gain);
-    value = *rung.against;
-  }
-  return gain;
-}
-
-bool usual_has_no_room(const Ladder& ladder) {
-  return ladder.climb.end == ClimbEnd::memory && ladder.usual > ladder.largest();
-}
-
-}  // namespace
 
 const Rung* Ladder::find(int value) const {
   const auto found = std::ranges::find(rungs, value, &Rung::value);

@@ -13,8 +13,6 @@
 /// What was measured of a ladder of sizes, and which size that advises.
 namespace cputrain::tune {
 
-/// Which rung of a ladder of sizes is the last that pays.
-
 /// How much quicker one size is than another: 0.05 is 5 % more images a second.
 struct Gain {
   double median = 0;

@@ -11,7 +11,6 @@
 #include "core/text.h"
 
 namespace cputrain::tune {
-
 namespace {
 
 /// For each loss but the first and the last, an estimate of the square of its noise.
@@ -94,6 +93,17 @@ class LocalLine {
   double mean_x_ = 0, mean_y_ = 0, squares_ = 0, weighted_squares_ = 0, slope_ = 0;
 };
 
+/// Less is rounding, for losses without noise.
+constexpr double kLeastSlope = 1e-6;
+
+bool falls(const SmoothLoss& s) { return s.slope + kErrorsOfFall * s.slope_error < -kLeastSlope; }
+bool rises(const SmoothLoss& s) { return s.slope - kErrorsOfFall * s.slope_error > kLeastSlope; }
+
+/// Whether one slope cannot be told from a steeper one.
+bool is_alike(const SmoothLoss& s, const SmoothLoss& steepest) {
+  return s.slope - steepest.slope <= kErrorsAlike * std::hypot(s.slope_error, steepest.slope_error);
+}
+
 }  // namespace
 
 double RateRange::at(int step) const {
@@ -130,21 +140,6 @@ std::vector<SmoothLoss> smooth(const RateCurve& curve) {
   }
   return smoothed;
 }
-
-namespace {
-
-/// Less is rounding, for losses without noise.
-constexpr double kLeastSlope = 1e-6;
-
-bool falls(const SmoothLoss& s) { return s.slope + kErrorsOfFall * s.slope_error < -kLeastSlope; }
-bool rises(const SmoothLoss& s) { return s.slope - kErrorsOfFall * s.slope_error > kLeastSlope; }
-
-/// Whether one slope cannot be told from a steeper one.
-bool is_alike(const SmoothLoss& s, const SmoothLoss& steepest) {
-  return s.slope - steepest.slope <= kErrorsAlike * std::hypot(s.slope_error, steepest.slope_error);
-}
-
-}  // namespace
 
 std::optional<RateAdvice> advise(const RateCurve& curve, const std::vector<SmoothLoss>& smoothed) {
   if (smoothed.size() < kLeastSteps) return std::nullopt;

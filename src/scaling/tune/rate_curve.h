@@ -6,8 +6,9 @@
 
 #include "core/names.h"
 
-/// Losses of steps whose learning rate grows from one to the next: the range test of Smith,
-/// "Cyclical Learning Rates for Training Neural Networks" (WACV 2017), section 3.3.
+/// Losses of steps whose learning rate grows from one to the next, and which rates they advise: the
+/// range test of Smith, "Cyclical Learning Rates for Training Neural Networks" (WACV 2017), section
+/// 3.3.
 namespace cputrain::tune {
 
 struct RateRange {

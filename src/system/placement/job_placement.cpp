@@ -9,7 +9,6 @@
 #include "system/placement/placement_warnings.h"
 
 namespace cputrain::placement {
-
 namespace {
 
 constexpr const char* kUnknown = "-";  // in the place of a word

@@ -8,7 +8,6 @@
 #include "system/placement/launcher.h"
 
 namespace cputrain::placement {
-
 namespace {
 
 using Command = std::vector<std::string>;
@@ -78,6 +77,13 @@ Command words_before(Command command, const std::string& program) {
   return without_values(command);
 }
 
+/// Cores of each rank, at least one.
+int cores_each(const LaunchHost& host, int ranks) { return std::max(1, host.cores / ranks); }
+
+bool fits_numa(const LaunchHost& host, int ranks) {
+  return host.numa_nodes > 1 && ranks % host.numa_nodes == 0 && host.cores % host.numa_nodes == 0;
+}
+
 }  // namespace
 
 std::vector<std::string> launch_words(int ranks, pid_t process, const std::filesystem::path& proc) {
@@ -98,17 +104,6 @@ std::vector<std::string> launch_words(int ranks, pid_t process, const std::files
   }
   return {"mpirun", "-np", count};
 }
-
-namespace {
-
-/// Cores of each rank, at least one.
-int cores_each(const LaunchHost& host, int ranks) { return std::max(1, host.cores / ranks); }
-
-bool fits_numa(const LaunchHost& host, int ranks) {
-  return host.numa_nodes > 1 && ranks % host.numa_nodes == 0 && host.cores % host.numa_nodes == 0;
-}
-
-}  // namespace
 
 std::string mpirun_options(const LaunchHost& host, int ranks) {
   const std::string np = "-np " + std::to_string(ranks);

@@ -10,7 +10,6 @@
 #include "system/placement/placement_warnings.h"
 
 namespace cputrain::placement {
-
 namespace {
 
 /// With fewer cores a rank cannot spare one for communication.
@@ -111,29 +110,6 @@ std::string summary(const MachineRanks& node, const std::vector<RankPlan>& plans
   return text;
 }
 
-}  // namespace
-
-Placement plan_node(const std::vector<RankPlace>& places, const PlacementRequest& request,
-                    int hosts) {
-  const MachineRanks node(places);
-  Placement result;
-  for (const RankPlace& place : places) {
-    result.ranks.push_back(first_plan(place, node, request, hosts));
-  }
-  const bool may_bind = !node.user_binds && !node.quota_binds();
-  if (may_bind && request.bind.value_or(fills(node, result.ranks))) {
-    for (const Positions& group : groups_of(places)) divide(places, group, result.ranks);
-  }
-  for (std::size_t i = 0; i < places.size(); ++i) complete(result.ranks[i], places[i], request);
-  for (const RankPlan& plan : result.ranks) result.crowding += plan.threads / node.capacity();
-  result.summary = summary(node, result.ranks);
-  result.limits = thread_limits(places, result.ranks);
-  result.warnings = placement_warnings(places, node, result.ranks, request);
-  return result;
-}
-
-namespace {
-
 using Unit = std::vector<int>;    // the hardware threads that are given away together
 using Shelf = std::vector<Unit>;  // what a NUMA node has left, in the order of its cores
 using Shelves = std::vector<Shelf>;
@@ -192,6 +168,25 @@ CorePart part_of(std::vector<Unit> units, const CoreWish& wish) {
 }
 
 }  // namespace
+
+Placement plan_node(const std::vector<RankPlace>& places, const PlacementRequest& request,
+                    int hosts) {
+  const MachineRanks node(places);
+  Placement result;
+  for (const RankPlace& place : places) {
+    result.ranks.push_back(first_plan(place, node, request, hosts));
+  }
+  const bool may_bind = !node.user_binds && !node.quota_binds();
+  if (may_bind && request.bind.value_or(fills(node, result.ranks))) {
+    for (const Positions& group : groups_of(places)) divide(places, group, result.ranks);
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) complete(result.ranks[i], places[i], request);
+  for (const RankPlan& plan : result.ranks) result.crowding += plan.threads / node.capacity();
+  result.summary = summary(node, result.ranks);
+  result.limits = thread_limits(places, result.ranks);
+  result.warnings = placement_warnings(places, node, result.ranks, request);
+  return result;
+}
 
 std::optional<std::vector<CorePart>> divide_cores(const RankPlace& mask,
                                                   const std::vector<CoreWish>& wishes) {

@@ -79,7 +79,7 @@ struct Placement {
 /// more than OpenMP gives it, whatever was asked for. In a job of several hosts a rank with four
 /// cores or more computes on all but one.
 ///
-/// Ranks that share a mask are bound to parts of it (placement.h), where they are several, fill
+/// Ranks that share a mask are bound to parts of it (divide_cores()), where they are several, fill
 /// the machine (other jobs could not get out of their way, nor they out of the others'), have room
 /// in it, and were not bound otherwise. `request.bind` decides where the first two are open.
 Placement plan_node(const std::vector<RankPlace>& ranks_of_this_node, const PlacementRequest&,

@@ -9,22 +9,6 @@
 #include "system/lost_time/shortage.h"
 
 namespace cputrain::system {
-
-std::optional<double> WorkMeter::cpu_seconds() const {
-  const std::lock_guard lock(mutex_);
-  return thread_ ? std::optional(system::cpu_seconds(thread_->handle)) : std::nullopt;
-}
-
-bool WorkMeter::is_able() const {
-  const std::lock_guard lock(mutex_);
-  return thread_ && state_of_thread("self", thread_->id).state == 'R';
-}
-
-void WorkMeter::set(std::optional<Thread> thread) {
-  const std::lock_guard lock(mutex_);
-  thread_ = thread;
-}
-
 namespace {
 
 double seconds_of(::clockid_t clock) {
@@ -32,17 +16,6 @@ double seconds_of(::clockid_t clock) {
   if (::clock_gettime(clock, &time) != 0) return 0;
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
-
-}  // namespace
-
-double cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
-
-double cpu_seconds(pthread_t thread) {
-  ::clockid_t clock{};
-  return ::pthread_getcpuclockid(thread, &clock) == 0 ? seconds_of(clock) : 0;
-}
-
-namespace {
 
 /// The figure of a line "Name:  123 kB", in bytes.
 std::optional<std::size_t> bytes_after(std::string_view text, const std::string& name) {
@@ -62,6 +35,28 @@ std::string text_of_file(const char* path) {
 }
 
 }  // namespace
+
+std::optional<double> WorkMeter::cpu_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return thread_ ? std::optional(system::cpu_seconds(thread_->handle)) : std::nullopt;
+}
+
+bool WorkMeter::is_able() const {
+  const std::lock_guard lock(mutex_);
+  return thread_ && state_of_thread("self", thread_->id).state == 'R';
+}
+
+void WorkMeter::set(std::optional<Thread> thread) {
+  const std::lock_guard lock(mutex_);
+  thread_ = thread;
+}
+
+double cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+
+double cpu_seconds(pthread_t thread) {
+  ::clockid_t clock{};
+  return ::pthread_getcpuclockid(thread, &clock) == 0 ? seconds_of(clock) : 0;
+}
 
 std::optional<HeldMemory> held_memory_of(std::string_view status, std::string_view rollup) {
   const auto peak = bytes_after(status, "VmHWM:"), resident = bytes_after(rollup, "Rss:");

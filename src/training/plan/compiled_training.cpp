@@ -161,6 +161,12 @@ std::size_t start_beyond(const compute::ParameterLayout& layout, const RankMemor
   return start - std::min(start, untouched);
 }
 
+/// All ranks' figures on every rank. Collective.
+TrainingMemory gather_memory(const Session& session, std::vector<NodeCapacity> capacities,
+                             const RankMemory& mine, const SharedMemory& shared) {
+  return {std::move(capacities), comm::gather_values(*session.communicator, mine), shared};
+}
+
 }  // namespace
 
 exchange::Overlap overlap_of(const Session& session) {

@@ -11,7 +11,6 @@
 #include "system/scratch/scratch_file.h"
 
 namespace cputrain::training {
-
 namespace {
 
 std::string size_words(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
@@ -65,51 +64,6 @@ std::string tmpdir_words(const data::CacheSize& cache) {
   return why.empty() ? "TMPDIR names another folder" : "TMPDIR is passed over: " + why;
 }
 
-}  // namespace
-
-bool may_leave_memory(const TrainingFlags& flags, const data::DataSource& source) {
-  return flags.cache != ImageCache::memory && !source.dataset->ready_form();
-}
-
-bool leaves_memory(const TrainingFlags& flags) {
-  return flags.cache == ImageCache::disk || flags.cache == ImageCache::none;
-}
-
-ImagePlace place_images(const Session& session, const TrainingFlags& flags, const ImageForm& form,
-                        const data::CacheSize& cache, bool all_needed, TrainingMemory& memory) {
-  const std::string reason = why(flags, cache, memory);
-  ImagePlace place;
-  std::string no_folder;
-  if (flags.cache != ImageCache::none) {
-    place.folders =
-        session.communicator->gather(session.communicator->node_memory().folder_for(cache.bytes));
-    if (std::ranges::all_of(place.folders, [](const auto& f) { return !f.empty(); })) {
-      memory.shared.file = cache.bytes;
-      say(session,
-          fmt::format("Images: {}: they lie in a file in {} ({}), which goes with the ranks",
-                      reason, place.folders.front(), tmpdir_words(cache)));
-      return place;
-    }
-    const auto rank = static_cast<std::size_t>(session.communicator->rank());
-    no_folder = why_no_folder(session, cache, !place.folders[rank].empty());
-    if (flags.cache == ImageCache::disk || all_needed) no_disk(cache, reason, no_folder);
-    place.folders.clear();
-  }
-  const bool asked = flags.cache == ImageCache::none;
-  place.keep = asked ? 0 : images_to_keep(form, cache, memory);
-  const std::size_t left_out = (cache.images - place.keep) * form.kept_shape().size();
-  memory.shared.cache = cache.bytes - std::min(cache.bytes, left_out);
-  const std::string disk = asked ? "" : ", and no disk has it" + no_folder;
-  const std::string kept =
-      place.keep == 0 ? "none is kept, each is decoded whenever it is needed"
-                      : fmt::format("{} of {} are kept, the others are decoded in each epoch",
-                                    with_commas(place.keep), with_commas(cache.images));
-  say(session, fmt::format("Images: {}{}; {}", reason, disk, kept));
-  return place;
-}
-
-namespace {
-
 std::string in_bytes(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
 /// The most that images take on a device of any rank, and the least that is left there beside the
@@ -155,6 +109,47 @@ bool keep_in(const Session& session, const DeviceRoom& capacity, bool asked) {
 }
 
 }  // namespace
+
+bool may_leave_memory(const TrainingFlags& flags, const data::DataSource& source) {
+  return flags.cache != ImageCache::memory && !source.dataset->ready_form();
+}
+
+bool leaves_memory(const TrainingFlags& flags) {
+  return flags.cache == ImageCache::disk || flags.cache == ImageCache::none;
+}
+
+ImagePlace place_images(const Session& session, const TrainingFlags& flags, const ImageForm& form,
+                        const data::CacheSize& cache, bool all_needed, TrainingMemory& memory) {
+  const std::string reason = why(flags, cache, memory);
+  ImagePlace place;
+  std::string no_folder;
+  if (flags.cache != ImageCache::none) {
+    place.folders =
+        session.communicator->gather(session.communicator->node_memory().folder_for(cache.bytes));
+    if (std::ranges::all_of(place.folders, [](const auto& f) { return !f.empty(); })) {
+      memory.shared.file = cache.bytes;
+      say(session,
+          fmt::format("Images: {}: they lie in a file in {} ({}), which goes with the ranks",
+                      reason, place.folders.front(), tmpdir_words(cache)));
+      return place;
+    }
+    const auto rank = static_cast<std::size_t>(session.communicator->rank());
+    no_folder = why_no_folder(session, cache, !place.folders[rank].empty());
+    if (flags.cache == ImageCache::disk || all_needed) no_disk(cache, reason, no_folder);
+    place.folders.clear();
+  }
+  const bool asked = flags.cache == ImageCache::none;
+  place.keep = asked ? 0 : images_to_keep(form, cache, memory);
+  const std::size_t left_out = (cache.images - place.keep) * form.kept_shape().size();
+  memory.shared.cache = cache.bytes - std::min(cache.bytes, left_out);
+  const std::string disk = asked ? "" : ", and no disk has it" + no_folder;
+  const std::string kept =
+      place.keep == 0 ? "none is kept, each is decoded whenever it is needed"
+                      : fmt::format("{} of {} are kept, the others are decoded in each epoch",
+                                    with_commas(place.keep), with_commas(cache.images));
+  say(session, fmt::format("Images: {}{}; {}", reason, disk, kept));
+  return place;
+}
 
 bool keep_images_on_device(const Session& session, const TrainingPlan& plan,
                            const MemoryBefore& before, std::size_t program) {

@@ -11,7 +11,7 @@
 #include "training/plan/training_memory.h"
 
 /// Where the decoded images of a training lie: in memory, or, where that has no room for them, in a
-/// file on disk, or nowhere.
+/// file on disk, or nowhere; and whether a device has a copy of them.
 namespace cputrain::training {
 
 struct ImagePlace {

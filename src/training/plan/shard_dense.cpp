@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/error.h"
 #include "core/text.h"
 
 namespace cputrain::training {

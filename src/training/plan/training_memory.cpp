@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "core/error.h"
 #include "system/limits/available_memory.h"
 
 namespace cputrain::training {
@@ -131,11 +130,6 @@ const NodeCapacity* TrainingMemory::too_small_elsewhere() const {
     return capacity.backend_available && elsewhere(capacity) > *capacity.backend_available;
   });
   return found == capacities.end() ? nullptr : &*found;
-}
-
-TrainingMemory gather_memory(const Session& session, std::vector<NodeCapacity> capacities,
-                             const RankMemory& mine, const SharedMemory& shared) {
-  return {std::move(capacities), comm::gather_values(*session.communicator, mine), shared};
 }
 
 int largest_fitting(int tried, const std::function<bool(int)>& fits) {

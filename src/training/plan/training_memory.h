@@ -102,10 +102,6 @@ struct TrainingMemory {
   std::size_t elsewhere(const NodeCapacity&) const;
 };
 
-/// All ranks' figures on every rank. Collective.
-TrainingMemory gather_memory(const Session&, std::vector<NodeCapacity>, const RankMemory& mine,
-                             const SharedMemory&);
-
 /// The largest of 1 .. tried - 1 for which `fits` is true, where it is true up to some number and
 /// false from there on; within an eighth of it. 0 where nothing fits.
 int largest_fitting(int tried, const std::function<bool(int)>& fits);

@@ -12,6 +12,110 @@
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {
+namespace {
+
+[[noreturn]] void not_for(const std::string& flag, const optim::UpdateRule& rule) {
+  fail(ExitCode::usage, fmt::format("--{} does not go with --optimizer {} (that rule has no such "
+                                    "figure); leave it out or choose another optimizer",
+                                    flag, optim::rule_name(rule)));
+}
+
+/// The figures that were given, by the names of their flags.
+std::map<std::string, double> given_figures(const TrainingFlags& flags) {
+  std::map<std::string, double> figures;
+  for (const std::string& name : optim::figure_names()) {
+    const nlohmann::ordered_json value = training_row(name).get(flags);
+    if (value.is_number()) figures[name] = value;
+    if (value.is_boolean() && value.get<bool>()) figures[name] = 1;
+  }
+  return figures;
+}
+
+optim::UpdateRule choose_rule(const TrainingFlags& flags, const optim::UpdateRule& recipe) {
+  const bool as_recipe = flags.optimizer.empty() || flags.optimizer == optim::rule_name(recipe);
+  const auto named = as_recipe ? recipe : optim::rule_named(flags.optimizer);
+  if (!named) refuse_word("optimizer", flags.optimizer, optim::rule_names());
+  optim::UpdateRule rule = *named;
+  std::map<std::string, double> figures = given_figures(flags);
+  optim::for_figures(rule, [&]<class T>(const char* name, T& figure) {
+    const auto given = figures.extract(name);
+    if (given) figure = static_cast<T>(given.mapped());
+  });
+  if (!figures.empty()) not_for(figures.begin()->first, rule);
+  if (flags.nesterov && optim::momentum_of(rule) == 0) {
+    fail(ExitCode::usage, "--nesterov needs --momentum above 0");
+  }
+  return rule;
+}
+
+/// Rates by which models learn from nothing would undo what the weights learnt. What was tried is
+/// in src/model/weights/README.md.
+zoo::Recipe for_fine_tuning(zoo::Recipe recipe, bool head_alone) {
+  recipe.rule = optim::Adam{};
+  recipe.learning_rate = head_alone ? 0.001 : 0.0001;
+  recipe.weight_decay = 0;
+  recipe.schedule = optim::ConstantRate{};
+  recipe.batch = 64;
+  recipe.epochs = 10;
+  recipe.drop_last = false;
+  if (head_alone) recipe.augment = {};  // so that what the frozen layers make of images is kept
+  return recipe;
+}
+
+/// The rule with its figures, decay, clipping. Refuses figures that the rule does not have.
+loop::OptimizerOptions choose_optimizer(const TrainingFlags& flags, const zoo::Recipe& recipe) {
+  const optim::UpdateRule rule = choose_rule(flags, recipe.rule);
+  if (flags.momentum_correction && optim::momentum_of(rule) == 0) {
+    fail(ExitCode::usage, fmt::format("--momentum-correction needs --momentum above 0 ({} has none "
+                                      "to correct)",
+                                      optim::rule_name(rule)));
+  }
+  const bool as_recipe = rule.index() == recipe.rule.index();
+  const double usual = as_recipe || recipe.weight_decay > 0 ? recipe.weight_decay
+                                                            : optim::default_weight_decay(rule);
+  return {rule,
+          flags.weight_decay.value_or(usual),
+          flags.clip_value,
+          flags.clip_norm,
+          flags.momentum_correction,
+          flags.ema};
+}
+
+/// `n`, which may depend on ranks, is left open: see scaling_of.
+optim::LearningRateOptions choose_learning_rate(const TrainingFlags& flags,
+                                                const zoo::Recipe& recipe,
+                                                const optim::UpdateRule& rule) {
+  if (flags.base_batch && flags.lr_scale == optim::RateScale::none && flags.warmup_epochs == 0) {
+    fail(ExitCode::usage,
+         fmt::format("--base-batch {} changes nothing without --lr-scale or --warmup-epochs",
+                     *flags.base_batch));
+  }
+  const bool as_recipe = rule.index() == recipe.rule.index();
+  const double rate = as_recipe ? recipe.learning_rate : optim::default_learning_rate(rule);
+  return {.base = flags.lr.value_or(rate),
+          .scale = flags.lr_scale,
+          .warmup_epochs = flags.warmup_epochs,
+          .schedule = flags.schedule.value_or(recipe.schedule)};
+}
+
+data::PlanOptions choose_plan(const TrainingFlags& flags, const zoo::Recipe& recipe) {
+  return {flags.reproducible ? data::Sharding::dealt : flags.sharding,
+          flags.drop_last.value_or(recipe.drop_last), flags.accumulate, flags.batch_growth};
+}
+
+/// Whether each epoch has an order of its own. shard-then-batch has the data's.
+bool choose_shuffle(const TrainingFlags& flags, const zoo::Recipe& recipe) {
+  if (flags.sharding != data::Sharding::shard_then_batch)
+    return flags.shuffle.value_or(recipe.shuffle);
+  if (flags.shuffle.value_or(false)) {
+    fail(ExitCode::usage,
+         "--shuffle does not go with --sharding shard-then-batch (which never shuffles); use "
+         "--sharding strided, which is the same after a shuffle");
+  }
+  return false;
+}
+
+}  // namespace
 
 TrainingSpec choose_training(const TrainingFlags& flags) {
   const auto model = zoo::find_model(flags.model);
@@ -89,58 +193,6 @@ std::size_t largest_growth(const data::PlanOptions& plan) {
   return static_cast<std::size_t>(factor);
 }
 
-namespace {
-
-[[noreturn]] void not_for(const std::string& flag, const optim::UpdateRule& rule) {
-  fail(ExitCode::usage, fmt::format("--{} does not go with --optimizer {} (that rule has no such "
-                                    "figure); leave it out or choose another optimizer",
-                                    flag, optim::rule_name(rule)));
-}
-
-/// The figures that were given, by the names of their flags.
-std::map<std::string, double> given_figures(const TrainingFlags& flags) {
-  std::map<std::string, double> figures;
-  for (const std::string& name : optim::figure_names()) {
-    const nlohmann::ordered_json value = training_row(name).get(flags);
-    if (value.is_number()) figures[name] = value;
-    if (value.is_boolean() && value.get<bool>()) figures[name] = 1;
-  }
-  return figures;
-}
-
-optim::UpdateRule choose_rule(const TrainingFlags& flags, const optim::UpdateRule& recipe) {
-  const bool as_recipe = flags.optimizer.empty() || flags.optimizer == optim::rule_name(recipe);
-  const auto named = as_recipe ? recipe : optim::rule_named(flags.optimizer);
-  if (!named) refuse_word("optimizer", flags.optimizer, optim::rule_names());
-  optim::UpdateRule rule = *named;
-  std::map<std::string, double> figures = given_figures(flags);
-  optim::for_figures(rule, [&]<class T>(const char* name, T& figure) {
-    const auto given = figures.extract(name);
-    if (given) figure = static_cast<T>(given.mapped());
-  });
-  if (!figures.empty()) not_for(figures.begin()->first, rule);
-  if (flags.nesterov && optim::momentum_of(rule) == 0) {
-    fail(ExitCode::usage, "--nesterov needs --momentum above 0");
-  }
-  return rule;
-}
-
-/// Rates by which models learn from nothing would undo what the weights learnt. What was tried is
-/// in src/model/weights/README.md.
-zoo::Recipe for_fine_tuning(zoo::Recipe recipe, bool head_alone) {
-  recipe.rule = optim::Adam{};
-  recipe.learning_rate = head_alone ? 0.001 : 0.0001;
-  recipe.weight_decay = 0;
-  recipe.schedule = optim::ConstantRate{};
-  recipe.batch = 64;
-  recipe.epochs = 10;
-  recipe.drop_last = false;
-  if (head_alone) recipe.augment = {};  // so that what the frozen layers make of images is kept
-  return recipe;
-}
-
-}  // namespace
-
 bool fine_tunes(const TrainingFlags& flags, const zoo::ModelEntry& model) {
   return model.built_in() && !(flags.weights.empty() && flags.first_weights.empty());
 }
@@ -151,40 +203,6 @@ zoo::Recipe choose_recipe(const TrainingFlags& flags, const zoo::ModelEntry& mod
   return for_fine_tuning(model.recipe, head_alone);
 }
 
-loop::OptimizerOptions choose_optimizer(const TrainingFlags& flags, const zoo::Recipe& recipe) {
-  const optim::UpdateRule rule = choose_rule(flags, recipe.rule);
-  if (flags.momentum_correction && optim::momentum_of(rule) == 0) {
-    fail(ExitCode::usage, fmt::format("--momentum-correction needs --momentum above 0 ({} has none "
-                                      "to correct)",
-                                      optim::rule_name(rule)));
-  }
-  const bool as_recipe = rule.index() == recipe.rule.index();
-  const double usual = as_recipe || recipe.weight_decay > 0 ? recipe.weight_decay
-                                                            : optim::default_weight_decay(rule);
-  return {rule,
-          flags.weight_decay.value_or(usual),
-          flags.clip_value,
-          flags.clip_norm,
-          flags.momentum_correction,
-          flags.ema};
-}
-
-optim::LearningRateOptions choose_learning_rate(const TrainingFlags& flags,
-                                                const zoo::Recipe& recipe,
-                                                const optim::UpdateRule& rule) {
-  if (flags.base_batch && flags.lr_scale == optim::RateScale::none && flags.warmup_epochs == 0) {
-    fail(ExitCode::usage,
-         fmt::format("--base-batch {} changes nothing without --lr-scale or --warmup-epochs",
-                     *flags.base_batch));
-  }
-  const bool as_recipe = rule.index() == recipe.rule.index();
-  const double rate = as_recipe ? recipe.learning_rate : optim::default_learning_rate(rule);
-  return {.base = flags.lr.value_or(rate),
-          .scale = flags.lr_scale,
-          .warmup_epochs = flags.warmup_epochs,
-          .schedule = flags.schedule.value_or(recipe.schedule)};
-}
-
 std::optional<double> scaling_of(const TrainingFlags& flags, std::size_t images_of_a_step,
                                  int ranks) {
   if (flags.base_batch) {
@@ -192,22 +210,6 @@ std::optional<double> scaling_of(const TrainingFlags& flags, std::size_t images_
   }
   if (flags.lr_scale == optim::RateScale::none) return {};
   return ranks;
-}
-
-data::PlanOptions choose_plan(const TrainingFlags& flags, const zoo::Recipe& recipe) {
-  return {flags.reproducible ? data::Sharding::dealt : flags.sharding,
-          flags.drop_last.value_or(recipe.drop_last), flags.accumulate, flags.batch_growth};
-}
-
-bool choose_shuffle(const TrainingFlags& flags, const zoo::Recipe& recipe) {
-  if (flags.sharding != data::Sharding::shard_then_batch)
-    return flags.shuffle.value_or(recipe.shuffle);
-  if (flags.shuffle.value_or(false)) {
-    fail(ExitCode::usage,
-         "--shuffle does not go with --sharding shard-then-batch (which never shuffles); use "
-         "--sharding strided, which is the same after a shuffle");
-  }
-  return false;
 }
 
 }  // namespace cputrain::training

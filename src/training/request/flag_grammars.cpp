@@ -14,7 +14,6 @@
 #include "logging/reporters.h"
 
 namespace cputrain::training {
-
 namespace {
 
 /// A positive number at the beginning of a text, and what follows it.
@@ -29,6 +28,20 @@ std::optional<NumberAndUnit> split_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !std::isfinite(number) || number <= 0) return std::nullopt;
   return NumberAndUnit{number, {end, text.data() + text.size()}, number == std::floor(number)};
+}
+
+/// The shorter text that is the number itself.
+std::string bound_text(double bound) {
+  const std::string text = fmt::format("{:g}", bound);
+  return std::stod(text) == bound ? text : fmt::format("{}", bound);
+}
+
+/// Words between commas.
+std::vector<std::string> parse_list(const std::string& flag, const std::string& text) {
+  std::vector<std::string> words = split(text, ',');
+  if (std::ranges::find(words, "") == words.end()) return words;
+  fail(ExitCode::usage,
+       fmt::format("--{} {}: must be words with one comma between each two", flag, text));
 }
 
 }  // namespace
@@ -64,16 +77,6 @@ std::vector<std::int64_t> parse_wholes(const std::string& flag, const std::strin
   }
   return values;
 }
-
-namespace {
-
-/// The shorter text that is the number itself.
-std::string bound_text(double bound) {
-  const std::string text = fmt::format("{:g}", bound);
-  return std::stod(text) == bound ? text : fmt::format("{}", bound);
-}
-
-}  // namespace
 
 double parse_real(const std::string& flag, const std::string& text, double min, double max) {
   double value = 0;
@@ -169,13 +172,6 @@ loop::StepRange parse_steps(const std::string& text) {
          "--timeline-steps " + text + ": must be FIRST:LAST, both counted from 1, such as 20:25");
   }
   return range;
-}
-
-std::vector<std::string> parse_list(const std::string& flag, const std::string& text) {
-  std::vector<std::string> words = split(text, ',');
-  if (std::ranges::find(words, "") == words.end()) return words;
-  fail(ExitCode::usage,
-       fmt::format("--{} {}: must be words with one comma between each two", flag, text));
 }
 
 std::vector<std::string> parse_freeze(const std::string& text) {

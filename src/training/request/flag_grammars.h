@@ -29,14 +29,12 @@ checkpoint::Marks parse_marks(const std::string& text);
 EarlyStopping parse_early_stopping(const std::string& text);
 /// "20:25"
 loop::StepRange parse_steps(const std::string& text);
-/// Words between commas.
-std::vector<std::string> parse_list(const std::string& flag, const std::string& text);
-/// The same of layers to freeze; "none" stands alone.
+/// Patterns of layers to freeze, with commas between them; "none" stands alone.
 std::vector<std::string> parse_freeze(const std::string& text);
 /// The same of words of logging/reporters.h.
 std::vector<std::string> parse_log_formats(const std::string& text);
 
-/// Names of backends, those that this build lacks, too, and the words beside their figures.
+// Names of backends, those that this build lacks, too, and the words beside their figures.
 
 /// Backends of devices.
 inline constexpr std::array<std::string_view, 1> kDeviceBackends{"cuda"};

@@ -13,20 +13,6 @@
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {
-
-FlagRow& FlagRow::recorded() {
-  holds = [get = get](const TrainingSpec& spec) { return get(spec.flags); };
-  return *this;
-}
-
-std::string FlagRow::spelling(const TrainingFlags& flags) const {
-  const nlohmann::ordered_json value = get(flags);
-  if (value.is_string()) return value;
-  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
-}
-
-std::string FlagRows::join_words(const std::vector<std::string>& words) { return join(words, "|"); }
-
 namespace {
 
 /// A flag of this start, or one that a row below says in other words.
@@ -52,6 +38,19 @@ nlohmann::ordered_json typed(const TrainingFlags& flags, const std::string& name
 }
 
 }  // namespace
+
+FlagRow& FlagRow::recorded() {
+  holds = [get = get](const TrainingSpec& spec) { return get(spec.flags); };
+  return *this;
+}
+
+std::string FlagRow::spelling(const TrainingFlags& flags) const {
+  const nlohmann::ordered_json value = get(flags);
+  if (value.is_string()) return value;
+  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
+}
+
+std::string FlagRows::join_words(const std::vector<std::string>& words) { return join(words, "|"); }
 
 nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   nlohmann::ordered_json flags;

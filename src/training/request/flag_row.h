@@ -3,7 +3,6 @@
 #include <deque>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -16,8 +15,6 @@
 #include "training/request/training_flags.h"
 
 namespace cputrain::training {
-
-struct TrainingSpec;
 
 /// A flag of a training: its name, its member and all else that is known of it. Command line, help,
 /// config.json, the identity of a training and start-up lines come from these rows

@@ -75,8 +75,8 @@ struct Task {
   bool evaluates = false;  ///< saved weights, on images of their size
   bool measures = false;   ///< times, which mean something on a real device alone
   bool computes = true;    ///< else a backend whose device is missing does no harm
-  /// Somebody reads advice on flags and recipe. Nobody does where another program starts the
-  /// training for its times.
+  /// A person reads advice on flags and recipe, unless another program starts the training for its
+  /// times.
   bool advised = true;
   /// All ranks are one job: many that do it alone would be silently wrong.
   bool one_job = true;

@@ -7,7 +7,6 @@
 #include "training/run/run_folder.h"
 
 namespace cputrain::training {
-
 namespace {
 
 std::string target_line(const loop::Progress& progress, double target) {
@@ -60,34 +59,6 @@ std::string memory_line(const loop::PeakMemory& memory) {
       bytes(memory.rank_bytes), device, bytes(memory.node_bytes), memory.host);
 }
 
-}  // namespace
-
-std::vector<std::string> end_lines(const RunEnd& end) {
-  const logging::SummaryRecord& summary = end.summary;
-  const loop::Progress& progress = summary.result.progress;
-  const bool has_best = progress.best.epoch > 0;
-  std::vector<std::string> lines;
-  if (summary.target_accuracy) lines.push_back(target_line(progress, *summary.target_accuracy));
-  if (has_best) lines.push_back(best_line(summary));
-  lines.push_back(
-      fmt::format("Weights: {} ({})", (end.folder / kWeightsName).string(), kept_text(end)));
-  if (end.averages) {
-    lines.push_back(fmt::format("Averaged weights: {}", (end.folder / kAveragesName).string()));
-  }
-  if (end.keeps_best && (end.kept_best || !has_best)) lines.push_back(best_weights_line(end));
-  if (summary.memory) lines.push_back(memory_line(*summary.memory));
-  lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
-  if (!end.limit.empty()) lines.push_back(end.limit);
-  if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
-  const runfiles::ProgramSeconds& s = summary.program;
-  lines.push_back(fmt::format(
-      "Program: {:.1f} s (start-up {:.1f}, training {:.1f}, evaluation {:.1f}, other {:.1f})",
-      s.all, s.start_up, s.training, s.evaluation, s.other()));
-  return lines;
-}
-
-namespace {
-
 constexpr double kWorthALine = 0.02, kMostShare = 0.999;
 
 /// Why there are no more of them, and what to try.
@@ -118,6 +89,30 @@ std::string remedy(const ImageWait& wait) {
 }
 
 }  // namespace
+
+std::vector<std::string> end_lines(const RunEnd& end) {
+  const logging::SummaryRecord& summary = end.summary;
+  const loop::Progress& progress = summary.result.progress;
+  const bool has_best = progress.best.epoch > 0;
+  std::vector<std::string> lines;
+  if (summary.target_accuracy) lines.push_back(target_line(progress, *summary.target_accuracy));
+  if (has_best) lines.push_back(best_line(summary));
+  lines.push_back(
+      fmt::format("Weights: {} ({})", (end.folder / kWeightsName).string(), kept_text(end)));
+  if (end.averages) {
+    lines.push_back(fmt::format("Averaged weights: {}", (end.folder / kAveragesName).string()));
+  }
+  if (end.keeps_best && (end.kept_best || !has_best)) lines.push_back(best_weights_line(end));
+  if (summary.memory) lines.push_back(memory_line(*summary.memory));
+  lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
+  if (!end.limit.empty()) lines.push_back(end.limit);
+  if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
+  const runfiles::ProgramSeconds& s = summary.program;
+  lines.push_back(fmt::format(
+      "Program: {:.1f} s (start-up {:.1f}, training {:.1f}, evaluation {:.1f}, other {:.1f})",
+      s.all, s.start_up, s.training, s.evaluation, s.other()));
+  return lines;
+}
 
 std::string input_limit(const ImageWait& wait) {
   if (wait.share < kWorthALine || wait.share > kMostShare) return "";

@@ -17,14 +17,14 @@ struct RunEnd {
   std::filesystem::path folder;
   bool keeps_best = false;  ///< --save-best or --early-stopping
   bool kept_best = false;   ///< best.safetensors has the weights of the best epoch
-  std::string limit{};      ///< training/run/end_lines.h: input_limit()
+  std::string limit{};      ///< input_limit()
   bool averages = false;    ///< averages of weights were saved
   std::string lost{};       ///< runfiles/lost_seconds.h: text_of()
 };
 
 std::vector<std::string> end_lines(const RunEnd&);
 
-/// What a training prints at its end where steps waited for images that do not lie in memory.
+// What a training prints at its end where steps waited for images that do not lie in memory.
 
 /// Where images lie that steps wait for.
 enum class ImageSource { decoders, disk, packed_file };

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "checkpoint/state_file.h"
 #include "core/error.h"
-#include "core/json_text.h"
 #include "core/text.h"
 #include "runfiles/metrics.h"
 #include "training/asked_end.h"

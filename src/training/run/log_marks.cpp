@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "logging/reporters.h"
+#include "runfiles/metrics.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
 #include "training/run/run_folder.h"
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 /// Those of run_files() that grow line by line; the others are written anew as a whole.
 std::vector<std::string> growing_files() {
   std::vector<std::string> files = logging::log_format_files();
-  files.insert(files.end(), {"metrics.jsonl", "training.csv"});
+  files.insert(files.end(), {runfiles::kMetricsName, "training.csv"});
   return files;
 }
 constexpr std::string_view kEventFile = "events.out.tfevents.";

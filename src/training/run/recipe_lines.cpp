@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "core/text.h"
+#include "data/batch_plan.h"
 #include "model/layer_patterns.h"
 #include "training/plan/batch_plans.h"
 #include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {
-
 namespace {
 
 std::string scaling_text(const TrainingSpec& spec) {
@@ -163,33 +166,6 @@ std::string averages_warning(const TrainingSpec& spec, const data::BatchPlan& pl
                      steps / kSpans, 1 - kSpans / steps, decimals);
 }
 
-}  // namespace
-
-double full_rate(const TrainingSpec& spec) {
-  const optim::LearningRateOptions& rate = spec.learning_rate;
-  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
-}
-
-std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::BatchPlan& plan) {
-  std::vector<std::string> lines;
-  add_fine_tuning_line(spec, lines);
-  add_rate_lines(spec, lines);
-  add_batch_lines(spec, plan, lines);
-  add_sharding_lines(spec, plan.ranks(), lines);
-  return lines;
-}
-
-std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan,
-                                         const model::Graph& graph) {
-  std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan),
-                                    batch_warning(spec, plan),
-                                    statistics_warning(spec, plan, graph)};
-  std::erase(warnings, "");
-  return warnings;
-}
-
-namespace {
-
 constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
 
 /// Which images batch normalization's statistics are of.
@@ -256,7 +232,35 @@ std::string frozen_line(const model::Graph& graph) {
       with_commas(graph.learnt_count()), with_commas(graph.parameter_count()));
 }
 
+/// One line each for whatever is not plain: how the rate comes about, gradients of several batches,
+/// growing batches, another sharding.
+std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::BatchPlan& plan) {
+  std::vector<std::string> lines;
+  add_fine_tuning_line(spec, lines);
+  add_rate_lines(spec, lines);
+  add_batch_lines(spec, plan, lines);
+  add_sharding_lines(spec, plan.ranks(), lines);
+  return lines;
+}
+
+/// What is odd about the recipe, for those who can change it (Task::advised): a sharding that does
+/// not show every rank every kind of image, averages of weights that have no time to become any, a
+/// batch of more images than there are, moving statistics with too few steps.
+std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan,
+                                         const model::Graph& graph) {
+  std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan),
+                                    batch_warning(spec, plan),
+                                    statistics_warning(spec, plan, graph)};
+  std::erase(warnings, "");
+  return warnings;
+}
+
 }  // namespace
+
+double full_rate(const TrainingSpec& spec) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
+}
 
 void say_plan(const Training& training) {
   const Session& session = training.session();

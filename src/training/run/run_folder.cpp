@@ -15,13 +15,13 @@
 #include "core/version.h"
 #include "logging/event_file.h"
 #include "logging/reporters.h"
+#include "runfiles/metrics.h"
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/usage/work_meter.h"
 #include "training/request/flag_row.h"
 
 namespace cputrain::training {
-
 namespace {
 
 /// Files that not every run has.
@@ -159,8 +159,8 @@ void remove_litter(const std::filesystem::path& folder) {
 
 std::vector<std::string> run_files() {
   std::vector<std::string> files = extra_files();
-  files.insert(files.end(), {kConfigName, "environment.json", "metrics.jsonl", "training.csv",
-                             "history.json", kWeightsName});
+  files.insert(files.end(), {kConfigName, "environment.json", runfiles::kMetricsName,
+                             "training.csv", "history.json", kWeightsName});
   return files;
 }
 
@@ -179,7 +179,7 @@ void describe_run(const Session& session, const TrainingPlan& plan,
 
 bool holds_run(const std::filesystem::path& folder) {
   std::error_code ignored;  // a folder that cannot be looked into shows when it is written
-  return std::filesystem::exists(folder / "metrics.jsonl", ignored) ||
+  return std::filesystem::exists(folder / runfiles::kMetricsName, ignored) ||
          std::filesystem::exists(folder / kWeightsName, ignored) ||
          !checkpoint::list(folder).empty();
 }

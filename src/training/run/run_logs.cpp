@@ -14,6 +14,7 @@
 #include "logging/profile.h"
 #include "logging/reporters.h"
 #include "logging/timeline_json.h"
+#include "runfiles/metrics.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
 #include "system/redrawn_line.h"
@@ -21,8 +22,9 @@
 #include "training/run/run_folder.h"
 
 namespace cputrain::training {
-
 namespace {
+
+namespace fs = std::filesystem;
 
 logging::Verbosity verbosity(const TrainingSpec& spec) {
   const int standard = system::screen_columns(STDOUT_FILENO) ? 1 : 2;
@@ -76,93 +78,17 @@ double clock_offset(const Session& session) {
   return same_machine ? 0 : offsets[kRounds / 2];
 }
 
-void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folder) {
-  const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline);
+void check_timeline(const TrainingSpec& spec, const fs::path& folder) {
+  const fs::path path = fs::absolute(spec.flags.timeline);
   std::error_code ignored;
-  const bool own = std::filesystem::equivalent(path.parent_path(), folder, ignored) &&
+  const bool own = fs::equivalent(path.parent_path(), folder, ignored) &&
                    std::ranges::count(run_files(), path.filename().string()) > 0;
-  if (!own && (spec.flags.overwrite || !std::filesystem::is_regular_file(path, ignored))) return;
+  if (!own && (spec.flags.overwrite || !fs::is_regular_file(path, ignored))) return;
   fail(ExitCode::usage,
        fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline,
                    own ? "the run writes a file of its own there" : "is there already",
                    own ? "" : ", or --overwrite"));
 }
-
-}  // namespace
-
-std::unique_ptr<logging::RunReporter> make_reporter(const Training& training,
-                                                    const std::filesystem::path& folder,
-                                                    const logging::LogPlace& place,
-                                                    system::WriteQueue& logs) {
-  const Session& session = training.session();
-  const TrainingSpec& spec = training.plan().spec;
-  const std::filesystem::path metrics = folder / "metrics.jsonl";
-  if (!session.leads()) return logging::all_of({});
-  logging::Verbosity shown = verbosity(spec);
-  const std::vector<logging::LogFormat> formats = formats_of(spec);
-  // Lines for programs need a line of their own, which a bar that is redrawn would not leave them.
-  if (shown == logging::Verbosity::bar &&
-      std::ranges::any_of(formats, &logging::LogFormat::on_terminal)) {
-    shown = logging::Verbosity::lines;
-  }
-  const logging::RunFacts facts = facts_of(training);
-  std::vector<std::unique_ptr<logging::RunReporter>> reporters;
-  reporters.push_back(logging::console_reporter(stdout, stderr, shown, session.plan.crowding > 1));
-  if (shown == logging::Verbosity::lines && !system::screen_columns(STDOUT_FILENO)) {
-    reporters.push_back(logging::progress_reporter(stderr));
-  }
-  reporters.push_back(logging::json_lines_reporter(metrics, spec.flags.log_every, place, &logs));
-  reporters.push_back(logging::tensorboard_reporter(folder, session.machine.host,
-                                                    spec.flags.log_every, place, &logs));
-  const bool evaluates = training.batches().validation.samples() > 0;
-  const logging::Evaluated evaluated{evaluates, evaluates && spec.flags.ema > 0};
-  reporters.push_back(logging::csv_reporter(folder / "training.csv", evaluated, place, &logs));
-  reporters.push_back(logging::history_reporter(
-      folder / "history.json", place.goes_on() ? metrics : std::filesystem::path(), &logs));
-  for (const logging::LogFormat& format : formats) {
-    reporters.push_back(format.make({folder, facts, place, spec.flags.log_every, &logs}));
-  }
-  if (spec.flags.profile) {
-    reporters.push_back(logging::profile_reporter(
-        [&program = *training.compiled().program] { return program.layer_times(); },
-        shown == logging::Verbosity::silent ? nullptr : stderr, folder / kProfileName));
-  }
-  return logging::all_of(std::move(reporters));
-}
-
-std::function<void()> bind_writer(const Session& session) {
-  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
-    if (cpu) bind({*cpu});
-  };
-}
-
-loop::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
-                             const std::filesystem::path& folder) {
-  const int ranks = session.communicator->size();
-  if (spec.flags.timeline.empty()) return loop::Timeline(loop::StepRange{}, ranks);
-  if (session.leads()) {
-    check_timeline(spec, folder);
-    const auto replaced = system::replaceable_file(spec.flags.timeline);
-    if (replaced) system::write_own_file(*replaced, logging::timeline_json({}, {}));
-  }
-  return loop::Timeline(spec.flags.timeline_steps, ranks);
-}
-
-void write_timeline(const Session& session, const TrainingSpec& spec,
-                    const loop::Timeline& timeline) {
-  if (!timeline.wanted()) return;
-  const auto texts =
-      session.communicator->gather(logging::timeline_text(timeline, clock_offset(session)));
-  if (!session.leads()) return;
-  system::write_given_file(spec.flags.timeline,
-                           logging::timeline_json(texts, session.plan.hosts()));
-  say(session, "Timeline: " + spec.flags.timeline +
-                   " (open it in https://ui.perfetto.dev or chrome://tracing)");
-}
-
-namespace {
-
-namespace fs = std::filesystem;
 
 /// Whether what is there ends amid a line, which a line after it would be lost with.
 bool is_cut_off(const fs::path& path) {
@@ -184,6 +110,76 @@ std::string weights_name(const fs::path& run, const std::string& weights) {
 }
 
 }  // namespace
+
+std::unique_ptr<logging::RunReporter> make_reporter(const Training& training,
+                                                    const fs::path& folder,
+                                                    const logging::LogPlace& place,
+                                                    system::WriteQueue& logs) {
+  const Session& session = training.session();
+  const TrainingSpec& spec = training.plan().spec;
+  const fs::path metrics = folder / runfiles::kMetricsName;
+  if (!session.leads()) return logging::all_of({});
+  logging::Verbosity shown = verbosity(spec);
+  const std::vector<logging::LogFormat> formats = formats_of(spec);
+  // Lines for programs need a line of their own, which a bar that is redrawn would not leave them.
+  if (shown == logging::Verbosity::bar &&
+      std::ranges::any_of(formats, &logging::LogFormat::on_terminal)) {
+    shown = logging::Verbosity::lines;
+  }
+  const logging::RunFacts facts = facts_of(training);
+  std::vector<std::unique_ptr<logging::RunReporter>> reporters;
+  reporters.push_back(logging::console_reporter(stdout, stderr, shown, session.plan.crowding > 1));
+  if (shown == logging::Verbosity::lines && !system::screen_columns(STDOUT_FILENO)) {
+    reporters.push_back(logging::progress_reporter(stderr));
+  }
+  reporters.push_back(logging::json_lines_reporter(metrics, spec.flags.log_every, place, &logs));
+  reporters.push_back(logging::tensorboard_reporter(folder, session.machine.host,
+                                                    spec.flags.log_every, place, &logs));
+  const bool evaluates = training.batches().validation.samples() > 0;
+  const logging::Evaluated evaluated{evaluates, evaluates && spec.flags.ema > 0};
+  reporters.push_back(logging::csv_reporter(folder / "training.csv", evaluated, place, &logs));
+  reporters.push_back(logging::history_reporter(folder / "history.json",
+                                                place.goes_on() ? metrics : fs::path(), &logs));
+  for (const logging::LogFormat& format : formats) {
+    reporters.push_back(format.make({folder, facts, place, spec.flags.log_every, &logs}));
+  }
+  if (spec.flags.profile) {
+    reporters.push_back(logging::profile_reporter(
+        [&program = *training.compiled().program] { return program.layer_times(); },
+        shown == logging::Verbosity::silent ? nullptr : stderr, folder / kProfileName));
+  }
+  return logging::all_of(std::move(reporters));
+}
+
+std::function<void()> bind_writer(const Session& session) {
+  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
+    if (cpu) bind({*cpu});
+  };
+}
+
+loop::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
+                             const fs::path& folder) {
+  const int ranks = session.communicator->size();
+  if (spec.flags.timeline.empty()) return loop::Timeline(loop::StepRange{}, ranks);
+  if (session.leads()) {
+    check_timeline(spec, folder);
+    const auto replaced = system::replaceable_file(spec.flags.timeline);
+    if (replaced) system::write_own_file(*replaced, logging::timeline_json({}, {}));
+  }
+  return loop::Timeline(spec.flags.timeline_steps, ranks);
+}
+
+void write_timeline(const Session& session, const TrainingSpec& spec,
+                    const loop::Timeline& timeline) {
+  if (!timeline.wanted()) return;
+  const auto texts =
+      session.communicator->gather(logging::timeline_text(timeline, clock_offset(session)));
+  if (!session.leads()) return;
+  system::write_given_file(spec.flags.timeline,
+                           logging::timeline_json(texts, session.plan.hosts()));
+  say(session, "Timeline: " + spec.flags.timeline +
+                   " (open it in https://ui.perfetto.dev or chrome://tracing)");
+}
 
 void log_evaluation(const fs::path& file, const EvaluationFacts& facts) {
   const nlohmann::ordered_json line{{"date", facts.date},

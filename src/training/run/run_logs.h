@@ -35,7 +35,7 @@ loop::Timeline make_timeline(const Session&, const TrainingSpec&,
 /// Writes the timeline of all ranks where there is one. Collective. Error(output).
 void write_timeline(const Session&, const TrainingSpec&, const loop::Timeline&);
 
-/// One evaluation of weights, as a page shows it and as a run's folder keeps it.
+// One evaluation of weights, as a page shows it and as a run's folder keeps it.
 
 /// A class by its predictions.
 struct ClassPredictions {

@@ -62,8 +62,4 @@ class RunResults {
   double seconds_before_ = 0, training_before_ = 0;  ///< for steps that earlier processes made
 };
 
-/// The most memory that ranks and nodes have held until now, and of a backend's own memory what
-/// they took since the plan; nothing where a system does not report it. Collective.
-std::optional<loop::PeakMemory> measure_peaks(const Training&);
-
 }  // namespace cputrain::training

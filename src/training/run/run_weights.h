@@ -40,8 +40,8 @@ std::optional<RunData> data_of_run(const std::filesystem::path& run);
 /// The weights that a run began with, by its config.json; empty where it does not say.
 std::string recorded_weights(const std::filesystem::path& run);
 
-/// best.safetensors: the weights of the epoch with the lowest loss of validation, or the highest
-/// accuracy, whatever MIN_DELTA early stopping waits for.
+// best.safetensors: the weights of the epoch with the lowest loss of validation, or the highest
+// accuracy, whatever MIN_DELTA early stopping waits for.
 
 /// At a resume, or when a training goes back: best.safetensors of the run's folder becomes what it
 /// was at the checkpoint. Where --save-best or --early-stopping begin only now, or the file could

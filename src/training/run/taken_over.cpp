@@ -15,7 +15,6 @@
 #include "training/session/typed_command.h"
 
 namespace cputrain::training {
-
 namespace {
 
 /// Whether a way of summing goes with what is asked for now. One that does not would be refused
@@ -110,6 +109,26 @@ std::optional<data::Fit> fit_named(const std::string& text) {
   }
 }
 
+/// Whether a flag belongs to one start, and not to the training.
+bool is_of_this_start(const std::string& flag) {
+  constexpr std::string_view kFlags[] = {"resume",  "out",     "overwrite",
+                                         "weights", "partial", "end-with"};
+  return std::ranges::find(kFlags, flag) != std::end(kFlags);
+}
+
+/// "runs/first-2", which is not there yet.
+std::string new_folder(const std::filesystem::path& run) {
+  const std::string name = (run.has_filename() ? run : run.parent_path()).string();
+  std::error_code ignored;
+  int number = 2;
+  while (std::filesystem::exists(fmt::format("{}-{}", name, number), ignored)) ++number;
+  return fmt::format("{}-{}", name, number);
+}
+
+bool is_another_network(const std::string& row) {
+  return row.starts_with("model: ") || row.starts_with("network: ") || row.starts_with("classes: ");
+}
+
 }  // namespace
 
 BegunWith begun_with(const std::filesystem::path& checkpoint) {
@@ -153,30 +172,6 @@ TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
                  spec.flags.fit.value_or(spec.resize.fit)};
   return spec;
 }
-
-namespace {
-
-/// Whether a flag belongs to one start, and not to the training.
-bool is_of_this_start(const std::string& flag) {
-  constexpr std::string_view kFlags[] = {"resume",  "out",     "overwrite",
-                                         "weights", "partial", "end-with"};
-  return std::ranges::find(kFlags, flag) != std::end(kFlags);
-}
-
-/// "runs/first-2", which is not there yet.
-std::string new_folder(const std::filesystem::path& run) {
-  const std::string name = (run.has_filename() ? run : run.parent_path()).string();
-  std::error_code ignored;
-  int number = 2;
-  while (std::filesystem::exists(fmt::format("{}-{}", name, number), ignored)) ++number;
-  return fmt::format("{}-{}", name, number);
-}
-
-bool is_another_network(const std::string& row) {
-  return row.starts_with("model: ") || row.starts_with("network: ") || row.starts_with("classes: ");
-}
-
-}  // namespace
 
 std::string train_on_advice(const Session& session, const TrainingSpec& spec,
                             const std::vector<std::string>& differences,

@@ -14,7 +14,6 @@
 #include "core/text.h"
 
 namespace cputrain::training {
-
 namespace {
 
 constexpr int kMostThreads = 4096;  // as --threads
@@ -50,31 +49,6 @@ placement::PlacementRequest request_of_all(comm::Communicator& communicator,
   if (binds >= 0) request.bind = binds == 1;
   return request;
 }
-
-}  // namespace
-
-placement::JobPlacement place_ranks(comm::Communicator& communicator, const comm::NodeMap& nodes,
-                                    const placement::Machine& machine, const TrainingFlags& flags,
-                                    const Services& services) {
-  const int rank = communicator.rank();
-  const auto binder = placement::read_binder(machine.openmp_binds, std::getenv);
-  const auto places = communicator.gather(
-      placement::to_text(placement::place_of(rank, machine, user_binds(), binder)));
-  placement::JobPlacement job =
-      placement::plan_job(places, nodes.by_rank(), request_of_all(communicator, flags));
-  const placement::RankPlan& mine = job.ranks[static_cast<std::size_t>(rank)];
-  const bool refused = mine.bind && !services.bind_this_thread(mine.cpus);
-  const auto answers = communicator.gather(refused ? "refused" : "");
-  const auto count = std::ranges::count(answers, "refused");
-  if (count > 0) {
-    job.warnings.push_back(std::to_string(count) +
-                           " ranks could not be bound to their cores (the system refuses, and "
-                           "threads may move between cores); try --no-bind, or let mpirun bind");
-  }
-  return job;
-}
-
-namespace {
 
 /// If one rank lacks a device, all ranks fail, so that none goes on alone.
 void require_devices(comm::Communicator& communicator, const std::string& refusal) {
@@ -126,6 +100,27 @@ std::string kinds_text(comm::Communicator& communicator, const std::string& name
 }
 
 }  // namespace
+
+placement::JobPlacement place_ranks(comm::Communicator& communicator, const comm::NodeMap& nodes,
+                                    const placement::Machine& machine, const TrainingFlags& flags,
+                                    const Services& services) {
+  const int rank = communicator.rank();
+  const auto binder = placement::read_binder(machine.openmp_binds, std::getenv);
+  const auto places = communicator.gather(
+      placement::to_text(placement::place_of(rank, machine, user_binds(), binder)));
+  placement::JobPlacement job =
+      placement::plan_job(places, nodes.by_rank(), request_of_all(communicator, flags));
+  const placement::RankPlan& mine = job.ranks[static_cast<std::size_t>(rank)];
+  const bool refused = mine.bind && !services.bind_this_thread(mine.cpus);
+  const auto answers = communicator.gather(refused ? "refused" : "");
+  const auto count = std::ranges::count(answers, "refused");
+  if (count > 0) {
+    job.warnings.push_back(std::to_string(count) +
+                           " ranks could not be bound to their cores (the system refuses, and "
+                           "threads may move between cores); try --no-bind, or let mpirun bind");
+  }
+  return job;
+}
 
 DeviceChoice choose_device(comm::Communicator& communicator, const comm::NodeMap& nodes,
                            const Services& services, const std::string& backend) {

@@ -25,7 +25,6 @@
 #include "training/session/place_ranks.h"
 
 namespace cputrain::training {
-
 namespace {
 
 void check_launcher(const Session& session, const TrainingFlags& flags) {

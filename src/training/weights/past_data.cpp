@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <variant>
 
 #include "core/hash.h"
 #include "core/text.h"
@@ -16,7 +15,6 @@
 #include "model/normalization.h"
 
 namespace cputrain::training {
-
 namespace {
 
 bool contains(const std::vector<std::uint64_t>& hashes, std::uint64_t hash) {
@@ -51,6 +49,37 @@ std::map<std::uint64_t, int> counts_of_names(const data::Dataset& data,
     if (known != counts.end()) ++known->second;
   }
   return counts;
+}
+
+/// One thing that is done to images, and the flags that decide it.
+struct Fact {
+  const char *learnt, *here, *remedy, *remedy_of_packed;
+  std::string (*text)(const Preprocessing&);  ///< empty where it is not known
+};
+
+constexpr Fact kFacts[] = {
+    {"images of", "they are", "--image-size says how large",
+     "data pack --image-size says how large",
+     [](const Preprocessing& p) { return p.image ? shape_text(*p.image) : ""; }},
+    {"pixels as", "they are", "--normalize says how", "--normalize says how",
+     [](const Preprocessing& p) { return p.pixels ? model::normalization_text(*p.pixels) : ""; }},
+    {"images resized by", "it is", "--resize and --fit say how",
+     "the packed file's form; data pack --resize and --fit make another",
+     [](const Preprocessing& p) { return p.resize ? data::to_text(*p.resize) : ""; }},
+    {"photographs read with --exif", "it is --exif",
+     "one that a camera turned lies otherwise; --exif says how",
+     "the packed file's form; data pack --exif makes another",
+     [](const Preprocessing& p) { return p.exif ? std::string(word_of(*p.exif)) : ""; }}};
+
+/// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder.
+std::uint64_t place_of_data(const std::string& spec) {
+  std::vector<std::string> places;
+  for (const std::string& path : data::parse_data_spec(spec).parts) {
+    std::error_code error;
+    places.push_back(std::filesystem::canonical(path, error).string());
+    if (error) return 0;
+  }
+  return places.empty() ? 0 : Fnv1a().add(join(places, ",")).value();
 }
 
 }  // namespace
@@ -113,16 +142,6 @@ Learnt learnt_from(const loop::PastTraining& past, const data::DataSource& sourc
   return place != 0 && was_here ? Learnt::from_some : Learnt::not_known_to;
 }
 
-std::uint64_t place_of_data(const std::string& spec) {
-  std::vector<std::string> places;
-  for (const std::string& path : data::parse_data_spec(spec).parts) {
-    std::error_code error;
-    places.push_back(std::filesystem::canonical(path, error).string());
-    if (error) return 0;
-  }
-  return places.empty() ? 0 : Fnv1a().add(join(places, ",")).value();
-}
-
 loop::TrainingData data_to_keep(const data::DataSource& source, const data::DataRequest& request) {
   return {.fingerprint = source.dataset->fingerprint(),
           .expand = request.expand,
@@ -142,30 +161,6 @@ loop::TrainingData data_to_keep(const data::DataSource& source, const data::Data
   remember(data.earlier_places, past.data.place, data.place);
   return data;
 }
-
-namespace {
-
-/// One thing that is done to images, and the flags that decide it.
-struct Fact {
-  const char *learnt, *here, *remedy, *remedy_of_packed;
-  std::string (*text)(const Preprocessing&);  ///< empty where it is not known
-};
-
-constexpr Fact kFacts[] = {
-    {"images of", "they are", "--image-size says how large",
-     "data pack --image-size says how large",
-     [](const Preprocessing& p) { return p.image ? shape_text(*p.image) : ""; }},
-    {"pixels as", "they are", "--normalize says how", "--normalize says how",
-     [](const Preprocessing& p) { return p.pixels ? model::normalization_text(*p.pixels) : ""; }},
-    {"images resized by", "it is", "--resize and --fit say how",
-     "the packed file's form; data pack --resize and --fit make another",
-     [](const Preprocessing& p) { return p.resize ? data::to_text(*p.resize) : ""; }},
-    {"photographs read with --exif", "it is --exif",
-     "one that a camera turned lies otherwise; --exif says how",
-     "the packed file's form; data pack --exif makes another",
-     [](const Preprocessing& p) { return p.exif ? std::string(word_of(*p.exif)) : ""; }}};
-
-}  // namespace
 
 Preprocessing preprocessing_of(const loop::ModelDescription& model) {
   return {

@@ -13,7 +13,7 @@
 #include "loop/weights/description.h"
 #include "model/layer.h"
 
-/// What weights learnt from, beside the data that is here.
+/// What weights learnt from, and how its images were made, beside the data that is here.
 namespace cputrain::training {
 
 /// Whether a past training learnt from images of data that is divided here.
@@ -41,9 +41,6 @@ void remember_images(loop::TrainingData&, const data::DataSource&, std::uint64_t
 /// Whether the past training divided data by the same seed and share.
 bool is_divided_alike(const loop::PastTraining&, const data::DataRequest& here);
 
-/// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder.
-std::uint64_t place_of_data(const std::string& spec);
-
 /// What the weights of a training will hold about its data.
 loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&);
 
@@ -51,8 +48,8 @@ loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest
 loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&,
                                 const loop::PastTraining&);
 
-/// What is done to images before a network sees them, beside what was done where its weights learnt
-/// from them: another size, other numbers or other pixels cost accuracy, and nothing else shows it.
+// What is done to images before a network sees them, beside what was done where its weights learnt
+// from them: another size, other numbers or other pixels cost accuracy, and nothing else shows it.
 
 /// A member is nothing where it is not known or changes nothing.
 struct Preprocessing {

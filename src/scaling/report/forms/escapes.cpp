@@ -14,7 +14,6 @@
 #include "core/text.h"
 
 namespace cputrain::report {
-
 namespace {
 
 /// The text, blanks for unsafe characters, with every byte passed through `change`, which appends
@@ -74,6 +73,17 @@ std::string without_unsafe_escapes(std::string_view json) {
     json.remove_prefix(std::min(size, json.size()));
   }
   return result;
+}
+
+using Json = nlohmann::ordered_json;
+
+std::string field(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  if (value.is_string()) return csv_cell(value.get<std::string>());
+  if (value.is_array()) return csv_cell(join(value.get<std::vector<std::string>>(), "; "));
+  // The shortest text that reads back as the same number.
+  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
 }
 
 }  // namespace
@@ -172,21 +182,6 @@ std::string base64(std::string_view bytes) {
   }
   return text;
 }
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string field(const Json& value) {
-  if (value.is_null()) return "";
-  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
-  if (value.is_string()) return csv_cell(value.get<std::string>());
-  if (value.is_array()) return csv_cell(join(value.get<std::vector<std::string>>(), "; "));
-  // The shortest text that reads back as the same number.
-  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
-}
-
-}  // namespace
 
 Csv::Csv(const std::vector<CsvColumn>& columns) {
   for (const auto& [name, path] : columns) {

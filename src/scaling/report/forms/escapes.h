@@ -6,7 +6,7 @@
 #include <vector>
 
 /// Text that may come from a hostile file, made safe for a format. Control characters (line ends,
-/// too) and signs that turn the direction of text become spaces everywhere.
+/// too) and signs that turn the direction of text become spaces everywhere. And files of CSV.
 namespace cputrain::report {
 
 /// Inside of HTML elements and of attributes in double quotes.

@@ -7,7 +7,6 @@
 #include <functional>
 #include <numeric>
 
-#include "core/text.h"
 #include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/run_list.h"
 

@@ -215,7 +215,7 @@ KeptEpochs kept_epochs(const fs::path& folder, const runfiles::SummaryLine& summ
 bool is_run_folder(const fs::path& folder) {
   std::error_code ignored;
   const auto has = [&](const char* file) { return fs::is_regular_file(folder / file, ignored); };
-  return has("metrics.jsonl") || (has("config.json") && has("environment.json"));
+  return has(runfiles::kMetricsName) || (has("config.json") && has("environment.json"));
 }
 
 RunRecord read_run(const fs::path& folder) {

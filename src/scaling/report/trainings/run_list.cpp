@@ -194,17 +194,6 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
           {"machine", machine, machine}};
 }
 
-std::string shared_words(const Choice& choice, const std::vector<RunRecord>& runs) {
-  std::string words;
-  for (const RunRecord& run : runs) {
-    const std::string own = choice.words(run);
-    if (own.empty()) continue;  // a damaged run says nothing
-    if (!words.empty() && own != words) return "";
-    words = own;
-  }
-  return words;
-}
-
 bool is_known(const Choice& choice, const std::vector<RunRecord>& runs) {
   return std::ranges::any_of(runs, [&](const RunRecord& r) { return !choice.text(r).empty(); });
 }

@@ -52,8 +52,6 @@ struct Choice {
 /// since long paths are cut to the part that tells them apart.
 std::vector<Choice> choices_of(const std::vector<RunRecord>&);
 
-/// The words of a choice that all runs share which say it; empty where they differ, or none does.
-std::string shared_words(const Choice&, const std::vector<RunRecord>&);
 /// Whether any run says it.
 bool is_known(const Choice&, const std::vector<RunRecord>&);
 

@@ -75,6 +75,18 @@ Value epoch_of(const BestAccuracy& best) { return best.epoch; }
 Value seconds_of(const BestAccuracy& best) { return best.seconds; }
 std::string whole_text(double n) { return fmt::format("{:.0f}", n); }
 
+/// The words of a choice that all runs share which say it; empty where they differ, or none does.
+std::string shared_words(const Choice& choice, const std::vector<RunRecord>& runs) {
+  std::string words;
+  for (const RunRecord& run : runs) {
+    const std::string own = choice.words(run);
+    if (own.empty()) continue;  // a damaged run says nothing
+    if (!words.empty() && own != words) return "";
+    words = own;
+  }
+  return words;
+}
+
 /// What people look for, how good and how soon; what the runs chose differently; and the rest. A
 /// window that is too narrow hides the end.
 Columns columns_of(const RunList& list, const std::vector<Choice>& choices) {

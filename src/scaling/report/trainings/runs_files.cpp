@@ -7,6 +7,7 @@
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
+#include "runfiles/metrics.h"
 #include "scaling/report/forms/escapes.h"
 #include "scaling/report/trainings/curve.h"
 #include "scaling/report/trainings/runs_document.h"
@@ -156,7 +157,7 @@ Json point(const Progress::Place& place, double value) {
 
 Json curve_json(const RunRecord& run, const std::string& data, std::size_t most) {
   const Progress progress(run);
-  const Curve steps = read_curve(run.folder / "metrics.jsonl", most);
+  const Curve steps = read_curve(run.folder / runfiles::kMetricsName, most);
   Json loss = Json::array(), val_loss = Json::array(), accuracy = Json::array();
   for (std::size_t i = 0; i < steps.images.size(); ++i)
     loss.push_back(point(progress.at(steps.images[i]), steps.loss[i]));
