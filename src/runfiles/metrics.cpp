@@ -21,21 +21,22 @@ constexpr std::string_view kRemedy = "";  // what is wrong with a line is said b
 constexpr double kMost = 1e15;            // steps, images, seconds, bytes
 constexpr int kMostEpochs = 1 << 30, kMostRanks = 1 << 24;
 constexpr double kMostInEpoch = std::numeric_limits<int>::max();  // steps
-constexpr std::uintmax_t kMostFile = std::uintmax_t{1} << 32, kMostSteps = 256 << 20,
-                         kMostLine = 1 << 16;  // bytes
+constexpr std::uintmax_t kMostFile = std::uintmax_t{1} << 32, kMostKept = 256 << 20,
+                         kMostLine = 1 << 20;  // bytes
 
-void describe_figures(JsonMembers& f, const std::string& prefix, Figures& figures) {
+/// `nan`: the line's mark, behind the first loss that it is of; null where a line has none.
+void describe_figures(JsonMembers& f, const std::string& prefix, Figures& figures, bool* nan) {
   f.finite((prefix + "loss").c_str(), figures.loss);
+  if (nan && (f.file() || !figures.finite_loss())) f.rare("nan", *nan);
   f.may((prefix + "accuracy").c_str(), figures.accuracy, 0, 1);
   f.rare((prefix + "top_5_accuracy").c_str(), figures.top_5_accuracy, 0, 1);
 }
 
-void describe_figures(JsonMembers& f, const std::string& prefix, std::optional<Figures>& figures) {
+void describe_figures(JsonMembers& f, const std::string& prefix, std::optional<Figures>& figures,
+                      bool* nan) {
   if (f.file() && f.file()->contains((prefix + "loss").c_str())) figures.emplace();
-  if (figures) describe_figures(f, prefix, *figures);
+  if (figures) describe_figures(f, prefix, *figures, nan);
 }
-
-bool is_lost(const std::optional<Figures>& figures) { return figures && !figures->finite_loss(); }
 
 void describe(JsonMembers& f, StepLine& line) {
   f.need("step", line.step, 1, kMost);
@@ -70,25 +71,21 @@ void describe_straggler(JsonMembers& f, loop::Straggler& straggler) {
 }
 
 void describe(JsonMembers& f, EpochLine& line) {
-  // The mark stands behind the first loss that it is of.
-  const auto figures = [&](const char* prefix, auto& of) {
-    describe_figures(f, prefix, of);
-    if (f.file() || is_lost(of)) f.rare("nan", line.nan);
-  };
   double rate = line.seconds > 0 ? static_cast<double>(line.images) / line.seconds : 0;
   f.need("epoch", line.epoch, 1, kMostEpochs);
   f.need("steps", line.steps, 0, kMostInEpoch);
   f.need("images", line.images, 0, kMost);
   f.need("seconds", line.seconds, 0, kMost);
   f.may("images_per_second", rate, 0, kMost);
-  figures("", line.train);
-  figures("val_", line.validation);
+  describe_figures(f, "", line.train, &line.nan);
+  describe_figures(f, "val_", line.validation, &line.nan);
   if (line.validation) f.may("val_seconds", line.validation_seconds, 0, kMost);
-  figures("ema_val_", line.averaged);
+  describe_figures(f, "ema_val_", line.averaged, &line.nan);
   f.may("lr", line.learning_rate, -kMost, kMost);
   f.may_object("budget", line.budget, fields_of_budget);
   f.may_object("settled", line.settled, describe_settled);
-  f.rare_object("straggler", line.straggler, describe_straggler);
+  if (f.file() && f.file()->has("straggler")) line.straggler.emplace();
+  if (line.straggler) f.object("straggler", *line.straggler, describe_straggler);
   describe_part(f, "stolen", line.stolen);
   describe_part(f, "cpu_wait", line.cpu_wait);
   f.rare("skipped", line.skipped, 0, kMost);
@@ -130,9 +127,9 @@ void describe(JsonMembers& f, SummaryLine& line) {
   f.may("epochs", line.epochs, 0, kMostEpochs);
   f.may("seconds", line.seconds, 0, kMost);
   f.may("training_seconds", line.training_seconds, 0, kMost);
-  describe_figures(f, "", line.train);
-  describe_figures(f, "val_", line.validation);
-  describe_figures(f, "ema_val_", line.averaged);
+  describe_figures(f, "", line.train, nullptr);
+  describe_figures(f, "val_", line.validation, nullptr);
+  describe_figures(f, "ema_val_", line.averaged, nullptr);
   if (f.file() && f.file()->has("best_epoch")) line.best.emplace();
   if (line.best) {
     f.need("best_epoch", line.best->epoch, 1, kMostEpochs);
@@ -190,53 +187,52 @@ class Reader {
 
   void take(const std::string& text) {
     ++number_;
+    last_is_cut_ = false;
     // Steps are most lines by far.
     if (wanted_ == Steps::passed_over && text.starts_with(R"({"type":"step")") &&
         text.ends_with('}')) {
       passed_over_ = text;
       metrics_.summary.reset();
-      return good();
+      ++metrics_.lines;
+      return;
     }
+    kept_ += text.size();
     std::string type;
     try {
       const nlohmann::json object = parse_strict_json(text);
       if (!object.is_object()) return bad("JSON object");
       const auto word = object.find("type");
-      if (word == object.end() || !word->is_string()) return bad("object with a type");
+      if (word == object.end() || !word->is_string()) return bad("line of a run");
       type = word->get<std::string>();
       take(type, object);
-      good();
+      ++metrics_.lines;
     } catch (const std::exception&) {
+      last_is_cut_ = type.empty();
       bad(type.empty() ? "JSON object" : printable(type) + " as a run writes it");
     }
   }
 
-  void end() {
+  /// `whole`: all lines were read.
+  void end(bool whole) {
     try {
       if (!passed_over_.empty()) {
         metrics_.last_step = line_of<StepLine>(nlohmann::json::parse(passed_over_));
       }
-    } catch (const std::exception&) {
-      bad("step as a run writes it");
+    } catch (const std::exception&) {  // then nothing is known of it
     }
-    if (faults_ == 1 && last_is_bad_ && number_ > 1) {
-      metrics_.trouble = "its last line is cut off (the others count)";
-    } else if (faults_ > 0) {
-      metrics_.trouble =
-          first_fault_ + (faults_ > 1 ? fmt::format(" ({} such lines; the others count)", faults_)
-                                      : " (the others count)");
-    }
+    if (faults_ == 0) return;
+    const std::string more = faults_ > 1 ? fmt::format("{} such lines; ", faults_) : "";
+    metrics_.troubles.push_back(faults_ == 1 && last_is_cut_ && whole && number_ > 1
+                                    ? "its last line is cut off (the others count)"
+                                    : fmt::format("{} ({}the others count)", first_fault_, more));
   }
+
+  /// Bytes of the lines that are kept.
+  std::uintmax_t kept() const { return kept_; }
 
  private:
-  void good() {
-    last_is_bad_ = false;
-    ++metrics_.lines;
-  }
-
   void bad(const std::string& what) {
     if (faults_++ == 0) first_fault_ = fmt::format("line {} is no {}", number_, what);
-    last_is_bad_ = true;
   }
 
   void take(const std::string& type, const nlohmann::json& object) {
@@ -279,7 +275,8 @@ class Reader {
   std::string passed_over_;  ///< the newest step's line, where steps are passed over
   std::string first_fault_;
   std::size_t number_ = 0, faults_ = 0;
-  bool last_is_bad_ = false;
+  std::uintmax_t kept_ = 0;
+  bool last_is_cut_ = false;
 };
 
 }  // namespace
@@ -301,15 +298,16 @@ std::string to_text(const SummaryLine& line) {
 Metrics read_metrics(const std::filesystem::path& file, Steps wanted) {
   Metrics metrics;
   Reader reader(wanted, metrics);
-  std::string unreadable;
   try {
-    system::BoundedLines lines(file, {wanted == Steps::read ? kMostSteps : kMostFile, kMostLine});
-    while (const auto line = lines.next()) reader.take(*line);
+    system::BoundedLines lines(file, {wanted == Steps::read ? kMostKept : kMostFile, kMostLine});
+    while (const auto line = lines.next()) {
+      reader.take(*line);
+      if (reader.kept() > kMostKept) throw std::runtime_error("has too many lines to be kept");
+    }
   } catch (const std::runtime_error& problem) {
-    unreadable = printable(problem.what());
+    metrics.troubles.push_back(printable(problem.what()));
   }
-  reader.end();
-  if (metrics.trouble.empty()) metrics.trouble = unreadable;
+  reader.end(metrics.troubles.empty());
   return metrics;
 }
 

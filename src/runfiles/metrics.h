@@ -91,7 +91,8 @@ struct SummaryLine {
   bool interrupted = false;  ///< it was stopped, and can go on
   std::uint64_t steps = 0;
   int epochs = 0;
-  double seconds = 0, training_seconds = 0;
+  std::optional<double> seconds{};
+  double training_seconds = 0;
   /// The last epoch's.
   std::optional<Figures> train{}, validation{}, averaged{};
   struct Best {
@@ -128,10 +129,12 @@ struct Metrics {
   std::optional<SummaryLine> summary{};  ///< where it is the last line
   std::optional<StepLine> last_step{};   ///< where no epoch and no resume came after it
   std::size_t lines = 0;                 ///< that could be read
-  std::string trouble{};  ///< what could not be read: those lines are passed over; or empty
+  /// What could not be read; those lines are passed over.
+  std::vector<std::string> troubles{};
 };
 
-/// At most 256 MB where steps are read, else 4 GB; lines of at most 64 KB.
+/// Of at most 256 MB where steps are read, else of 4 GB, with as much of other lines; lines of at
+/// most 1 MB. `troubles` say what is larger.
 Metrics read_metrics(const std::filesystem::path& file, Steps);
 
 /// The same without a look at other lines; nothing where the last one is no summary.

@@ -25,7 +25,7 @@ using runfiles::Metrics;
 std::optional<Metrics> metrics_of(const std::filesystem::path& run, runfiles::Steps steps) {
   Metrics metrics = runfiles::read_metrics(run / runfiles::kMetricsName, steps);
   const bool finished = metrics.summary && !metrics.summary->interrupted;
-  return finished && metrics.trouble.empty() ? std::optional(std::move(metrics)) : std::nullopt;
+  return finished && metrics.troubles.empty() ? std::optional(std::move(metrics)) : std::nullopt;
 }
 
 /// A budget of `of` as parts of `seconds`.

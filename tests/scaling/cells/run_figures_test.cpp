@@ -283,7 +283,7 @@ TEST_F(RunFiguresTest, WhatNoTableCanHoldIsNotKnown) {
 }
 
 TEST_F(RunFiguresTest, HostileFilesHaveNoFigures) {
-  constexpr std::size_t kMostLine = 1 << 16;
+  constexpr std::size_t kMostLine = 1 << 20;
   constexpr std::uintmax_t kMostFile = std::uintmax_t{1} << 32;  // where steps are passed over
   const std::string longest(kMostLine - std::strlen(R"({"type":""})"), 'x');
   const auto line_of = [](const std::string& type) {

@@ -154,7 +154,9 @@ void take_metrics(const runfiles::Metrics& metrics, RunRecord& run) {
     run.where = fmt::format("step {}", metrics.last_step->step);
   }
   if (metrics.summary) run.seconds = metrics.summary->seconds;
-  if (!metrics.trouble.empty()) run.troubles.push_back("metrics.jsonl: " + metrics.trouble);
+  for (const std::string& trouble : metrics.troubles) {
+    run.troubles.push_back("metrics.jsonl: " + trouble);
+  }
 }
 
 /// A process has the lock of the folder. One that we may not open does not count.
