@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string state_text(int format, const loop::Progress& progress) {
-  return json_text(Json{{"format", format},
+std::string state_text(const loop::Progress& progress) {
+  return json_text(Json{{"format", checkpoint::kStateFormat},
                         {"progress", checkpoint::to_json(progress)},
                         {"findings_of", "cpu: avx512"},
                         {"ranks", 2},
@@ -40,8 +40,7 @@ std::vector<std::string> fuzzer_seeds() {
   by_accuracy.best.accuracy = 0.875;
   by_accuracy.patience.accuracy = 0.75;
   by_accuracy.plateau.best_accuracy = 0.5;
-  return {state_text(2, {}), state_text(2, mid_epoch), state_text(1, mid_epoch),
-          state_text(2, by_accuracy)};
+  return {state_text({}), state_text(mid_epoch), state_text(by_accuracy)};
 }
 
 bool fuzzer_takes(const std::string& text) {
