@@ -312,6 +312,19 @@ void weights_change_when_all_have_read_them(const Way& way, comm::Communicator& 
   }
 }
 
+/// Algorithms are compared at the size that each rank's slice has.
+void slices_are_timed_at_their_size(comm::Communicator& comm) {
+  const MadeExchange made = make_exchange(
+      {.communicator = comm, .layout = layout_of_counts({1200000}, DType::f32)},
+      comm::parse_allreduce("hierarchical"));
+  const comm::NodeMap map = comm::read_node_map(comm);
+  ASSERT_EQ(made.lines.size(), map.nodes() == 1 ? 0u : 1u);
+  if (made.lines.empty()) return;
+  // The last node has the fewest ranks: one, or two of four.
+  const std::string size = map.ranks.back().size() == 1 ? "4.8" : "2.4";
+  EXPECT_TRUE(made.lines[0].starts_with("Allreduce of " + size + " MB: ")) << made.lines[0];
+}
+
 struct ExchangeCase {
   const char* name;
   void (*body)(const Way&, comm::Communicator&);
@@ -361,7 +374,8 @@ const std::vector<Way>& ways() {
 }  // namespace
 
 std::vector<comm::CommCase> exchange_cases() {
-  std::vector<comm::CommCase> cases;
+  std::vector<comm::CommCase> cases{
+      {"slices_are_timed_at_their_size", slices_are_timed_at_their_size}};
   for (const Way& way : ways()) {
     for (const ExchangeCase& c : kCases) {
       cases.push_back({way.name + "_" + c.name,
