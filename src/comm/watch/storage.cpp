@@ -164,7 +164,11 @@ void OwnAccount::look_closer(double now) {
   if (since_ == now) return;
   const bool is_known = !threads_.empty();
   const system::Shortage shortage = this->shortage(seconds);
-  if (!is_known) return;
+  // A watch without a CPU looks late, and what was before its first look proves nothing.
+  if (!is_known) {
+    busy_ = now;
+    return;
+  }
   lacks_ = lack_of(shortage, seconds);
   if (lacks_ != Cause::none) busy_ = now;
   // Without its pages a rank finds no message, and a launcher that stands may hold one back.

@@ -65,6 +65,14 @@ TEST_F(OwnAccountTest, WhoSleepsLacksNothing) {
   EXPECT_DOUBLE_EQ(report.fair, (kLooks - 2) * kSeconds);  // the first look has nothing to compare
 }
 
+TEST_F(OwnAccountTest, AFirstLookThatComesLateProvesNothing) {
+  pulse_->moved();
+  after(1, [] {});
+  now_ += limits_.timeout;  // the watch itself had no CPU
+  EXPECT_EQ(after(1, [] {}).idle, 0);
+  expect_hung(after(kLooks, [] {}));
+}
+
 TEST_F(OwnAccountTest, WhoWaitsForACpuMostOfTheTimeLacksOne) {
   for (system::ThreadState* thread : {&working_, &other_}) {
     pulse_->moved();
