@@ -5,6 +5,7 @@
 #include "scaling/commands/commands.h"
 #include "scaling/tune/rate_curve.h"
 #include "scaling/tune/suggestion.h"
+#include "training/request/choose_training.h"
 #include "training/session/session.h"
 
 namespace cputrain::commands {
