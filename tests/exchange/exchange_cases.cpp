@@ -314,9 +314,9 @@ void weights_change_when_all_have_read_them(const Way& way, comm::Communicator& 
 
 /// Algorithms are compared at the size that each rank's slice has.
 void slices_are_timed_at_their_size(comm::Communicator& comm) {
-  const MadeExchange made = make_exchange(
-      {.communicator = comm, .layout = layout_of_counts({1200000}, DType::f32)},
-      comm::parse_allreduce("hierarchical"));
+  const MadeExchange made =
+      make_exchange({.communicator = comm, .layout = layout_of_counts({1200000}, DType::f32)},
+                    comm::parse_allreduce("hierarchical"));
   const comm::NodeMap map = comm::read_node_map(comm);
   ASSERT_EQ(made.lines.size(), map.nodes() == 1 ? 0u : 1u);
   if (made.lines.empty()) return;
