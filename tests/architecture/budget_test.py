@@ -73,7 +73,7 @@ class Budget(unittest.TestCase):
         for what, count in counts(modules.Tree(ROOT)).items():
             with self.subTest(what):
                 self.assertLessEqual(round(count, 1), BUDGET[what],
-                                     "leaves less to hold in mind where it is smaller; else raise it and say why")
+                                     "make it smaller, or raise the budget and say why in the commit")
 
     def test_what_is_counted(self):
         with tempfile.TemporaryDirectory() as root:
