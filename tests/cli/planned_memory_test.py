@@ -15,9 +15,12 @@ FEW = [  # ranks, model, size, micro-batch, batch, more
     (1, "dogcat", 96, 8, 20), (1, "dogcat", 128, 8, 16), (1, "dogcat", 128, 64, 64), (1, "chips", 32, 8, 16),
     (1, "resnet18", 64, 16, 16), (2, "dogcat", 128, 1, 4), (2, "chips", 32, 8, 16),
     (1, "dogcat", 96, 8, 20, "--data", "photos", "--io-threads", "4")]
-ALL = FEW + [(ranks, model, size, micro, 64) for model, sizes in (
-    ("dogcat", (64, 96, 128, 256)), ("chips", (32, 64)), ("resnet18", (32, 64, 128)), ("mobilenetv2", (32, 96)),
-    ("densenet121", (32, 64)), ("vgg16", (32,)), ("resnet152v2", (64,)))
+# After three steps their moving statistics are the first ones, and an infinite loss of validation ends a training.
+UNSETTLED = {"mobilenetv2", "densenet121"}
+ALL = FEW + [
+    (ranks, model, size, micro, 64, *(("--validation-split", "0") if model in UNSETTLED else ())) for model, sizes in (
+        ("dogcat", (64, 96, 128, 256)), ("chips", (32, 64)), ("resnet18", (32, 64, 128)), ("mobilenetv2", (32, 96)),
+        ("densenet121", (32, 64)), ("vgg16", (32,)), ("resnet152v2", (64,)))
     for size, micro, ranks in itertools.product(sizes, (1, 8, 64), (1, 2, 3, 4))] + [
     (ranks, "dogcat", 96, 8, 20, *more) for ranks in (1, 2) for more in (
         ("--threads", "2"), ("--precision", "bf16"), ("--optimizer", "adam", "--ema", "0.9"), ("--reproducible",),
