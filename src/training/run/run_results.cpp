@@ -49,22 +49,25 @@ void add_device(const Session& session, const NodeCapacity& capacity, OfRank& mi
   mine.device = *capacity.backend_available - std::min(*capacity.backend_available, *left);
 }
 
-/// The most memory that ranks and nodes have held until now, and of a backend's own memory what
-/// they took since the plan; nothing where a system does not report it. Collective.
-std::optional<loop::PeakMemory> measure_peaks(const Training& training) {
+/// What this rank has held until now, and of a backend's own memory what it took since the plan.
+OfRank held_by_this_rank(const Training& training) {
   const Session& session = training.session();
-  const std::vector<NodeCapacity>& capacities = training.compiled().memory.capacities;
   OfRank mine;
   if (const auto held = system::held_memory()) {
     mine.held = *held;
     mine.known = true;
   }
-  for (const NodeCapacity& capacity : capacities) {
+  for (const NodeCapacity& capacity : training.compiled().memory.capacities) {
     if (std::ranges::find(capacity.ranks, session.communicator->rank()) != capacity.ranks.end()) {
       add_device(session, capacity, mine);
     }
   }
-  const std::vector<OfRank> all = comm::gather_values(*session.communicator, mine);
+  return mine;
+}
+
+/// The most that ranks and nodes have held; nothing where a system does not report it.
+std::optional<loop::PeakMemory> peaks_of(const std::vector<NodeCapacity>& capacities,
+                                         const std::vector<OfRank>& all) {
   if (!std::ranges::all_of(all, &OfRank::known)) return std::nullopt;
   loop::PeakMemory peaks;
   for (const NodeCapacity& capacity : capacities) {
@@ -165,7 +168,8 @@ runfiles::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& re
 void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
                         logging::RunReporter& reporter, system::WriteQueue& logs) {
   const Session& session = training_.session();
-  const auto memory = measure_peaks(training_);
+  std::vector<OfRank> held =
+      comm::gather_values(*session.communicator, held_by_this_rank(training_));
   const bool averages = training_.plan().spec.optimizer.ema > 0;
   // All ranks save averages; where that fails, the weights themselves are saved all the same.
   std::exception_ptr no_averages;
@@ -185,6 +189,7 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
   const system::WorkMeter::Busy busy(finishing_);
   logs.finish();
   training_.save(weights_path());
+  held.front() = held_by_this_rank(training_);  // saving takes memory, too
   saved_ = true;
   has_earlier_ = false;
   const TrainingFlags& flags = training_.plan().spec.flags;
@@ -192,7 +197,7 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
       .result = result,
       .target_accuracy = flags.target_accuracy,
       .best_accuracy = validation_accuracy(folder_, result.progress.best.epoch),
-      .memory = memory,
+      .memory = peaks_of(training_.compiled().memory.capacities, held),
       .program = program_seconds(result),
       .weights_hash = loop::weights_hash(*training_.compiled().program, training_.weights()),
       .weights_file = weights_path().string(),
