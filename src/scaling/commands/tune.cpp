@@ -15,7 +15,6 @@
 #include "scaling/commands/commands.h"
 #include "scaling/commands/tune_speed.h"
 #include "scaling/tune/findings.h"
-#include "scaling/tune/test_rates.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "training/request/build_graph.h"
@@ -104,8 +103,7 @@ tune::RateFindings tune_rate(const training::Session& session, training::Trainin
   training.start();
   if (backbone) say_backbone(training, *backbone / rate.base);
   tune::RateFindings found =
-      tune::findings_of(tune::test_rates(training, range), batch, training.data()->train.size(),
-                        optim::scale_factor(rate.scale, rate.n.value_or(1)));
+      tune::test_rates(training, range, batch, optim::scale_factor(rate.scale, rate.n.value_or(1)));
   if (backbone) found.backbone = *backbone / rate.base;
   return found;
 }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "scaling/tune/speed_ladder.h"
-#include "scaling/tune/test_rates.h"
 #include "system/clock.h"
 #include "training/plan/decode_images.h"
 #include "training/plan/training_features.h"
@@ -167,8 +166,8 @@ void SpeedTuning::climb_micro_batches(tune::StepBench& bench, const std::vector<
     spec.flags.micro_batch = value;
     return spec;
   };
-  to.micro_batch =
-      tune::measure_ladder(bench, {"micro-batch", sizes, usual_micro_batch_, false, with});
+  to.micro_batch = tune::measure_ladder(bench, {.flag = "micro-batch", .usual = usual_micro_batch_},
+                                        sizes, with);
   spec_.flags.micro_batch = to.micro_batch->advised();
 }
 
@@ -180,8 +179,9 @@ void SpeedTuning::climb_batches(tune::StepBench& bench, const std::vector<int>& 
     spec.batch = static_cast<std::size_t>(value);
     return spec;
   };
-  to.batch =
-      tune::measure_ladder(bench, {"batch", sizes, static_cast<int>(spec_.batch), true, with});
+  to.batch = tune::measure_ladder(
+      bench, {.flag = "batch", .usual = static_cast<int>(spec_.batch), .larger_alone = true}, sizes,
+      with);
   if (const auto advised = to.batch->advised()) spec_.batch = static_cast<std::size_t>(*advised);
   spec_.flags.batch = spec_.batch;
 }

@@ -3,8 +3,7 @@
 #include <optional>
 
 #include "scaling/commands/commands.h"
-#include "scaling/tune/rate_curve.h"
-#include "scaling/tune/suggestion.h"
+#include "scaling/tune/findings.h"
 #include "training/request/choose_training.h"
 #include "training/session/session.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
@@ -13,6 +14,109 @@
 namespace cputrain::tune {
 namespace {
 
+std::string percent(double part) { return fmt::format("{:.0f} %", 100 * part); }
+
+std::string speed_text(const Rung& rung) {
+  return rate_of_images(rung.images_per_second) + " images/s";
+}
+
+/// Why the climb went no further.
+std::string end_text(const Ladder& ladder) {
+  switch (ladder.climb.end) {
+    case ClimbEnd::flat:
+      return fmt::format("the next {} sizes are quicker by less than {}, or not surely", kPatience,
+                         percent(kLeastGain));
+    case ClimbEnd::memory:
+      return ladder.no_room;
+    case ClimbEnd::top:
+      break;
+  }
+  return ladder.rungs.size() == 1 ? "no other size was tried"
+                                  : fmt::format("{} was the largest tried", ladder.largest());
+}
+
+/// Where the best size was measured and is not advised: "8 is +1.2 % (-0.5 to 3.1) over that".
+std::string unsure_text(const Ladder& ladder) {
+  const std::optional<Gain> gain = ladder.gain_over_usual();
+  if (!gain) return "they were not compared: " + ladder.no_room;
+  return fmt::format("{} is {} over that", ladder.best().value, gain_text(*gain));
+}
+
+std::string not_quicker_text(const Ladder& ladder) {
+  return fmt::format("no size is surely quicker by {} or more than {}", percent(kLeastGain),
+                     ladder.usual);
+}
+
+void say_lost(const Ladder& ladder, Suggestion& to) {
+  const std::string text = most_lost_text(ladder);
+  if (text.empty()) return;
+  to.lines.push_back(fmt::format(
+      "Figures of --{} were disturbed, {}. {}", ladder.flag, text,
+      ladder.crowded ? "Fewer --threads or ranks take no turns." : "Try again at a quieter time."));
+}
+
+std::string micro_batch_text(const Ladder& ladder) {
+  const std::string end = end_text(ladder);
+  if (ladder.climb.best == ladder.usual) {
+    return fmt::format(
+        "Micro-batch: {}, as it is without the flag, is the largest that pays, {} ({}). Leave "
+        "--micro-batch out.",
+        ladder.usual, speed_text(ladder.best()), end);
+  }
+  if (const auto advised = ladder.advised()) {
+    return fmt::format("Micro-batch: {}, {} over {}, which it is without the flag ({}).", *advised,
+                       gain_text(*ladder.gain_over_usual()), ladder.usual, end);
+  }
+  return fmt::format("Micro-batch: {}, which it is without the flag: leave --micro-batch out ({}).",
+                     not_quicker_text(ladder), unsure_text(ladder));
+}
+
+std::string batch_text(const Ladder& ladder) {
+  const std::string pays = fmt::format("{} is the largest that pays, {} ({})", ladder.climb.best,
+                                       speed_text(ladder.best()), end_text(ladder));
+  if (const auto advised = ladder.advised()) {
+    const std::optional<Gain> gain = ladder.gain_over_usual();
+    return fmt::format(
+        "Batch: {}{}. The usual batch is {}: another one trains otherwise and wants another "
+        "learning rate.",
+        pays, gain ? fmt::format("; {} over {}", gain_text(*gain), ladder.usual) : "",
+        ladder.usual);
+  }
+  if (ladder.climb.best <= ladder.usual) {
+    return fmt::format("Batch: {}. The usual batch, {}, stays.", pays, ladder.usual);
+  }
+  return fmt::format("Batch: {}, the usual batch, which stays: leave --batch out ({}).",
+                     not_quicker_text(ladder), unsure_text(ladder));
+}
+
+void suggest_size(const std::optional<Ladder>& ladder, const std::string& why_none,
+                  std::string (*text)(const Ladder&), Suggestion& to) {
+  if (!ladder) {
+    if (!why_none.empty()) to.lines.push_back(why_none);
+    return;
+  }
+  to.lines.push_back(text(*ladder));
+  say_lost(*ladder, to);
+  if (const auto advised = ladder->advised()) {
+    to.flags.insert(to.flags.end(), {"--" + ladder->flag, std::to_string(*advised)});
+  }
+}
+
+void suggest_rate(const Findings& findings, Suggestion& to) {
+  if (!findings.rate) {
+    if (!findings.no_rate.empty()) to.lines.push_back(findings.no_rate);
+    return;
+  }
+  const RateFindings& rate = *findings.rate;
+  for (std::string& line : advice_lines(rate)) to.lines.push_back(std::move(line));
+  if (!rate.advice) return;
+  const double own = rate.advice->rate / rate.scale;
+  to.flags.insert(to.flags.end(), {"--lr", rate_text(own)});
+  if (!rate.backbone) return;
+  to.flags.insert(to.flags.end(), {"--backbone-lr", rate_text(own * *rate.backbone)});
+}
+
+using Json = nlohmann::ordered_json;
 using report::DocumentTable;
 using report::Entry;
 using report::figure_entry;
@@ -79,30 +183,20 @@ Section ladder_section(const std::optional<Ladder>& ladder, const std::string& t
   return section;
 }
 
-/// A step of the test.
-struct Step {
-  double rate, loss;
-  SmoothLoss smooth;
-};
-
 DocumentTable curve_table(const RateFindings& rate) {
-  using S = const Step&;
+  using S = const SmoothLoss&;
   using T = DocumentTable&;
-  std::vector<Step> steps;
-  for (std::size_t i = 0; i < rate.smoothed.size(); ++i) {
-    steps.push_back(
-        {rate.curve.range.at(static_cast<int>(i)), rate.curve.losses[i], rate.smoothed[i]});
-  }
+  const auto step = [&](S s) { return static_cast<std::size_t>(&s - rate.smoothed.data()); };
   const auto figure = [](double value) {
     return figure_entry(value, [](double v) { return fmt::format("{:.4g}", v); });
   };
-  DocumentTable table = report::table_of<Step>(
-      "Loss by learning rate; slope: per tenfold rate", "learning rate", steps,
-      [](S s) { return fmt::format("{:.3g}", s.rate); },
-      {{"loss", [&](S s, T) { return figure(s.loss); }},
-       {"smoothed", [&](S s, T) { return figure(s.smooth.loss); }},
-       {"slope", [&](S s, T) { return figure(s.smooth.slope); }},
-       {"its standard error", [&](S s, T) { return figure(s.smooth.slope_error); }}});
+  DocumentTable table = report::table_of<SmoothLoss>(
+      "Loss by learning rate; slope: per tenfold rate", "learning rate", rate.smoothed,
+      [&](S s) { return fmt::format("{:.3g}", rate.curve.range.at(static_cast<int>(step(s)))); },
+      {{"loss", [&](S s, T) { return figure(rate.curve.losses[step(s)]); }},
+       {"smoothed", [&](S s, T) { return figure(s.loss); }},
+       {"slope", [&](S s, T) { return figure(s.slope); }},
+       {"its standard error", [&](S s, T) { return figure(s.slope_error); }}});
   table.sortable = false;
   return table;
 }
@@ -126,8 +220,6 @@ Section rate_section(const std::optional<RateFindings>& rate, bool whole) {
   if (whole) section.tables.push_back(curve_table(*rate));
   return section;
 }
-
-using Json = nlohmann::ordered_json;
 
 Json memory_json(const MemoryBytes& memory) {
   return {{"rank_bytes", memory.rank}, {"node_bytes", memory.node}};
@@ -208,6 +300,34 @@ Json rate_json(const RateFindings& rate) {
 
 }  // namespace
 
+std::string whole_steps_text(double kept_features) {
+  const std::string kept =
+      kept_features < 1
+          ? fmt::format("{:.0f} % of what its frozen layers make of images", 100 * kept_features)
+          : std::string("what its frozen layers make of every image");
+  return fmt::format(
+      "Speeds are of steps that compute all layers. A training keeps {}, so they count in its "
+      "first epoch{}.",
+      kept, kept_features < 1 ? ", and later for the other images" : " alone");
+}
+
+report::Verdict verdict_of(const Gain& gain) {
+  if (gain.interval.low > 0) return report::Verdict::faster;
+  if (gain.interval.high < 0) return report::Verdict::slower;
+  return report::Verdict::no_difference_shown;
+}
+
+Suggestion suggestion_of(const Findings& findings) {
+  Suggestion suggestion;
+  if (findings.kept_features && (findings.micro_batch || findings.batch)) {
+    suggestion.lines.push_back(whole_steps_text(*findings.kept_features));
+  }
+  suggest_size(findings.micro_batch, findings.no_micro_batch, micro_batch_text, suggestion);
+  suggest_size(findings.batch, findings.no_batch, batch_text, suggestion);
+  suggest_rate(findings, suggestion);
+  return suggestion;
+}
+
 report::Document findings_document(const Findings& findings, bool whole) {
   const TuneFacts& facts = findings.facts;
   report::Document document{
@@ -227,9 +347,8 @@ report::Document findings_document(const Findings& findings, bool whole) {
 }
 
 std::string findings_page(const Findings& findings) {
-  nlohmann::ordered_json drawn{{"series", nlohmann::ordered_json::array()},
-                               {"cells", nlohmann::ordered_json::array()},
-                               {"tune", findings_json(findings)}};
+  const Json drawn{
+      {"series", Json::array()}, {"cells", Json::array()}, {"tune", findings_json(findings)}};
   return report::html(findings_document(findings, true), json_text(drawn));
 }
 

@@ -1,13 +1,46 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "scaling/report/forms/document.h"
-#include "scaling/tune/suggestion.h"
+#include "scaling/report/sweep_difference.h"
+#include "scaling/tune/ladder.h"
+#include "scaling/tune/rate_curve.h"
 
-/// What was found, for programs and for people.
+/// What was found, what that suggests, and both for programs and for people.
 namespace cputrain::tune {
+
+/// What was tuned, and where.
+struct TuneFacts {
+  std::string model{}, backend{}, precision{}, optimizer{}, cpu{}, data{};
+  int image_size = 0, ranks = 1, threads = 1;
+};
+
+struct Findings {
+  TuneFacts facts{};
+  std::optional<Ladder> micro_batch{}, batch{};
+  std::string no_micro_batch{}, no_batch{};  ///< why there is no ladder
+  /// The part of what frozen layers make of images that a training keeps; nothing where it keeps
+  /// none. Speeds are of steps without.
+  std::optional<double> kept_features{};
+  std::optional<RateFindings> rate{};
+  std::string no_rate{};  ///< why there is no test
+};
+
+/// What to do, and the flags that do it.
+struct Suggestion {
+  std::vector<std::string> lines;
+  std::vector<std::string> flags;  ///< to be copied: "--micro-batch", "32"
+};
+Suggestion suggestion_of(const Findings&);
+
+/// What speeds of whole steps say of a training that keeps such a part of what frozen layers make.
+std::string whole_steps_text(double kept_features);
+/// Faster or slower where all of the interval is.
+report::Verdict verdict_of(const Gain&);
 
 inline constexpr const char* kTuneName = "tune.json";
 inline constexpr const char* kPageName = "tune.html";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "core/text.h"
 #include "system/lost_time/cpu_wait.h"
@@ -34,6 +35,14 @@ Gain gain_down_to(const Ladder& ladder, int value, int lower) {
 
 bool usual_has_no_room(const Ladder& ladder) {
   return ladder.climb.end == ClimbEnd::memory && ladder.usual > ladder.largest();
+}
+
+/// `minutes` and so on are whole ones by this rule.
+std::string time_text(double seconds, double (*whole)(double)) {
+  constexpr double kMinute = 60, kHour = 3600, kFewMinutes = 90, kFewHours = 90;
+  if (seconds < kFewMinutes) return fmt::format("{:.0f} s", std::max(1.0, whole(seconds)));
+  if (seconds < kFewHours * kMinute) return fmt::format("{:.0f} min", whole(seconds / kMinute));
+  return fmt::format("{:.1f} h", whole(10 * seconds / kHour) / 10);
 }
 
 }  // namespace
@@ -130,6 +139,20 @@ std::optional<int> Ladder::advised() const {
   const std::optional<Gain> gain = gain_over_usual();
   return gain && surely_pays(*gain) ? std::optional(climb.best) : std::nullopt;
 }
+
+std::string gain_text(const Gain& gain) {
+  return fmt::format("{:+.1f} % ({:.1f} to {:.1f})", 100 * gain.median, 100 * gain.interval.low,
+                     100 * gain.interval.high);
+}
+
+std::string rate_of_images(double rate) {
+  constexpr double kWhole = 1000;
+  return rate < kWhole ? fmt::format("{:.4g}", rate)
+                       : with_commas(static_cast<std::size_t>(std::llround(rate)));
+}
+
+std::string about_text(double seconds) { return time_text(seconds, std::round); }
+std::string most_text(double seconds) { return time_text(seconds, std::ceil); }
 
 std::string lost_text(const LostTime& lost) {
   std::vector<std::string> parts;

@@ -95,9 +95,9 @@ struct Rung {
 };
 
 struct Ladder {
-  std::string flag;         ///< whose values rungs are: "micro-batch"
-  std::vector<Rung> rungs;  ///< in the order in which they were tried
-  Climb climb;
+  std::string flag;           ///< whose values rungs are: "micro-batch"
+  std::vector<Rung> rungs{};  ///< in the order in which they were tried
+  Climb climb{};
   std::string no_room{};      ///< why the next rung was not measured, where there was none
   int usual = 0;              ///< what a training has without the flag
   bool larger_alone = false;  ///< a smaller one than usual is no advice
@@ -116,6 +116,14 @@ struct Ladder {
   std::optional<int> advised() const;
 };
 
+/// "+6.1 % (5.0 to 7.2)"
+std::string gain_text(const Gain&);
+/// Images a second: "812.5", "38,478".
+std::string rate_of_images(double rate);
+/// Rounded: "40 s", "4 min", "1.5 h".
+std::string about_text(double seconds);
+/// Rounded up.
+std::string most_text(double seconds);
 /// Where enough time was lost to say so: "threads waited 23 % of their time for a CPU"; else empty.
 std::string lost_text(const LostTime&);
 /// The same text for the size that met most of it, with its name.

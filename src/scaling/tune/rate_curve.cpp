@@ -5,10 +5,20 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstdint>
 #include <span>
+#include <utility>
 
+#include "core/error.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
+#include "data/batch_plan.h"
+#include "loop/observer.h"
+#include "loop/step.h"
+#include "scaling/tune/ladder.h"
+#include "scaling/tune/speed_ladder.h"
+#include "system/clock.h"
+#include "training/training.h"
 
 namespace cputrain::tune {
 namespace {
@@ -104,6 +114,87 @@ bool is_alike(const SmoothLoss& s, const SmoothLoss& steepest) {
   return s.slope - steepest.slope <= kErrorsAlike * std::hypot(s.slope_error, steepest.slope_error);
 }
 
+std::string steepest_text(const RateAdvice& advice) {
+  return fmt::format(
+      "Learning rate: {}, {}. At its steepest the loss falls by {:.3g} (standard error {:.2g}) per "
+      "tenfold rate; it falls as steeply from {} to {}, as far as the noise tells.",
+      rate_text(advice.rate),
+      advice.capped ? "the end of the range, since the loss falls steepest above it"
+                    : "where the loss falls steepest",
+      -advice.steepest.slope, advice.steepest.slope_error, rate_text(advice.from),
+      rate_text(advice.to));
+}
+
+std::string range_text(const RateFindings& rate) {
+  const RateAdvice& advice = *rate.advice;
+  const std::string low = rate_text(advice.low), high = rate_text(advice.high);
+  if (rate.curve.diverged_at > 0) {
+    return fmt::format(
+        "Rates from {} to {} train: from where the loss begins to fall, to a tenth "
+        "of {}, where it diverges.",
+        low, high, rate_text(rate.curve.diverged_at));
+  }
+  return fmt::format(
+      "Rates from {} to {} train: from where the loss begins to fall, to a tenth of "
+      "where it is least. It did not diverge up to {}; --max-lr goes further.",
+      low, high, rate_text(rate.curve.range.high));
+}
+
+/// Steps one after another, epoch after epoch.
+class Steps {
+ public:
+  explicit Steps(training::Training& training)
+      : training_(training), observer_(training.parts()), plan_(parts().plan.in_epoch(0)) {
+    parts().batches->seek(0, 0);
+  }
+
+  /// The mean loss of the next step.
+  double next(double rate) {
+    if (in_epoch_ == plan_.steps()) {
+      plan_ = parts().plan.in_epoch(++epoch_);
+      in_epoch_ = 0;
+      parts().batches->seek(epoch_, 0);
+    }
+    const std::uint64_t seed = training_.plan().spec.seed;
+    const std::uint64_t number = done_++;
+    loop::StepResult step = loop::run_step(parts(), observer_,
+                                           {.plan = plan_,
+                                            .in_epoch = in_epoch_++,
+                                            .step = number,
+                                            .updates = number,
+                                            .seed = seed,
+                                            .learning_rate = rate});
+    if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
+    loop::agree(parts(), observer_, {}, {}, step);
+    return loop::finish_step(parts().communicator, step).mean_loss();
+  }
+
+ private:
+  loop::Parts& parts() { return training_.parts(); }
+
+  training::Training& training_;
+  loop::Observer observer_;
+  data::BatchPlan plan_;  ///< for the epoch
+  int epoch_ = 0;
+  std::size_t in_epoch_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+/// Says how long the test takes, by what its first steps took: the first is longer, since
+/// algorithms are tried in it. Steps of images that were met before, of which what frozen layers
+/// make is kept, are shorter.
+void say_duration(const training::Training& training, int steps, const std::vector<double>& first) {
+  const double in_epoch = static_cast<double>(training.batches().train.steps()),
+               kept = training.compiled().kept_features;
+  const double seconds = median({first.begin() + 1, first.end()}) * computed(steps, in_epoch, kept);
+  training::say(training.session(),
+                fmt::format("Rate test: up to {} steps, {} by the first ones; it ends where the "
+                            "loss diverges",
+                            steps,
+                            kept > 0 ? "about " + about_text(seconds)
+                                     : "at most about " + most_text(seconds)));
+}
+
 }  // namespace
 
 double RateRange::at(int step) const {
@@ -187,6 +278,59 @@ std::string no_advice_text(const RateCurve& curve, const std::vector<SmoothLoss>
   return "Learning rate: the loss falls nowhere by more than its noise, so none is suggested." +
          rise +
          " More --lr-steps, a larger --batch or other limits (--min-lr, --max-lr) may show more.";
+}
+
+RateFindings findings_of(RateCurve curve, std::size_t batch, std::size_t images, double scale) {
+  std::vector<SmoothLoss> smoothed = smooth(curve);
+  auto advice = advise(curve, smoothed);
+  return {std::move(curve), std::move(smoothed), advice, batch, images, scale, {}};
+}
+
+std::string rate_text(double rate) { return fmt::format("{:.2g}", rate); }
+
+std::vector<std::string> advice_lines(const RateFindings& rate) {
+  std::vector<std::string> lines;
+  if (rate.advice) {
+    const RateAdvice& advice = *rate.advice;
+    lines = {steepest_text(advice), range_text(rate)};
+    if (rate.scale != 1) {
+      lines.push_back(fmt::format("--lr-scale multiplies --lr by {:.4g}, so --lr is {}.",
+                                  rate.scale, rate_text(advice.rate / rate.scale)));
+    }
+  } else {
+    lines = {no_advice_text(rate.curve, rate.smoothed)};
+  }
+  if (rate.backbone) {  // the test was of two rates at once
+    lines.push_back(
+        fmt::format("The rate of the backbone kept its ratio to --lr, {:.3g}.", *rate.backbone));
+  }
+  return lines;
+}
+
+RateFindings test_rates(training::Training& training, const RateRange& range, std::size_t batch,
+                        double scale) {
+  const data::OnProgress progress = training::progress_line(training.session(), "Rate test: step");
+  const auto all = static_cast<std::size_t>(range.steps);
+  const std::size_t told_after = std::min<std::size_t>(5, all);
+  RateCurve curve{range, {}};
+  Steps steps(training);
+  DivergenceWatch watch;
+  std::vector<double> seconds;
+  for (int i = 0; i < range.steps; ++i) {
+    const system::Stopwatch step;
+    const double loss = steps.next(range.at(i));
+    seconds.push_back(step.seconds());
+    if (seconds.size() == told_after) say_duration(training, range.steps, seconds);
+    if (std::isfinite(loss)) curve.losses.push_back(loss);
+    if (watch.add(loss)) {
+      curve.end = std::isfinite(loss) ? TestEnd::diverged : TestEnd::not_finite;
+      curve.diverged_at = range.at(i);
+      break;
+    }
+    if (progress) progress(static_cast<std::size_t>(i) + 1, all);
+  }
+  if (progress) progress(all, all);
+  return findings_of(std::move(curve), batch, training.data()->train.size(), scale);
 }
 
 }  // namespace cputrain::tune

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/names.h"
+
+namespace cputrain::training {
+class Training;
+}
 
 /// Losses of steps whose learning rate grows from one to the next, and which rates they advise: the
 /// range test of Smith, "Cyclical Learning Rates for Training Neural Networks" (WACV 2017), section
@@ -91,5 +96,30 @@ std::optional<double> rises_from(const RateCurve&, const std::vector<SmoothLoss>
 
 /// Why there is none, and what to try.
 std::string no_advice_text(const RateCurve&, const std::vector<SmoothLoss>&);
+
+/// A test of learning rates, with what it says.
+struct RateFindings {
+  RateCurve curve;
+  std::vector<SmoothLoss> smoothed;
+  std::optional<RateAdvice> advice;
+  std::size_t batch = 0;             ///< images of a step
+  std::size_t images = 0;            ///< that it drew from
+  double scale = 1;                  ///< what --lr-scale makes of --lr
+  std::optional<double> backbone{};  ///< --backbone-lr by --lr, where it was given
+};
+
+/// The same with everything that follows from the curve.
+RateFindings findings_of(RateCurve, std::size_t batch, std::size_t images, double scale);
+
+/// What to do, a sentence each.
+std::vector<std::string> advice_lines(const RateFindings&);
+/// Two digits: no test knows more of a rate.
+std::string rate_text(double rate);
+
+/// Trains with a rate that grows at every step, until it is at its end or the loss diverges. The
+/// training has started, and its weights are worth nothing afterwards. Its schedule and warm-up are
+/// not asked. Losses are of all ranks, so every rank sees one curve. Error(data) where an image is
+/// not the data's any more. Collective.
+RateFindings test_rates(training::Training&, const RateRange&, std::size_t batch, double scale);
 
 }  // namespace cputrain::tune

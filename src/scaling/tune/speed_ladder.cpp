@@ -3,15 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "core/statistics/calm_rounds.h"
 #include "core/statistics/statistics.h"
+#include "core/text.h"
 #include "scaling/bench/steps.h"
-#include "scaling/tune/suggestion.h"
-#include "scaling/tune/test_rates.h"
 #include "system/clock.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
@@ -19,6 +19,21 @@
 
 namespace cputrain::tune {
 namespace {
+
+/// "micro-batch 32: 136.2 images/s, +6.1 % (5.0 to 7.2) over 8; memory of a rank: 1.1 GB planned",
+/// and time that was lost.
+std::string rung_line(const std::string& flag, const Rung& rung) {
+  std::string line = fmt::format("{} {}: {}", flag, rung.value,
+                                 rate_of_images(rung.images_per_second) + " images/s");
+  if (rung.gain) line += fmt::format(", {} over {}", gain_text(*rung.gain), *rung.against);
+  line += fmt::format("; memory of a rank: {} planned",
+                      bytes_text(static_cast<double>(rung.planned.rank)));
+  if (rung.measured) {
+    line += fmt::format(", {} measured", bytes_text(static_cast<double>(rung.measured->rank)));
+  }
+  const std::string lost = lost_text(rung.lost);
+  return lost.empty() ? line : line + "; " + lost;
+}
 
 /// A size with its training in memory.
 struct Placed {
@@ -31,27 +46,37 @@ struct Placed {
 
 std::size_t beyond(std::size_t now, std::size_t before) { return now - std::min(now, before); }
 
+/// The rank's and the node's with most; every node has `shared` besides.
+MemoryBytes most_of(const std::vector<training::NodeCapacity>& nodes,
+                    const std::vector<MemoryBytes>& ranks, std::size_t shared) {
+  MemoryBytes most;
+  for (const training::NodeCapacity& node : nodes) {
+    std::size_t sum = shared;
+    for (const int rank : node.ranks) {
+      const MemoryBytes& bytes = ranks[static_cast<std::size_t>(rank)];
+      sum += bytes.node;
+      most.rank = std::max(most.rank, bytes.rank);
+    }
+    most.node = std::max(most.node, sum);
+  }
+  return most;
+}
+
 class LadderWork {
  public:
-  LadderWork(StepBench& bench, const LadderRequest& request)
-      : bench_(bench),
-        request_(request),
-        ladder_{.flag = request.flag,
-                .rungs = {},
-                .climb = {},
-                .usual = request.usual,
-                .larger_alone = request.larger_alone,
-                .crowded = bench.session.plan.crowding > 1} {}
+  LadderWork(StepBench& bench, Ladder known, const std::vector<int>& rungs, const SpecOf& spec)
+      : bench_(bench), rungs_(rungs), spec_(spec), ladder_(std::move(known)) {
+    ladder_.crowded = bench.session.plan.crowding > 1;
+  }
 
   Ladder run() {
     measure_left();
-    placed_.push_back(place(request_.rungs.front()));
+    placed_.push_back(place(rungs_.front()));
     if (!std::exchange(bench_.told, true)) {
       measure_a_few();
       training::say(bench_.session, bench_.left.plan_text());
     }
-    ladder_.climb =
-        climb(request_.rungs, [this](int best, int next) { return contest(best, next); });
+    ladder_.climb = climb(rungs_, [this](int best, int next) { return contest(best, next); });
     if (ladder_.rungs.size() == 1) {  // or the second has no room
       measure_rounds();
       settle_first();
@@ -66,7 +91,6 @@ class LadderWork {
 
  private:
   comm::Communicator& communicator() const { return *bench_.session.communicator; }
-  static std::size_t images_of_step(const Placed& placed) { return placed.trial->plan().images(0); }
   Rung& rung_of(const Placed& placed) { return ladder_.rungs[placed.rung]; }
 
   std::optional<Gain> contest(int best, int next);
@@ -77,13 +101,13 @@ class LadderWork {
   void measure_round(Placed&);
   void settle_first();
   double image_seconds() const;
-  int wanted_rounds() const;
   void settle_memory(const Placed&);
   MemoryBytes planned(const training::TrainingMemory&);
   void say_rung(const Rung&) const;
 
   StepBench& bench_;
-  const LadderRequest& request_;
+  const std::vector<int>& rungs_;
+  const SpecOf& spec_;
   Ladder ladder_;
   std::vector<Placed> placed_;            ///< the best one, and the next behind it
   MemoryBytes before_{};                  ///< held, before the last of them
@@ -97,7 +121,7 @@ std::optional<Gain> LadderWork::contest(int best, int next) {
   } catch (const Error& error) {
     if (error.code() != ExitCode::usage) throw;  // which all ranks have alike
     ladder_.no_room = fmt::format("{} {} has no room beside {}, which it is compared with: {}",
-                                  request_.flag, next, best, bench::first_clause(error.what()));
+                                  ladder_.flag, next, best, bench::first_clause(error.what()));
     training::say(bench_.session, ladder_.no_room);
     return std::nullopt;
   }
@@ -133,7 +157,7 @@ void LadderWork::settle_first() {
 /// The first training of a process leaves more than its own, which later ones find there.
 void LadderWork::measure_left() {
   const MemoryBytes before = begin_peak();
-  place(request_.rungs.front());
+  place(rungs_.front());
   ladder_.rungs.clear();
   const MemoryBytes after = begin_peak();
   bench_.held_before.rank += beyond(after.rank, before.rank);
@@ -152,7 +176,7 @@ Placed LadderWork::place(int value) {
   const Silence silence(bench_.session);
   const system::Stopwatch placing;
   before_ = begin_peak();
-  training::TrainingSpec spec = request_.spec(value);
+  training::TrainingSpec spec = spec_(value);
   training::follow_ready_form(spec, *bench_.source);
   training::TrainingPlan plan =
       training::plan_training(bench_.session, std::move(spec), bench_.classes);
@@ -164,25 +188,22 @@ Placed LadderWork::place(int value) {
   ladder_.rungs.push_back({.value = value, .planned = planned(memory)});
   const double placed_after = placing.seconds();
   const double seconds = comm::mean_of_ranks(communicator(), placed.trial->warm_up());
-  bench_.left.measured({.image_seconds = seconds / static_cast<double>(images_of_step(placed)),
-                        .placing_seconds = placed_after,
-                        .warm_steps = placed.trial->steps()});
+  bench_.left.measured(
+      {.image_seconds = seconds / static_cast<double>(placed.trial->plan().images(0)),
+       .placing_seconds = placed_after,
+       .warm_steps = placed.trial->steps()});
   placed.steps = steps_of_round(seconds);
   placed.seconds = placed.steps * seconds;
   settle_memory(placed);
   return placed;
 }
 
-int LadderWork::wanted_rounds() const {
-  double seconds = 0;
-  for (const Placed& placed : placed_) seconds += placed.seconds;
-  return usual_rounds(seconds, bench_.rounds);
-}
-
 /// In turn, until enough rounds were calm; up to kMostRounds times as many where they do not tell
 /// which is quicker.
 void LadderWork::measure_rounds() {
-  const int wanted = wanted_rounds();
+  double seconds = 0;
+  for (const Placed& placed : placed_) seconds += placed.seconds;
+  const int wanted = usual_rounds(seconds, bench_.rounds);
   CalmRounds rounds(wanted);
   system::CpuWait wait;
   system::StolenTime stolen(bench_.session.place().cpus);
@@ -220,31 +241,18 @@ void LadderWork::measure_round(Placed& placed) {
 
 /// What the training took on top of what was held before it, and what the process is without one.
 void LadderWork::settle_memory(const Placed& placed) {
-  struct OfRank {
-    MemoryBytes bytes;
-    bool known;
-  };
+  std::optional<MemoryBytes> mine;
   const auto held = system::held_memory();
-  const bool on_host = bench_.session.backend->memory().is_host();
-  OfRank mine{{}, held && on_host};
-  if (mine.known) {
-    mine.bytes = {bench_.held_before.rank + beyond(held->peak, before_.rank),
-                  bench_.held_before.node + beyond(held->part, before_.node)};
+  if (held && bench_.session.backend->memory().is_host()) {
+    mine = {bench_.held_before.rank + beyond(held->peak, before_.rank),
+            bench_.held_before.node + beyond(held->part, before_.node)};
   }
-  const std::vector<OfRank> all = comm::gather_values(communicator(), mine);
-  if (!std::ranges::all_of(all, &OfRank::known)) return;
-  MemoryBytes most;
-  const auto& memory = placed.trial->compiled().memory;
-  for (const training::NodeCapacity& node : memory.capacities) {
-    std::size_t sum = 0;
-    for (const int rank : node.ranks) {
-      const MemoryBytes& bytes = all[static_cast<std::size_t>(rank)].bytes;
-      sum += bytes.node;
-      most.rank = std::max(most.rank, bytes.rank);
-    }
-    most.node = std::max(most.node, sum);
+  std::vector<MemoryBytes> ranks;
+  for (const std::optional<MemoryBytes>& rank : comm::gather_values(communicator(), mine)) {
+    if (!rank) return;
+    ranks.push_back(*rank);
   }
-  rung_of(placed).measured = most;
+  rung_of(placed).measured = most_of(placed.trial->compiled().memory.capacities, ranks, 0);
 }
 
 /// The plan counts what a process holds already, and here that may be another training.
@@ -252,30 +260,128 @@ MemoryBytes LadderWork::planned(const training::TrainingMemory& memory) {
   if (processes_.empty()) {
     for (const training::RankMemory& rank : memory.ranks) processes_.push_back(rank.process);
   }
-  MemoryBytes most;
-  for (const training::NodeCapacity& node : memory.capacities) {
-    std::size_t sum = memory.shared.total();
-    for (const int rank : node.ranks) {
-      const auto r = static_cast<std::size_t>(rank);
-      const std::size_t bytes =
-          processes_[r] + memory.ranks[r].to_come() + memory.ranks[r].elsewhere;
-      sum += bytes;
-      most.rank = std::max(most.rank, bytes);
-    }
-    most.node = std::max(most.node, sum);
+  std::vector<MemoryBytes> ranks;
+  for (const training::RankMemory& rank : memory.ranks) {
+    const std::size_t bytes = processes_[ranks.size()] + rank.to_come() + rank.elsewhere;
+    ranks.push_back({bytes, bytes});
   }
-  return most;
+  return most_of(memory.capacities, ranks, memory.shared.total());
 }
 
 void LadderWork::say_rung(const Rung& rung) const {
-  const std::string lost = lost_text(rung.lost);
-  training::say(bench_.session,
-                bench_.left.place_text() + rung_line(request_.flag, rung) +
-                    (lost.empty() ? "" : "; " + lost) +
-                    (&rung == &ladder_.rungs.back() ? bench_.left.left_text() : ""));
+  const std::string left = &rung == &ladder_.rungs.back() ? bench_.left.left_text() : "";
+  training::say(bench_.session, bench_.left.place_text() + rung_line(ladder_.flag, rung) + left);
 }
 
 }  // namespace
+
+int steps_of_round(double step_seconds) {
+  constexpr double kRoundSeconds = 0.25, kMost = 1000;
+  return static_cast<int>(std::clamp(std::ceil(kRoundSeconds / step_seconds), 1.0, kMost));
+}
+
+int usual_rounds(double seconds, std::optional<int> asked) {
+  if (asked) return *asked;
+  constexpr double kSeconds = 8, kLeast = 3, kMost = 9;
+  return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
+}
+
+double computed(double all, double there, double kept_features) {
+  return all - kept_features * std::max(0.0, all - there);
+}
+
+void WorkLeft::climbed() {
+  ladders_.erase(ladders_.begin());
+  tried_ = 0;
+  in_vain_ = 0;
+  ended_ = usual_done_ = false;
+}
+
+double WorkLeft::placing_seconds(std::size_t images) const {
+  return cost_.placing_seconds +
+         cost_.warm_steps * cost_.image_seconds * static_cast<double>(images);
+}
+
+double WorkLeft::round_seconds(std::size_t images) const {
+  const double step = cost_.image_seconds * static_cast<double>(images);
+  return steps_of_round(step) * step;
+}
+
+double WorkLeft::contest_seconds(std::size_t images, std::size_t other, bool most) const {
+  const double round = round_seconds(images) + round_seconds(other);
+  const double times = most ? kMostRounds : (1.0 + kMostRounds) / 2;
+  return placing_seconds(images) + times * usual_rounds(round, rounds_) * round;
+}
+
+std::size_t WorkLeft::contests_left(const LadderLeft& ladder, bool begun, bool most) const {
+  const std::size_t done = begun ? std::max<std::size_t>(1, tried_) : 1;
+  if ((begun && ended_) || done >= ladder.images.size()) return 0;
+  const std::size_t left = ladder.images.size() - done;
+  const int in_vain = begun ? in_vain_ : 0;
+  const bool compared = begun && tried_ > 1;
+  const int pay = compared ? (in_vain == 0 ? 1 : 0) : 2;
+  const int likely = kPatience - in_vain + pay;
+  return most && in_vain < kPatience ? left : std::min(left, static_cast<std::size_t>(likely));
+}
+
+/// The best size of a contest is not known; it takes no longer than the largest before.
+double WorkLeft::ladder_seconds(const LadderLeft& ladder, bool begun, bool most) const {
+  const std::vector<std::size_t>& images = ladder.images;
+  const std::size_t done = begun ? tried_ : 0;
+  double seconds = begun ? 0 : 2 * placing_seconds(images.front());  // it is placed twice
+  if (images.size() == 1 && done == 0) {
+    const double round = round_seconds(images.front());
+    seconds += usual_rounds(round, rounds_) * round;
+  }
+  std::size_t next = std::max<std::size_t>(1, done);
+  const std::size_t end = next + contests_left(ladder, begun, most);
+  for (; next < end; ++next) seconds += contest_seconds(images[next], images[next - 1], most);
+  if (ladder.usual && !(begun && usual_done_)) {
+    seconds += contest_seconds(*ladder.usual, images[std::min(next, images.size()) - 1], most);
+  }
+  return seconds;
+}
+
+double WorkLeft::seconds(bool most) const {
+  double seconds = 0;
+  for (const LadderLeft& ladder : ladders_) {
+    seconds += ladder_seconds(ladder, &ladder == &ladders_.front(), most);
+  }
+  if (rates_.steps == 0) return seconds;
+  const std::size_t images = most ? rates_.most_images : rates_.likely_images;
+  const double all = static_cast<double>(images) * rates_.steps,
+               there = static_cast<double>(rates_.there);
+  return seconds + cost_.placing_seconds + rates_.decoding_seconds * std::min(all, there) +
+         cost_.image_seconds * computed(all, there, most ? 0 : rates_.kept_features);
+}
+
+std::string WorkLeft::plan_text() const {
+  constexpr double kNear = 1.5;
+  std::vector<std::string> parts;
+  for (const LadderLeft& ladder : ladders_) {
+    const std::size_t sizes = ladder.sizes();
+    parts.push_back(fmt::format("{}{} of --{}", sizes > 1 ? "up to " : "", counted(sizes, "size"),
+                                ladder.flag));
+  }
+  if (rates_.steps > 0) {
+    parts.push_back(fmt::format("up to {} steps with growing learning rates", rates_.steps));
+  }
+  const double likely = likely_seconds(), most = most_seconds();
+  return fmt::format(
+      "Tuning: {}: about {}{}, by the first steps; the line of each size says what is left",
+      join(parts, ", then "), about_text(likely),
+      most <= kNear * likely ? fmt::format(", at most {}", most_text(most)) : "");
+}
+
+std::string WorkLeft::place_text() const {
+  const std::size_t sizes = ladders_.front().sizes();
+  return fmt::format("[{} of {}{}] ", tried_, sizes > 1 ? "up to " : "", sizes);
+}
+
+std::string WorkLeft::left_text() const {
+  const double seconds = likely_seconds();
+  return seconds > 0 ? fmt::format(" - about {} left", about_text(seconds)) : "";
+}
 
 MemoryBytes begin_peak() {
   system::forget_peak();
@@ -283,8 +389,9 @@ MemoryBytes begin_peak() {
   return held ? MemoryBytes{held->peak, held->part} : MemoryBytes{};
 }
 
-Ladder measure_ladder(StepBench& bench, const LadderRequest& request) {
-  return LadderWork(bench, request).run();
+Ladder measure_ladder(StepBench& bench, Ladder known, const std::vector<int>& rungs,
+                      const SpecOf& spec) {
+  return LadderWork(bench, std::move(known), rungs, spec).run();
 }
 
 }  // namespace cputrain::tune

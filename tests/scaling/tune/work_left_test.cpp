@@ -1,4 +1,4 @@
-#include "scaling/tune/work_left.h"
+#include "scaling/tune/speed_ladder.h"
 
 #include <gtest/gtest.h>
 
