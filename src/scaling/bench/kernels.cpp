@@ -111,6 +111,41 @@ std::string half_beside(const KernelFigures& other, const LayerFigures& layer,
   return same == found->directions.end() ? "" : half_of(*found, *same);
 }
 
+void print_layers(const KernelPair& pair) {
+  constexpr std::size_t kNarrowest = 25, kWay = 9;
+  const NameColumn column(pair.given.layers, kNarrowest);
+  const std::string titles =
+      half("us/image", "GFLOP/s", "of peak", "of mem.", "map", "grad.", "algorithm");
+  const std::string head = fmt::format("micro-batch {}", pair.given.micro_batch);
+  system::print("\n{:<{}}{:<{}}no zeros\n", head, column.width() + kWay, "the given weights",
+                titles.size() + 1);
+  print_row(fmt::format("{}{:<{}}{} {}", column("layer"), "", kWay, titles, titles));
+  for (const LayerFigures& layer : pair.given.layers) {
+    for (const DirectionFigures& direction : layer.directions) {
+      print_row(fmt::format("{}{:<{}}{} {}", column(layer.name), direction.way->title, kWay,
+                            half_of(layer, direction),
+                            half_beside(pair.no_zeros, layer, direction)));
+    }
+  }
+}
+
+void print_sums(const std::vector<KernelPair>& pairs) {
+  system::print("\nall layers   {:^52}  {:^52}\n{:<13}", "the given weights", "no zeros",
+                "micro-batch");
+  for (int i = 0; i < 2; ++i)
+    system::print("{:>12}{:>22}{:>9}{:>9}  ", "ms/image", "", "GFLOP/s", "of peak");
+  system::print("\n");
+  for (const KernelPair& pair : pairs) {
+    system::print("{:<13}", pair.given.micro_batch);
+    for (const KernelFigures* f : {&pair.given, &pair.no_zeros}) {
+      system::print("{:>12.2f}{:>22}{:>9.0f}{:>9.2f}  ", 1e3 * f->seconds.median,
+                    fmt::format("({:.2f} to {:.2f})", 1e3 * f->seconds.min, 1e3 * f->seconds.max),
+                    f->gflops.median, f->of_peak);
+    }
+    system::print("\n");
+  }
+}
+
 }  // namespace
 
 KernelTrial::KernelTrial(const training::Session& session, const model::Graph& graph,
@@ -193,39 +228,9 @@ nlohmann::ordered_json json_of(const KernelFigures& figures) {
           {"layers", std::move(layers)}};
 }
 
-void print_kernels(const KernelPair& pair) {
-  constexpr std::size_t kNarrowest = 25, kWay = 9;
-  const NameColumn column(pair.given.layers, kNarrowest);
-  const std::string titles =
-      half("us/image", "GFLOP/s", "of peak", "of mem.", "map", "grad.", "algorithm");
-  const std::string head = fmt::format("micro-batch {}", pair.given.micro_batch);
-  system::print("\n{:<{}}{:<{}}no zeros\n", head, column.width() + kWay, "the given weights",
-                titles.size() + 1);
-  print_row(fmt::format("{}{:<{}}{} {}", column("layer"), "", kWay, titles, titles));
-  for (const LayerFigures& layer : pair.given.layers) {
-    for (const DirectionFigures& direction : layer.directions) {
-      print_row(fmt::format("{}{:<{}}{} {}", column(layer.name), direction.way->title, kWay,
-                            half_of(layer, direction),
-                            half_beside(pair.no_zeros, layer, direction)));
-    }
-  }
-}
-
-void print_kernel_sums(const std::vector<KernelPair>& pairs) {
-  system::print("\nall layers   {:^52}  {:^52}\n{:<13}", "the given weights", "no zeros",
-                "micro-batch");
-  for (int i = 0; i < 2; ++i)
-    system::print("{:>12}{:>22}{:>9}{:>9}  ", "ms/image", "", "GFLOP/s", "of peak");
-  system::print("\n");
-  for (const KernelPair& pair : pairs) {
-    system::print("{:<13}", pair.given.micro_batch);
-    for (const KernelFigures* f : {&pair.given, &pair.no_zeros}) {
-      system::print("{:>12.2f}{:>22}{:>9.0f}{:>9.2f}  ", 1e3 * f->seconds.median,
-                    fmt::format("({:.2f} to {:.2f})", 1e3 * f->seconds.min, 1e3 * f->seconds.max),
-                    f->gflops.median, f->of_peak);
-    }
-    system::print("\n");
-  }
+void print_kernels(const std::vector<KernelPair>& pairs) {
+  for (const KernelPair& pair : pairs) print_layers(pair);
+  print_sums(pairs);
 }
 
 }  // namespace cputrain::bench

@@ -88,10 +88,8 @@ struct KernelPair {
   KernelFigures given, no_zeros;
 };
 
-/// A line a layer and direction, the worst case beside the given weights.
-void print_kernels(const KernelPair&);
-
-/// A line a number of images: all layers together.
-void print_kernel_sums(const std::vector<KernelPair>&);
+/// A line a layer and direction for each number of images, the worst case beside the given weights;
+/// then a line a number of images, all layers together.
+void print_kernels(const std::vector<KernelPair>&);
 
 }  // namespace cputrain::bench

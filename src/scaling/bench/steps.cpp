@@ -1,17 +1,12 @@
 #include "scaling/bench/steps.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.h"
-#include "core/json_text.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
-#include "system/print.h"
 #include "system/usage/work_meter.h"
 
 namespace cputrain::bench {
@@ -170,71 +165,6 @@ StepFigures run_trials(const training::Session& session, const Trials& trials,
           layer_steps,
           std::move(layers),
           waited};
-}
-
-using Json = nlohmann::ordered_json;
-
-void print_layers(const std::vector<compute::LayerTime>& layers, double images, int steps) {
-  constexpr std::size_t kNarrowest = 22;
-  const NameColumn column(layers, kNarrowest);
-  system::print(
-      "\nms per step (mean of {}) on rank 0, GFLOP/s of direct convolution, and what is not zero "
-      "of the map that is read and of the gradient that comes back\n"
-      "{}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
-      steps, column("layer"), "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.",
-      "algorithm");
-  for (const compute::LayerTime& layer : layers) {
-    const auto cell = [&](double seconds) {
-      const double rate = compute::gflops(layer.macs, images, seconds / steps);
-      return seconds == 0 ? fmt::format("{:>10}{:>8}", "", "")
-                          : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
-                                        rate > 0 ? fmt::format("{:.0f}", rate) : "");
-    };
-    system::print("{}{}{}{}{:>7}{:>7}  {}\n", column(layer.name), cell(layer.forward),
-                  cell(layer.backward_data), cell(layer.backward_weights),
-                  compute::density_text(layer.density),
-                  compute::density_text(layer.gradient_density), compute::algorithms_text(layer));
-  }
-}
-
-Json layers_json(const std::vector<compute::LayerTime>& layers, double images, int steps) {
-  Json list = Json::array();
-  for (const compute::LayerTime& layer : layers) {
-    Json& entry = list.emplace_back(Json{{"name", layer.name},
-                                         {"algorithm", compute::algorithms_text(layer)},
-                                         {"density", known(layer.density)},
-                                         {"gradient_density", known(layer.gradient_density)}});
-    for (const compute::LayerDirection& way : compute::kLayerDirections) {
-      const double seconds = layer.*way.seconds / steps;
-      entry[fmt::format("{}_seconds", way.name)] = seconds;
-      entry[fmt::format("{}_gflops", way.name)] = compute::gflops(layer.macs, images, seconds);
-    }
-  }
-  return list;
-}
-
-Json density_json(const std::vector<compute::LayerTime>& layers) {
-  double alive = 0, work = 0;
-  for (const compute::LayerTime& layer : layers) {
-    if (!layer.density) continue;
-    alive += layer.macs * *layer.density;
-    work += layer.macs;
-  }
-  return work > 0 ? Json(alive / work) : Json();
-}
-
-void print_disturbance(const CalmRounds& rounds, int steps) {
-  if (rounds.left_out() == 0 && !rounds.gave_up()) return;
-  system::print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",
-                100 * rounds.stolen_of_all().value_or(0));
-  const auto each = static_cast<std::size_t>(steps);
-  if (rounds.gave_up()) {
-    system::print("too few steps were calm, so all count; try again at a quieter time\n");
-  } else {
-    system::print("{} of {} steps were left out, with {:.1f} % in those that count\n",
-                  each * rounds.left_out(), each * rounds.measured(),
-                  100 * rounds.stolen_of_counted().value_or(0));
-  }
 }
 
 }  // namespace cputrain::bench

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -84,20 +83,6 @@ std::string first_clause(const std::string& message);
 /// them too small to see. Trials on a device must be alone: their steps overlap. Collective.
 StepFigures run_trials(const training::Session&, const std::vector<std::unique_ptr<StepTrial>>&,
                        std::optional<int> wanted);
-
-// What was found, for people and for programs. Times of layers are of `images` a step and of so
-// many steps.
-
-void print_layers(const std::vector<compute::LayerTime>&, double images, int steps);
-nlohmann::ordered_json layers_json(const std::vector<compute::LayerTime>&, double images,
-                                   int steps);
-/// Density of the activations that convolutions and dense layers read, weighted by their work; null
-/// where it is not known.
-nlohmann::ordered_json density_json(const std::vector<compute::LayerTime>&);
-
-/// Time that others on its host had, in rounds of so many steps. Silent on a machine that was not
-/// disturbed.
-void print_disturbance(const CalmRounds&, int steps);
 
 /// The first column of a table of layers: as wide as the longest name, and two blanks behind it.
 class NameColumn {

@@ -2,13 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/flags/flag_groups.h"
+#include "comm/allreduce/candidates.h"
+#include "comm/allreduce/sum_arrays.h"
+#include "comm/channel.h"
+#include "comm/communicator.h"
+#include "comm/node_arrays.h"
+#include "core/error.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
-#include "scaling/bench/allreduce.h"
+#include "exchange/compression/compression.h"
+#include "exchange/make_exchange.h"
 #include "scaling/commands/commands.h"
+#include "system/clock.h"
+#include "system/pages.h"
 #include "system/print.h"
 #include "training/session/session.h"
 
@@ -23,19 +38,229 @@ struct AllreduceOptions : BenchOptions {
 
 constexpr int kCompressions = 3;  ///< repeats of each are enough: nothing but this rank is measured
 
+/// One way to sum over ranks, timed.
+struct AllreduceFigure {
+  std::string name;
+  std::vector<double> seconds;  ///< by repeat, the slowest rank's
+  std::string reason;           ///< why there are none
+};
+
+/// Of one parameter, in an arena of so many elements.
+compute::ParameterLayout layout_of(compute::Parameter parameter, std::size_t elements) {
+  compute::ParameterLayout layout;
+  layout.parameters.push_back(std::move(parameter));
+  layout.gradient_size = layout.arena_size = elements;
+  return layout;
+}
+
+/// One sum that is checked; the arrays are zeros afterwards, and stay so whatever is summed.
+void check_sum(comm::Communicator& communicator, const std::string& name,
+               comm::Candidate& candidate) {
+  const int ranks = communicator.size();
+  std::ranges::fill(candidate.input().as<float>(), static_cast<float>(communicator.rank() + 1));
+  communicator.barrier();
+  candidate.run();
+  const auto wrong = [expected = static_cast<float>(ranks * (ranks + 1) / 2)](float x) {
+    return x != expected;
+  };
+  double mistakes = std::ranges::any_of(candidate.result().as<float>(), wrong) ? 1 : 0;
+  communicator.sum(Array::of<double>({&mistakes, 1}));
+  std::ranges::fill(candidate.input().as<float>(), 0.0f);
+  communicator.barrier();
+  if (mistakes > 0) {
+    fail(ExitCode::internal,
+         "allreduce " + name +
+             " gives wrong sums (training with it would be wrong, too); please report it");
+  }
+}
+
+/// All in turn, so that a disturbance of the machine meets all of them alike.
+void time_all(comm::Communicator& communicator,
+              const std::vector<std::unique_ptr<comm::Candidate>>& candidates, int repeat,
+              std::vector<AllreduceFigure>& figures) {
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    if (candidates[i]) check_sum(communicator, figures[i].name, *candidates[i]);
+  }
+  for (int round = 0; round < repeat; ++round) {
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      if (!candidates[i]) continue;
+      figures[i].seconds.push_back(comm::time_one(communicator, *candidates[i]));
+    }
+  }
+}
+
+/// Times every name of --allreduce on arrays of `bytes`: a sum of float32 over all ranks, which all
+/// can read afterwards. For `shm` and `hierarchical` the arrays lie in shared memory and the result
+/// is one copy per node. Collective.
+class AllreduceBench {
+ public:
+  AllreduceBench(comm::Communicator& communicator, std::size_t bytes, comm::SumArrays sum)
+      : communicator_(communicator),
+        elements_(std::max<std::size_t>(1, bytes / sizeof(float))),
+        sum_(std::move(sum)),
+        map_(comm::read_node_map(communicator)) {}
+
+  /// One that is checked, then `repeat` of each. Throws Error(internal) where a sum is wrong.
+  std::vector<AllreduceFigure> run(int repeat) {
+    const system::Pages own(bytes());
+    const Array numbers{own.bytes().data(), elements_, DType::f32};
+    const comm::SharedArrays shared(communicator_, elements_);
+    std::vector<std::unique_ptr<comm::Candidate>> candidates;
+    std::vector<AllreduceFigure> figures;
+    const auto add = [&](const std::string& name, std::unique_ptr<comm::Candidate> candidate) {
+      figures.push_back({name, {}, {}});
+      candidates.push_back(std::move(candidate));
+    };
+    const auto add_within = [&](const std::string& name, const std::string& algorithm) {
+      add(name, shared.failure.empty()
+                    ? comm::within_node(communicator_, map_, shared, sum_,
+                                        comm::open_lane(communicator_, map_, {{algorithm}}))
+                    : nullptr);
+      figures.back().reason = shared.failure;
+    };
+    if (map_.nodes() == 1) {
+      add_within("shm", "tree");
+      add_within("hierarchical", "tree");
+    } else {
+      figures.push_back({"shm", {}, "the ranks are on several nodes"});
+      candidates.push_back(nullptr);
+    }
+    for (const std::string& name : comm::allreduce_algorithms()) {
+      add(name, comm::between_ranks(numbers, comm::open_world(communicator_, {{name}})));
+      if (map_.nodes() > 1) add_within("hierarchical+" + name, name);
+    }
+    comm::Channel server{communicator_.make_point_to_point(), nullptr, nullptr};
+    server.allreduce = comm::make_server(*server.peers);
+    add("ps", comm::between_ranks(numbers, std::move(server)));
+    time_all(communicator_, candidates, repeat, figures);
+    return figures;
+  }
+
+  /// What `auto` would take.
+  std::string automatic_choice() {
+    const compute::ParameterLayout layout = layout_of(
+        {"all", {static_cast<int>(elements_)}, elements_, {0, elements_}, false, true, false, 0},
+        elements_);
+    const exchange::ExchangeParts parts{communicator_,           layout, bytes(),
+                                        exchange::Overlap::none, {},     sum_};
+    return comm::to_text(exchange::make_exchange(parts, {}).choice);
+  }
+
+  int ranks() const { return communicator_.size(); }
+  int nodes() const { return map_.nodes(); }
+  std::size_t bytes() const { return elements_ * sizeof(float); }
+
+ private:
+  comm::Communicator& communicator_;
+  std::size_t elements_;
+  comm::SumArrays sum_;
+  comm::NodeMap map_;
+};
+
+// Compression.
+
+/// What one way to compress gradients costs and saves.
+struct CompressionFigure {
+  std::string name;  ///< "topk:0.01"
+  double ratio;      ///< times fewer bytes that a rank sends
+  /// A sum without sending; and a plain ring's, which has to add as well. By repeat, the slowest
+  /// rank's.
+  std::vector<double> seconds, plain_seconds;
+};
+
+/// Adds up the time that messages take.
+class TimedPointToPoint final : public comm::PointToPoint {
+ public:
+  TimedPointToPoint(std::unique_ptr<comm::PointToPoint> peers, double& seconds)
+      : peers_(std::move(peers)), seconds_(seconds) {}
+  int rank() const override { return peers_->rank(); }
+  int size() const override { return peers_->size(); }
+  void exchange(int to, std::span<const std::byte> out, int from,
+                std::span<std::byte> in) override {
+    const system::Stopwatch watch;
+    peers_->exchange(to, out, from, in);
+    seconds_ += watch.seconds();
+  }
+
+ private:
+  std::unique_ptr<comm::PointToPoint> peers_;
+  double& seconds_;
+};
+
+/// Numbers of many sizes around 0, other ones on every rank: a linear congruential generator, since
+/// only their spread matters here.
+void fill_gradients(const Array& gradients, int rank) {
+  auto state = static_cast<std::uint32_t>(rank) * 2654435761u + 1u;
+  for (float& value : gradients.as<float>()) {
+    state = state * 1664525u + 1013904223u;
+    const float x = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
+    value = 1e-3f * x * x * x;
+  }
+}
+
+/// Sums copies of a gradient: the ratio, and the seconds of each repeat without sending.
+double time_compression(comm::Communicator& communicator, const compute::ParameterLayout& layout,
+                        const system::Pages& kept, const exchange::Compression& compression,
+                        int repeat, std::vector<double>& seconds) {
+  double sending = 0;
+  comm::Channel channel{
+      std::make_unique<TimedPointToPoint>(communicator.make_point_to_point(), sending), nullptr,
+      nullptr};
+  channel.allreduce = comm::make_ring(*channel.peers);
+  const auto sum = exchange::make_gradient_sum(compression, layout, std::move(channel));
+  const system::Pages memory(kept.bytes().size());
+  const Range all{0, layout.gradient_size};
+  const Array gradients{memory.bytes().data(), all.size(), DType::f32};
+  for (int i = 0; i <= repeat; ++i) {  // the first warms up
+    std::memcpy(gradients.data, kept.bytes().data(), kept.bytes().size());
+    communicator.barrier();
+    sending = 0;
+    const system::Stopwatch watch;
+    sum->sum(all, gradients);
+    const double slowest =
+        std::max(0.0, comm::largest_of_ranks(communicator, watch.seconds() - sending).value());
+    if (i > 0) seconds.push_back(slowest);
+  }
+  return exchange::compression_ratio(*sum, {&all, 1}, DType::f32);
+}
+
+/// Times each of compressions() on a gradient of `bytes` in float32: a matrix with 512 columns, as
+/// the largest layer of the paper's network has it, and a rest. Collective.
+std::vector<CompressionFigure> bench_compression(comm::Communicator& communicator,
+                                                 std::size_t bytes, int repeat) {
+  constexpr std::size_t kColumns = 512;
+  const std::size_t elements = bytes / sizeof(float), rows = elements / kColumns;
+  const std::vector<int> extents{static_cast<int>(rows), static_cast<int>(kColumns)};
+  const std::size_t whole = rows * kColumns;
+  const compute::ParameterLayout layout =
+      layout_of({"kernel", extents, whole, {0, whole}, true, true, false, 0}, elements);
+  const system::Pages kept(elements * sizeof(float));
+  fill_gradients({kept.bytes().data(), elements, DType::f32}, communicator.rank());
+  std::vector<double> plain;
+  time_compression(communicator, layout, kept, {}, repeat, plain);
+  std::vector<CompressionFigure> figures;
+  for (const exchange::Compression& compression : exchange::compressions()) {
+    CompressionFigure figure{exchange::to_text(compression), 0, {}, plain};
+    figure.ratio =
+        time_compression(communicator, layout, kept, compression, repeat, figure.seconds);
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
 /// nccl-tests' bus bandwidth: what each rank's link would have to carry.
 double bus_gbs(double bytes, double seconds, int ranks) {
   return seconds > 0 ? 2e-9 * bytes / seconds * (ranks - 1) / ranks : 0;
 }
 
-void print_table(const bench::AllreduceBench& bench,
-                 const std::vector<bench::AllreduceFigure>& figures, double triad) {
+void print_table(const AllreduceBench& bench, const std::vector<AllreduceFigure>& figures,
+                 double triad) {
   system::print("{} on {}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
                 counted(bench.ranks(), "rank"), counted(bench.nodes(), "node"),
                 static_cast<double>(bench.bytes()) / 1e6, triad);
   system::print("{:<20}{:>12}{:>10}{:>10}{:>14}\n", "algorithm", "ms, median", "min", "max",
                 "bus GB/s");
-  for (const bench::AllreduceFigure& figure : figures) {
+  for (const AllreduceFigure& figure : figures) {
     if (!figure.reason.empty()) {
       system::print("{:<20}{}\n", figure.name, figure.reason);
       continue;
@@ -47,17 +272,24 @@ void print_table(const bench::AllreduceBench& bench,
   }
 }
 
-double breakeven(const bench::AllreduceBench& bench, const bench::CompressionFigure& figure) {
-  const double longer = spread_of(figure.seconds).median - spread_of(figure.plain_seconds).median;
-  return bench::breakeven_gbit_s(bench.ranks(), figure.ratio, static_cast<double>(bench.bytes()),
-                                 longer);
+/// The bandwidth of a rank's link, in Gbit/s, below which it pays to compress: where the bytes that
+/// are not sent would have taken as long as compressing takes,
+///     2 (P - 1) / P * (1 - 1 / ratio) * bytes / seconds,
+/// with P ranks and the seconds that it takes longer than a plain sum, for as long as nothing hides
+/// either. 0 where no byte is saved, infinite where bytes are and no time is lost.
+double breakeven(const AllreduceBench& bench, const CompressionFigure& figure) {
+  const double seconds = spread_of(figure.seconds).median - spread_of(figure.plain_seconds).median;
+  if (figure.ratio <= 1) return 0;
+  if (seconds <= 0) return std::numeric_limits<double>::infinity();
+  const int ranks = bench.ranks();
+  return 8e-9 * 2 * (ranks - 1) / ranks * (1 - 1 / figure.ratio) *
+         static_cast<double>(bench.bytes()) / seconds;
 }
 
-void print_compression(const bench::AllreduceBench& bench,
-                       const std::vector<bench::CompressionFigure>& figures) {
+void print_compression(const AllreduceBench& bench, const std::vector<CompressionFigure>& figures) {
   system::print("\n{:<20}{:>14}{:>22}{:>16}{:>22}\n", "--compress", "fewer bytes",
                 "ms without sending", "plain sum's", "pays below, Gbit/s");
-  for (const bench::CompressionFigure& figure : figures) {
+  for (const CompressionFigure& figure : figures) {
     const double rate = breakeven(bench, figure);
     system::print("{:<20}{:>13.1f}x{:>22.2f}{:>16.2f}{:>22}\n", figure.name, figure.ratio,
                   1e3 * spread_of(figure.seconds).median,
@@ -66,10 +298,9 @@ void print_compression(const bench::AllreduceBench& bench,
   }
 }
 
-Json compression_json(const bench::AllreduceBench& bench,
-                      const std::vector<bench::CompressionFigure>& figures) {
+Json compression_json(const AllreduceBench& bench, const std::vector<CompressionFigure>& figures) {
   Json list = Json::array();
-  for (const bench::CompressionFigure& figure : figures) {
+  for (const CompressionFigure& figure : figures) {
     const double rate = breakeven(bench, figure);
     list.push_back({{"name", figure.name},
                     {"ratio", figure.ratio},
@@ -80,17 +311,13 @@ Json compression_json(const bench::AllreduceBench& bench,
   return list;
 }
 
-Json figures_json(const std::vector<bench::AllreduceFigure>& figures) {
+Json figures_json(const std::vector<AllreduceFigure>& figures) {
   Json list = Json::array();
-  for (const bench::AllreduceFigure& figure : figures) {
-    Json entry{{"name", figure.name}};
-    if (figure.reason.empty()) {
-      entry["seconds"] = json_of(spread_of(figure.seconds));
-    } else {
-      entry["seconds"] = nullptr;
-      entry["reason"] = figure.reason;
-    }
-    list.push_back(std::move(entry));
+  for (const AllreduceFigure& figure : figures) {
+    const bool timed = figure.reason.empty();
+    list.push_back(
+        {{"name", figure.name}, {"seconds", timed ? json_of(spread_of(figure.seconds)) : Json()}});
+    if (!timed) list.back()["reason"] = figure.reason;
   }
   return list;
 }
@@ -131,13 +358,13 @@ ExitCode BenchAllreduceCommand::run(const training::Services& services) {
   if (session.backend->memory().is_host()) {
     sum = [&](std::span<const Array> src, const Array& dst) { session.backend->sum(src, dst); };
   }
-  bench::AllreduceBench bench(*session.communicator, options_.bytes, sum);
+  AllreduceBench bench(*session.communicator, options_.bytes, sum);
   const compute::Limits before = training::measure_together(session);
-  const std::vector<bench::AllreduceFigure> figures = bench.run(options_.repeats());
+  const std::vector<AllreduceFigure> figures = bench.run(options_.repeats());
   const double triad = compute::better(before, training::measure_together(session)).triad_gbs;
   const std::string chosen = bench.automatic_choice();
-  const auto compression = bench::bench_compression(*session.communicator, bench.bytes(),
-                                                    std::min(options_.repeats(), kCompressions));
+  const auto compression = bench_compression(*session.communicator, bench.bytes(),
+                                             std::min(options_.repeats(), kCompressions));
   if (session.leads() && options_.prints()) {
     for (const std::string& line : session.placement) system::print("{}\n", line);
     print_table(bench, figures, triad);

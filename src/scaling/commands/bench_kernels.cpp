@@ -270,8 +270,7 @@ ExitCode BenchKernelsCommand::run(const training::Services& services) {
   const auto pairs = bench.figures(session.backend->facts().number_bytes);
   if (options_.prints()) {
     print_head(session, options_, spec, bench.limits(), rounds);
-    for (const bench::KernelPair& pair : pairs) bench::print_kernels(pair);
-    bench::print_kernel_sums(pairs);
+    bench::print_kernels(pairs);
   }
   training::write_json(session, options_.json,
                        result_json(session, options_, spec, bench.limits(), pairs));

@@ -67,6 +67,75 @@ void print_measurement(const training::Session& session, const training::Trainin
       bytes_text(static_cast<double>(trial.program().workspace_bytes())));
 }
 
+// Times of layers are of `images` a step and of so many steps.
+
+void print_layers(const std::vector<compute::LayerTime>& layers, double images, int steps) {
+  constexpr std::size_t kNarrowest = 22;
+  const bench::NameColumn column(layers, kNarrowest);
+  system::print(
+      "\nms per step (mean of {}) on rank 0, GFLOP/s of direct convolution, and what is not zero "
+      "of the map that is read and of the gradient that comes back\n"
+      "{}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
+      steps, column("layer"), "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.",
+      "algorithm");
+  for (const compute::LayerTime& layer : layers) {
+    const auto cell = [&](double seconds) {
+      const double rate = compute::gflops(layer.macs, images, seconds / steps);
+      return seconds == 0 ? fmt::format("{:>10}{:>8}", "", "")
+                          : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
+                                        rate > 0 ? fmt::format("{:.0f}", rate) : "");
+    };
+    system::print("{}{}{}{}{:>7}{:>7}  {}\n", column(layer.name), cell(layer.forward),
+                  cell(layer.backward_data), cell(layer.backward_weights),
+                  compute::density_text(layer.density),
+                  compute::density_text(layer.gradient_density), compute::algorithms_text(layer));
+  }
+}
+
+Json layers_json(const std::vector<compute::LayerTime>& layers, double images, int steps) {
+  Json list = Json::array();
+  for (const compute::LayerTime& layer : layers) {
+    Json& entry = list.emplace_back(Json{{"name", layer.name},
+                                         {"algorithm", compute::algorithms_text(layer)},
+                                         {"density", known(layer.density)},
+                                         {"gradient_density", known(layer.gradient_density)}});
+    for (const compute::LayerDirection& way : compute::kLayerDirections) {
+      const double seconds = layer.*way.seconds / steps;
+      entry[fmt::format("{}_seconds", way.name)] = seconds;
+      entry[fmt::format("{}_gflops", way.name)] = compute::gflops(layer.macs, images, seconds);
+    }
+  }
+  return list;
+}
+
+/// Density of the activations that convolutions and dense layers read, weighted by their work; null
+/// where it is not known.
+Json density_json(const std::vector<compute::LayerTime>& layers) {
+  double alive = 0, work = 0;
+  for (const compute::LayerTime& layer : layers) {
+    if (!layer.density) continue;
+    alive += layer.macs * *layer.density;
+    work += layer.macs;
+  }
+  return work > 0 ? Json(alive / work) : Json();
+}
+
+/// Time that others on its host had, in rounds of so many steps. Silent on a machine that was not
+/// disturbed.
+void print_disturbance(const CalmRounds& rounds, int steps) {
+  if (rounds.left_out() == 0 && !rounds.gave_up()) return;
+  system::print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",
+                100 * rounds.stolen_of_all().value_or(0));
+  const auto each = static_cast<std::size_t>(steps);
+  if (rounds.gave_up()) {
+    system::print("too few steps were calm, so all count; try again at a quieter time\n");
+  } else {
+    system::print("{} of {} steps were left out, with {:.1f} % in those that count\n",
+                  each * rounds.left_out(), each * rounds.measured(),
+                  100 * rounds.stolen_of_counted().value_or(0));
+  }
+}
+
 Json measurement_json(const training::Session& session, const training::TrainingSpec& spec,
                       const bench::StepTrial& trial, const Measurement& m,
                       const std::vector<compute::LayerTime>& layers) {
@@ -77,7 +146,7 @@ Json measurement_json(const training::Session& session, const training::Training
           {"micro_batch", trial.plan().micro_batch()},
           {"ranks", session.communicator->size()},
           {"threads", session.threads},
-          {"density", bench::density_json(layers)},
+          {"density", density_json(layers)},
           {"images_per_second", json_of(m.images_per_second)},
           {"gflops", m.achieved},
           {"limit", training::limits_json(m.limits)},
@@ -254,12 +323,12 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   const int steps = each * static_cast<int>(rounds.measured());
   if (session.leads() && options_.prints()) {
     print_measurement(session, spec, trial, measured, counted);
-    bench::print_disturbance(rounds, each);
+    print_disturbance(rounds, each);
     if (waited.value_or(0) >= system::kWaitWorthSaying) {
       system::print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
                     100 * *waited, system::cpu_wait_reason(session.plan.crowding > 1));
     }
-    bench::print_layers(layers, own_images, layer_steps);
+    print_layers(layers, own_images, layer_steps);
     if (options_.reproducible) print_price(trials, rates);
     if (kept_part > 0) print_kept(rates.front(), rates.back(), kept_part);
   }
@@ -271,7 +340,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   result["stolen"] = known(rounds.stolen_of_counted());
   result["cpu_wait"] = known(waited);
   result["layer_steps"] = layer_steps;
-  result["layers"] = bench::layers_json(layers, own_images, layer_steps);
+  result["layers"] = layers_json(layers, own_images, layer_steps);
   if (options_.reproducible) result["reproducible"] = price_json(trials, rates);
   if (kept_part > 0) {
     result["features_kept"] = json_of(rates.back());
