@@ -2,7 +2,7 @@
 
 #include "core/json_text.h"
 #include "scaling/cells/plan.h"
-#include "scaling/sweep/extension.h"
+#include "scaling/sweep/sweep_request.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace cputrain::testing {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -69,14 +68,6 @@ ExitCode run_task(const SweepOptions& options, const training::Services& service
   sweep::SweepWork work(services, plan);
   work.works_alone = false;
   if (!work.measure(task - 1, task, options.sweep.retry)) return stopped(plan, services);
-  return ExitCode::ok;
-}
-
-ExitCode collect(sweep::SweepPlan& plan, const SweepOptions& options) {
-  cells::CellTable table = sweep::collected_table(plan);
-  for (const cells::Cell& cell : plan.cells)
-    table.cells.push_back(sweep::collected_cell(plan, cell, table.machine));
-  draw(plan, options, sweep::write_table(plan, table));
   return ExitCode::ok;
 }
 
@@ -151,28 +142,7 @@ class SweepCommand final : public cli::CommandWith<SweepOptions> {
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    SweepOptions& c = options_;
-    add_grid_flags(f, c, choices);
-    const std::set<std::string> grid = f.names();
-    take_lists(f, c);
-    add_training_model_flags(f, c);
-    add_part(f, c, "transfer");
-    add_data_flags(f, c, true);
-    f.group("Training");
-    add_part(f, c, "micro-batch");
-    add_recipe_flags(f, c);
-    add_stall_flags(f, c);
-    f.group("Machine");  // whose grid has the rest of them
-    add_precision_flag(f, c, choices);
-    add_row(f, c, "bind");
-    add_row(f, c, "io-threads");
-    add_row(f, c, "cache");
-    add_backend_options(f, c, choices);
-    add_part(f, c, "input");
-    add_part(f, c, "exchange");
-    std::ranges::set_difference(f.names(), grid,
-                                std::inserter(c.of_trainings, c.of_trainings.end()));
-    add_sweep_output_flags(f, c);
+    add_sweep_flags(f, options_, choices);
   }
 
   /// The flags of the sweep that --extend adds to.
@@ -183,8 +153,7 @@ class SweepCommand final : public cli::CommandWith<SweepOptions> {
     return std::filesystem::exists(file, ignored) ? file.string() : "";
   }
   void check(const cli::CommandLineChoices& choices) override {
-    settle_precisions(options_, choices);
-    check_sweep(options_);
+    check_sweep(options_, choices);
     check_partial(options_);
     training::check_watchers(options_);
   }
@@ -220,7 +189,10 @@ ExitCode SweepCommand::run(const training::Services& services) {
     say_tasks(plan);
     return ExitCode::ok;
   }
-  if (options_.sweep.collect) return collect(plan, options_);
+  if (options_.sweep.collect) {
+    draw(plan, options_, sweep::collect(plan));
+    return ExitCode::ok;
+  }
   if (options_.sweep.task) {
     sweep::settle_machine(plan);
     const auto armed = services.signals->arm();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <variant>
 
 #include "cli/flags/flag_groups.h"
@@ -106,8 +107,6 @@ std::map<std::string, std::string> options_of(const SweepOptions& options) {
   return texts;
 }
 
-}  // namespace
-
 void add_grid_flags(cli::Flags& f, SweepOptions& c, const cli::CommandLineChoices& choices) {
   const std::string usual = choices.backend_names().front();
   const std::vector<std::string> columns = column_names(choices);
@@ -149,6 +148,8 @@ void add_grid_flags(cli::Flags& f, SweepOptions& c, const cli::CommandLineChoice
         "also measure cells of more CPUs than this machine has [they are n/a]");
 }
 
+/// From here on flags of trainings that are axes take a list, of which the trainings that are
+/// planned with have the first value.
 void take_lists(cli::Flags& f, SweepOptions& c) {
   f.add_rows_by(
       [&](const training::FlagRow& row, training::TrainingFlags& flags, const std::string& help) {
@@ -180,14 +181,7 @@ void add_sweep_output_flags(cli::Flags& f, SweepOptions& c) {
   f.yes("retry", c.sweep.retry, "measure failed cells again");
 }
 
-sweep::SweepRequest sweep_request(const SweepOptions& options) {
-  sweep::SweepRequest request = options.sweep;
-  request.repeats = options.repeat.value_or(request.repeats);
-  request.passed_on = passed_on(options);
-  request.options = options_of(options);
-  return request;
-}
-
+/// Tells the sweep what each backend can compute in.
 void settle_precisions(SweepOptions& options, const cli::CommandLineChoices& choices) {
   sweep::SweepRequest& sweep = options.sweep;
   for (const training::BackendChoice& backend : choices.backends) {
@@ -222,7 +216,7 @@ void settle_precisions(SweepOptions& options, const cli::CommandLineChoices& cho
   }
 }
 
-void check_sweep(const SweepOptions& options) {
+void check_combinations(const SweepOptions& options) {
   const auto refuse_if = [](bool wrong, const std::string& why) {
     if (wrong) fail(ExitCode::usage, why);
   };
@@ -260,6 +254,44 @@ void check_sweep(const SweepOptions& options) {
   refuse_if(
       !options.reference.empty() && !std::filesystem::is_regular_file(options.reference, ignored),
       fmt::format("--reference {}: there is no such file", options.reference));
+}
+
+}  // namespace
+
+void add_sweep_flags(cli::Flags& f, SweepOptions& c, const cli::CommandLineChoices& choices) {
+  add_grid_flags(f, c, choices);
+  const std::set<std::string> grid = f.names();
+  take_lists(f, c);
+  add_training_model_flags(f, c);
+  add_part(f, c, "transfer");
+  add_data_flags(f, c, true);
+  f.group("Training");
+  add_part(f, c, "micro-batch");
+  add_recipe_flags(f, c);
+  add_stall_flags(f, c);
+  f.group("Machine");  // whose grid has the rest of them
+  add_precision_flag(f, c, choices);
+  add_row(f, c, "bind");
+  add_row(f, c, "io-threads");
+  add_row(f, c, "cache");
+  add_backend_options(f, c, choices);
+  add_part(f, c, "input");
+  add_part(f, c, "exchange");
+  std::ranges::set_difference(f.names(), grid, std::inserter(c.of_trainings, c.of_trainings.end()));
+  add_sweep_output_flags(f, c);
+}
+
+sweep::SweepRequest sweep_request(const SweepOptions& options) {
+  sweep::SweepRequest request = options.sweep;
+  request.repeats = options.repeat.value_or(request.repeats);
+  request.passed_on = passed_on(options);
+  request.options = options_of(options);
+  return request;
+}
+
+void check_sweep(SweepOptions& options, const cli::CommandLineChoices& choices) {
+  settle_precisions(options, choices);
+  check_combinations(options);
 }
 
 }  // namespace cputrain::commands

@@ -3,16 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <thread>
 
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "scaling/cells/run_figures.h"
+#include "scaling/sweep/sweep_work.h"
+#include "system/bounded_file.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "training/run/run_folder.h"
@@ -121,6 +123,21 @@ std::string told_apart(const char* what, const std::string& there, const std::st
   return fmt::format("{}: {} there, {} here", what, printable(there), printable(here));
 }
 
+/// What tells two kinds of machine or two builds apart, in words; empty where nothing does. Memory
+/// may differ by what the system keeps for itself. Cores are not compared: a sweep counts those it
+/// was given, a run those that are there.
+std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here) {
+  constexpr double kSameMemory = 0.05;
+  std::vector<std::string> parts;
+  if (there.cpu != here.cpu) parts.push_back(told_apart("processor", there.cpu, here.cpu));
+  if (std::abs(there.memory_bytes - here.memory_bytes) > kSameMemory * here.memory_bytes) {
+    parts.push_back(
+        told_apart("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes)));
+  }
+  if (there.build != here.build) parts.push_back(told_apart("build", there.build, here.build));
+  return join(parts, "; ");
+}
+
 /// What makes figures of two machines differ; empty where nothing does.
 std::string difference(const cells::CellMachine& there, const cells::CellMachine& here) {
   std::vector<std::string> parts;
@@ -131,6 +148,16 @@ std::string difference(const cells::CellMachine& there, const cells::CellMachine
   compare("hardware threads", there.hardware_threads, here.hardware_threads);
   if (std::string kind = kind_difference(there, here); !kind.empty()) parts.push_back(kind);
   return join(parts, "; ");
+}
+
+/// What measured the cells there, which build, and since when: machine.json, a table without cells,
+/// written once by what measures first. Nothing where it is not there. Older ones name no date and
+/// no commit, which are empty then.
+std::optional<cells::CellTable> measurements_there(const SweepPlan& plan) {
+  std::error_code ignored;
+  const auto file = plan.folder / kMachineName;
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  return cells::read_cells(file);
 }
 
 void refuse_other_machine(const SweepPlan& plan, const cells::CellMachine& there) {
@@ -149,6 +176,99 @@ void refuse_beside_tasks(const SweepPlan& plan) {
        "--extend: tasks are at work in {} (they would not measure what is new); add --plan-only, "
        "and start the tasks that it names",
        plan.folder.string());
+}
+
+// What was measured elsewhere: by tasks, or by hand from plan.txt. Nothing of it is taken from the
+// machine that collects.
+
+constexpr std::uintmax_t kMostRecorded = 16 << 20;
+
+/// What its task said of a cell; nothing where there was none, or where the file is damaged.
+std::optional<cells::Cell> told_by_task(const SweepPlan& plan, const cells::Cell& cell) {
+  const auto file = plan.folder_of(cell) / kCellName;
+  try {
+    cells::Cell told = cells::cell_from_json(
+        parse_strict_json(system::read_bounded(file, kMostRecorded)), file.string());
+    if (cells::cell_name(told) == cells::cell_name(cell)) return told;
+  } catch (const std::exception&) {
+  }
+  return std::nullopt;
+}
+
+/// The line of plan.txt that trains into this run folder; empty where there is none.
+std::string planned_command(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
+  const std::string end = "/" + plan.run_of(cell, repeat).string();
+  for (const std::string& line : split(text_of(plan.folder / kPlanName), '\n')) {
+    if (line.ends_with(end) || line.ends_with(end + "'")) return line;
+  }
+  return "";
+}
+
+/// A run's own record of its machine, where it is whole.
+std::optional<cells::CellMachine> recorded_machine(const std::filesystem::path& run) {
+  try {
+    const auto file = run / "environment.json";
+    return cells::machine_of_run(parse_strict_json(system::read_bounded(file, kMostRecorded)),
+                                 file.string());
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+/// Trainings by hand may run anywhere; what another kind of machine measured is not of this table.
+void leave_out_foreign(const SweepPlan& plan, const cells::Cell& cell,
+                       const cells::CellMachine& of_table, CellState& state) {
+  if (of_table.cpu.empty()) return;  // not known
+  std::erase_if(state.runs, [&](const auto& run) {
+    const auto folder = plan.folder / plan.run_of(cell, run.first);
+    const auto machine = recorded_machine(folder);
+    const std::string differs = machine ? kind_difference(*machine, of_table) : "";
+    if (differs.empty()) return false;
+    if (state.foreign.empty()) {
+      state.foreign = fmt::format(
+          "repeat {} was measured on another kind of machine than this table ({}) and does not "
+          "count; remove {} to measure it anew",
+          run.first, differs, folder.string());
+    }
+    return true;
+  });
+}
+
+/// That of most runs, as some may be of another machine; empty where it is not known.
+cells::CellMachine machine_of_most(const SweepPlan& plan) {
+  std::vector<std::pair<cells::CellMachine, int>> kinds;
+  for (const cells::Cell& cell : plan.cells) {
+    for (const auto& run : state_of(plan, cell).runs) {
+      const auto found = recorded_machine(plan.folder / plan.run_of(cell, run.first));
+      if (!found) continue;
+      const auto same = std::ranges::find_if(
+          kinds, [&](const auto& kind) { return kind_difference(*found, kind.first).empty(); });
+      if (same == kinds.end()) {
+        kinds.emplace_back(*found, 1);
+      } else {
+        ++same->second;
+      }
+    }
+  }
+  const auto most =
+      std::ranges::max_element(kinds, {}, &std::pair<cells::CellMachine, int>::second);
+  return most == kinds.end() ? cells::CellMachine{} : most->first;
+}
+
+/// The cell with the figures of its run folders; command and reason are those of its task
+/// (cell.json), else the command is that of plan.txt. Runs of another kind of machine than the
+/// table's are left out, with their reason.
+cells::Cell collected_cell(const SweepPlan& plan, const cells::Cell& cell,
+                           const cells::CellMachine& of_table) {
+  CellState state = state_of(plan, cell);
+  leave_out_foreign(plan, cell, of_table, state);
+  const auto told = told_by_task(plan, cell);
+  const std::string cannot = told && told->runs.empty() ? told->reason : "";
+  std::string command = told ? told->command : "";
+  for (const auto& [repeat, figures] : state.runs) {
+    if (command.empty()) command = planned_command(plan, cell, repeat);
+  }
+  return cell_with_figures(plan, cell, state, cannot, command);
 }
 
 }  // namespace
@@ -246,25 +366,6 @@ void write_plan(const SweepPlan& plan) {
                missing, plan.cells.size(), fmt::join(why, "; "));
 }
 
-std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here) {
-  constexpr double kSameMemory = 0.05;
-  std::vector<std::string> parts;
-  if (there.cpu != here.cpu) parts.push_back(told_apart("processor", there.cpu, here.cpu));
-  if (std::abs(there.memory_bytes - here.memory_bytes) > kSameMemory * here.memory_bytes) {
-    parts.push_back(
-        told_apart("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes)));
-  }
-  if (there.build != here.build) parts.push_back(told_apart("build", there.build, here.build));
-  return join(parts, "; ");
-}
-
-std::optional<cells::CellTable> measurements_there(const SweepPlan& plan) {
-  std::error_code ignored;
-  const auto file = plan.folder / kMachineName;
-  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
-  return cells::read_cells(file);
-}
-
 void settle_machine(SweepPlan& plan) {
   // Several tasks may start at once: one of them writes it, and all read what it wrote.
   system::create_file(plan.folder / kMachineName, json_text(cells::to_json(plan.table), 1) + "\n");
@@ -274,17 +375,16 @@ void settle_machine(SweepPlan& plan) {
   refuse_other_machine(plan, there.machine);
 }
 
-std::string text_of(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return "";
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-bool write_if_changed(const std::filesystem::path& file, const std::string& text) {
-  if (text_of(file) == text) return false;
-  system::write_own_file(file, text);
-  return true;
+bool collect(const SweepPlan& plan) {
+  const auto there = measurements_there(plan);
+  cells::CellTable table = plan.table;
+  table.machine = there ? there->machine : machine_of_most(plan);
+  table.date = there ? there->date : "";
+  table.commit = there ? there->commit : "";
+  for (const cells::Cell& cell : plan.cells) {
+    table.cells.push_back(collected_cell(plan, cell, table.machine));
+  }
+  return write_table(plan, table);
 }
 
 }  // namespace cputrain::sweep

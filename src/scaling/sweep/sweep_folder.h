@@ -22,7 +22,6 @@ system::FileLock lock_cell(const SweepPlan&, const cells::Cell&);
 
 inline constexpr const char* kFlagsName = "sweep.json";
 inline constexpr const char* kPlanName = "plan.txt";
-inline constexpr const char* kCellName = "cell.json";  ///< one cell's, beside its run folders
 
 /// plan.txt: the command of every training, one a line, but for cells that cannot be measured here.
 void write_plan(const SweepPlan&);
@@ -30,25 +29,15 @@ void write_plan(const SweepPlan&);
 /// The grid of the sweep that the folder holds. Error(usage) where it holds none.
 cells::SweepGrid grid_there(const std::filesystem::path& folder);
 
-/// What measured the cells there, which build, and since when: machine.json, a table without cells,
-/// written once by what measures first. Nothing where it is not there. Older ones name no date and
-/// no commit, which are empty then.
-std::optional<cells::CellTable> measurements_there(const SweepPlan&);
-
-/// What tells two kinds of machine or two builds apart, in words; empty where nothing does. Memory
-/// may differ by what the system keeps for itself. Cores are not compared: a sweep counts those it
-/// was given, a run those that are there.
-std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here);
-
 /// Says in machine.json that cells are measured here, and gives the plan's table the date and the
 /// commit that stand there. Error(usage) where others were measured on another kind of machine, or
 /// with another build.
 void settle_machine(SweepPlan&);
 
-/// Empty where there is no such file.
-std::string text_of(const std::filesystem::path&);
-
-/// Leaves a file alone that holds the text already; whether it did not.
-bool write_if_changed(const std::filesystem::path&, const std::string& text);
+/// Writes cells.json with what tasks, and trainings by hand from plan.txt, have left in the folder;
+/// whether it is another than before. Machine, date and commit are those of machine.json. Without
+/// it, the machine is that of most runs' environment.json, or empty where nothing is known; date
+/// and commit are empty.
+bool collect(const SweepPlan&);
 
 }  // namespace cputrain::sweep

@@ -22,9 +22,40 @@
 #include "training/request/build_graph.h"
 #include "training/request/flag_grammars.h"
 #include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::sweep {
 namespace {
+
+/// What a backend of devices lacks for the column of most GPUs; empty where nothing.
+std::string lacking(const cells::Launching& launching, const std::string& backend, int most) {
+  const auto here = std::ranges::find(launching.backends, backend, &cells::BackendHere::name);
+  if (here == launching.backends.end()) {
+    return fmt::format(
+        "this build has no backend {}; build one that has it, or leave it and --gpus out", backend);
+  }
+  if (!launching.words.empty() || launching.cluster || !here->devices) return "";
+  if (*here->devices == 0) {
+    return fmt::format(
+        "there is no device for backend {} here: {}; leave it and --gpus out, or measure where it "
+        "is (--launcher, --plan-only)",
+        backend, here->why_none);
+  }
+  if (launching.oversubscribe || static_cast<std::size_t>(most) <= *here->devices) return "";
+  return fmt::format(
+      "this machine has {} for backend {}, not {}; name so many at most, --oversubscribe to let "
+      "ranks share them, or what starts ranks on several machines (--launcher)",
+      counted(*here->devices, "GPU"), backend, most);
+}
+
+training::TrainingFlags flags_with(training::TrainingFlags flags, const cells::FlagTexts& axes) {
+  const training::TrainingFlags usual;
+  for (const cells::ListedFlag& flag : cells::kListedFlags) {
+    training::training_row(flag.name).copy(flags, usual);
+  }
+  for (const auto& [flag, value] : axes) set_value(flags, flag, value);
+  return flags;
+}
 
 /// 1, 2, 4, ... and all of them.
 std::vector<int> usual_cpus(int here) {
@@ -223,15 +254,44 @@ void find_impossible(SweepPlan& plan, const training::TrainingFlags& flags) {
 
 }  // namespace
 
-std::filesystem::path SweepPlan::run_of(const cells::Cell& cell, int repeat) const {
-  return std::filesystem::path("cells") / cells::cell_name(cell) / fmt::format("repeat-{}", repeat);
+void check_gpus(const cells::SweepGrid& grid, const std::optional<cells::Launching>& launching) {
+  if (grid.gpus.empty()) return;
+  const std::string flag = "--gpus " + list_text(grid.gpus);
+  if (std::ranges::none_of(grid.backends, training::is_device)) {
+    fail(ExitCode::usage,
+         "{} with --backend {}: no column is of GPUs; add a backend of GPUs, such as --backend "
+         "cpu,cuda",
+         flag, list_text(grid.backends));
+  }
+  if (!launching) return;
+  for (const std::string& backend : grid.backends) {
+    if (!training::is_device(backend)) continue;
+    const std::string why = lacking(*launching, backend, std::ranges::max(grid.gpus));
+    if (!why.empty()) fail(ExitCode::usage, flag + ": " + why);
+  }
 }
 
-double SweepPlan::images_of_run(const cells::Cell& cell) const {
-  if (full_epochs) return epoch.images_in(cell.batch);
-  const cells::StepPlan plan = steps_of(cell);
-  return static_cast<double>(plan.warm_up + plan.measured) *
-         static_cast<double>(epoch.images_of_step(cell.batch));
+training::TrainingSpec choose_any(const training::TrainingFlags& flags,
+                                  const cells::SweepGrid& grid) {
+  const std::vector<cells::FlagTexts> all = cells::combinations_of(grid);
+  const auto possible = std::ranges::find_if(
+      all, [&](const cells::FlagTexts& axes) { return why_never(flags, axes).empty(); });
+  return training::choose_training(
+      flags_with(flags, possible == all.end() ? all.front() : *possible));
+}
+
+std::string why_never(const training::TrainingFlags& flags, const cells::FlagTexts& axes) {
+  try {
+    static_cast<void>(training::choose_training(flags_with(flags, axes)));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;
+    return error.what();
+  }
+  return "";
+}
+
+std::filesystem::path SweepPlan::run_of(const cells::Cell& cell, int repeat) const {
+  return std::filesystem::path("cells") / cells::cell_name(cell) / fmt::format("repeat-{}", repeat);
 }
 
 std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int repeat) const {

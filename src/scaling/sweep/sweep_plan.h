@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "scaling/cells/plan.h"
-#include "scaling/sweep/extension.h"
 #include "scaling/sweep/sweep_request.h"
 #include "training/request/training_flags.h"
 #include "training/session/services.h"
@@ -44,12 +43,20 @@ struct SweepPlan {
   }
   /// Relative to `folder`; repeats count from 1.
   std::filesystem::path run_of(const cells::Cell& cell, int repeat) const;
-  /// Training images that go through the network in one run of a cell.
-  double images_of_run(const cells::Cell&) const;
   std::vector<std::string> words_of_run(const cells::Cell&, int repeat) const;
   /// Why a cell cannot be measured here, in words; empty where it can.
   std::string why_not(const cells::Cell&) const;
 };
+
+/// Error(usage) where no column is of the GPUs that --gpus counts, and where this machine has not
+/// the backend or so many of them: a count of GPUs wants a table with them. `launching` says what
+/// is here; nothing where another machine may measure.
+void check_gpus(const cells::SweepGrid&, const std::optional<cells::Launching>& launching);
+/// A training of the grid: of the first of its combinations of listed flags that one could have.
+/// Error(usage) of the first where there is none. `flags`: all others.
+training::TrainingSpec choose_any(const training::TrainingFlags& flags, const cells::SweepGrid&);
+/// Why no training could have these values together; empty where one could.
+std::string why_never(const training::TrainingFlags& flags, const cells::FlagTexts& axes);
 
 /// Looks at model, data and machine; starts no ranks. Error(usage, data) for what no training of
 /// the sweep could do.

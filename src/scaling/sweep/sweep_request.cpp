@@ -1,10 +1,16 @@
 #include "scaling/sweep/sweep_request.h"
 
 #include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <type_traits>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
+#include "system/bounded_file.h"
 #include "training/request/flag_grammars.h"
 #include "training/request/training_rows.h"
 
@@ -15,54 +21,38 @@ bool counts_gpus(const cells::SweepGrid& grid, const cells::Cell& cell) {
   return training::is_device(cell.backend) && !grid.gpus.empty();
 }
 
-/// What a backend of devices lacks for the column of most GPUs; empty where nothing.
-std::string lacking(const cells::Launching& launching, const std::string& backend, int most) {
-  const auto here = std::ranges::find(launching.backends, backend, &cells::BackendHere::name);
-  if (here == launching.backends.end()) {
-    return fmt::format(
-        "this build has no backend {}; build one that has it, or leave it and --gpus out", backend);
+template <class T>
+T value_from(const std::string& text) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return text;
+  } else {
+    T value{};
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || stop != end || value < 1) {
+      throw std::runtime_error(printable(text) + " is no count");
+    }
+    return value;
   }
-  if (!launching.words.empty() || launching.cluster || !here->devices) return "";
-  if (*here->devices == 0) {
-    return fmt::format(
-        "there is no device for backend {} here: {}; leave it and --gpus out, or measure where it "
-        "is (--launcher, --plan-only)",
-        backend, here->why_none);
-  }
-  if (launching.oversubscribe || static_cast<std::size_t>(most) <= *here->devices) return "";
-  return fmt::format(
-      "this machine has {} for backend {}, not {}; name so many at most, --oversubscribe to let "
-      "ranks share them, or what starts ranks on several machines (--launcher)",
-      counted(*here->devices, "GPU"), backend, most);
 }
 
-training::TrainingFlags flags_with(training::TrainingFlags flags, const cells::FlagTexts& axes) {
-  const training::TrainingFlags usual;
-  for (const cells::ListedFlag& flag : cells::kListedFlags) {
-    training::training_row(flag.name).copy(flags, usual);
+template <class T>
+void read_list(const nlohmann::json& flags, const char* name, std::vector<T>& list) {
+  list.clear();
+  if (!flags.contains(name)) return;
+  for (const std::string& part : split(flags.at(name).get<std::string>(), ',')) {
+    list.push_back(value_from<T>(part));
   }
-  for (const auto& [flag, value] : axes) set_value(flags, flag, value);
-  return flags;
+}
+
+template <class T>
+void add_new(std::vector<T>& list, const std::vector<T>& added) {
+  for (const T& value : added) {
+    if (std::ranges::find(list, value) == list.end()) list.push_back(value);
+  }
 }
 
 }  // namespace
-
-void check_gpus(const cells::SweepGrid& grid, const std::optional<cells::Launching>& launching) {
-  if (grid.gpus.empty()) return;
-  const std::string flag = "--gpus " + list_text(grid.gpus);
-  if (std::ranges::none_of(grid.backends, training::is_device)) {
-    fail(ExitCode::usage,
-         "{} with --backend {}: no column is of GPUs; add a backend of GPUs, such as --backend "
-         "cpu,cuda",
-         flag, list_text(grid.backends));
-  }
-  if (!launching) return;
-  for (const std::string& backend : grid.backends) {
-    if (!training::is_device(backend)) continue;
-    const std::string why = lacking(*launching, backend, std::ranges::max(grid.gpus));
-    if (!why.empty()) fail(ExitCode::usage, flag + ": " + why);
-  }
-}
 
 void check_limits(const std::vector<cells::Cell>& cells, const cells::SweepGrid& grid) {
   for (const cells::Cell& cell : cells) {
@@ -91,23 +81,79 @@ void set_value(training::TrainingFlags& flags, std::string_view flag, const std:
   training::training_row(flag).set(flags, value);
 }
 
-training::TrainingSpec choose_any(const training::TrainingFlags& flags,
-                                  const cells::SweepGrid& grid) {
-  const std::vector<cells::FlagTexts> all = cells::combinations_of(grid);
-  const auto possible = std::ranges::find_if(
-      all, [&](const cells::FlagTexts& axes) { return why_never(flags, axes).empty(); });
-  return training::choose_training(
-      flags_with(flags, possible == all.end() ? all.front() : *possible));
+Kept kept_in(const std::filesystem::path& folder) {
+  constexpr std::uintmax_t kMostBytes = 64 << 20;
+  const auto file = folder / kKeptName;
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return {};
+  try {
+    const nlohmann::json json = parse_strict_json(system::read_bounded(file, kMostBytes));
+    Kept kept;
+    json.at("order").get_to(kept.order);
+    for (const auto& [batch, images] : json.at("images").items()) {
+      kept.images[value_from<std::size_t>(batch)] = value_from<std::size_t>(images.dump());
+    }
+    return kept;
+  } catch (const std::exception& error) {
+    fail(ExitCode::data,
+         "{}: {} (it says which cells were there before --extend); name another --out",
+         file.string(), error.what());
+  }
 }
 
-std::string why_never(const training::TrainingFlags& flags, const cells::FlagTexts& axes) {
-  try {
-    static_cast<void>(training::choose_training(flags_with(flags, axes)));
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::usage) throw;
-    return error.what();
+nlohmann::ordered_json to_json(const Kept& kept) {
+  nlohmann::ordered_json images = nlohmann::ordered_json::object();
+  for (const auto& [batch, count] : kept.images) images[std::to_string(batch)] = count;
+  return {{"order", kept.order}, {"images", std::move(images)}};
+}
+
+void put_in_order(std::vector<cells::Cell>& cells, const Kept& kept) {
+  std::map<std::string, std::size_t> places;
+  for (const std::string& name : kept.order) places.emplace(name, places.size());
+  std::ranges::stable_sort(cells, {}, [&](const cells::Cell& cell) {
+    const auto found = places.find(cells::cell_name(cell));
+    return found == places.end() ? places.size() : found->second;
+  });
+}
+
+cells::SweepGrid grid_from(const nlohmann::json& flags, const std::string& where) {
+  cells::SweepGrid grid;
+  for (const cells::ListedFlag& flag : cells::kListedFlags) {
+    if (flags.contains(flag.name)) grid.listed[std::string(flag.name)];
   }
-  return "";
+  try {
+    cells::for_each_list(grid, [&](const char* name, auto& list) { read_list(flags, name, list); });
+  } catch (const std::exception& error) {
+    fail(ExitCode::data, "{}: {} (it says which cells the folder has); name another --out", where,
+         error.what());
+  }
+  return grid;
+}
+
+cells::SweepGrid united(cells::SweepGrid there, const cells::SweepGrid& added) {
+  // Columns of devices that --np counted stay, whatever --gpus adds.
+  const bool by_cpus =
+      there.gpus.empty() && std::ranges::any_of(there.backends, training::is_device);
+  if (by_cpus && !added.gpus.empty()) there.gpus = there.cpus;
+  add_new(there.gpus, added.gpus);
+  add_new(there.cpus, added.cpus);
+  add_new(there.threads, added.threads);
+  add_new(there.batches, added.batches);
+  add_new(there.batches_per_rank, added.batches_per_rank);
+  add_new(there.backends, added.backends);
+  for (const auto& [flag, values] : added.listed) {
+    std::vector<std::string>& list = there.listed[flag];
+    if (list.empty()) list.emplace_back(cells::listed_flag(flag)->usual);
+    add_new(list, values);
+  }
+  return there;
+}
+
+bool is_of_grid(const std::string& flag) {
+  cells::SweepGrid grid;
+  bool found = cells::listed_flag(flag) != nullptr;
+  cells::for_each_list(grid, [&](const char* name, const auto&) { found |= flag == name; });
+  return found;
 }
 
 }  // namespace cputrain::sweep

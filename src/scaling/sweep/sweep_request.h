@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,10 +47,6 @@ std::string list_text(const std::vector<T>& values) {
 
 /// Error(usage) where a grid has more cells than the readers of a table take.
 void check_size(const cells::SweepGrid&);
-/// Error(usage) where no column is of the GPUs that --gpus counts, and where this machine has not
-/// the backend or so many of them: a count of GPUs wants a table with them. `launching` says what
-/// is here; nothing where another machine may measure.
-void check_gpus(const cells::SweepGrid&, const std::optional<cells::Launching>& launching);
 /// The same for larger batches.
 void check_limits(const std::vector<cells::Cell>&, const cells::SweepGrid&);
 
@@ -55,11 +54,33 @@ void check_limits(const std::vector<cells::Cell>&, const cells::SweepGrid&);
 /// them as they are. Error(usage).
 void set_value(training::TrainingFlags&, std::string_view flag, const std::string& value);
 
-/// A training of the grid: of the first of its combinations of listed flags that one could have.
-/// Error(usage) of the first where there is none. `flags`: all others.
-training::TrainingSpec choose_any(const training::TrainingFlags& flags, const cells::SweepGrid&);
+// A sweep that --extend adds cells to, and what of it may not change.
 
-/// Why no training could have these values together; empty where one could.
-std::string why_never(const training::TrainingFlags& flags, const cells::FlagTexts& axes);
+/// What is known of cells that were there before others were added.
+struct Kept {
+  std::vector<std::string> order;             ///< their names by task, from 1
+  std::map<std::size_t, std::size_t> images;  ///< by batch: SweepPlan::images
+
+  bool operator==(const Kept&) const = default;
+};
+
+inline constexpr const char* kKeptName = "extended.json";
+
+/// What the folder's extensions left; nothing where there was none. Error(data).
+Kept kept_in(const std::filesystem::path& folder);
+nlohmann::ordered_json to_json(const Kept&);
+
+/// Cells that were there first, in their order; then the others in theirs.
+void put_in_order(std::vector<cells::Cell>&, const Kept&);
+
+/// The grid of a sweep.json. Error(data) names `where`.
+cells::SweepGrid grid_from(const nlohmann::json& flags, const std::string& where);
+
+/// The values of `there`, and behind them those of `added` that it has not. Where one of them does
+/// not say a listed flag, it has the usual value.
+cells::SweepGrid united(cells::SweepGrid there, const cells::SweepGrid& added);
+
+/// The names of the grid's lists in sweep.json.
+bool is_of_grid(const std::string& flag);
 
 }  // namespace cputrain::sweep

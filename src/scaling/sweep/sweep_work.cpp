@@ -1,23 +1,227 @@
 #include "scaling/sweep/sweep_work.h"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <deque>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "scaling/cells/run_environment.h"
-#include "scaling/sweep/sweep_folder.h"
+#include "scaling/cells/explanation.h"
 #include "system/bounded_file.h"
+#include "system/child_process.h"
 #include "system/clock.h"
+#include "system/file_lock.h"
 #include "system/files.h"
 #include "system/lost_time/cpu_wait.h"
 #include "system/lost_time/stolen_time.h"
 #include "system/print.h"
+#include "system/temporary.h"
+#include "training/request/flag_grammars.h"
+#include "training/run/run_folder.h"
 
 namespace cputrain::sweep {
 namespace {
+
+/// Beside a run folder, with another ending: repeat-1.log.
+std::filesystem::path beside(const SweepPlan& plan, const cells::Cell& cell, int repeat,
+                             const char* ending) {
+  return plan.folder / (plan.run_of(cell, repeat).string() + ending);
+}
+
+constexpr const char* kFailure = ".failure.json";
+
+std::optional<cells::RunFigures> figures_of(const SweepPlan& plan, const cells::Cell& cell,
+                                            int repeat) {
+  const auto run = plan.folder / plan.run_of(cell, repeat);
+  return plan.full_epochs ? cells::measured_figures(run)
+                          : cells::scaled_figures(run, cell, plan.epoch, plan.steps_of(cell));
+}
+
+/// Empty where there is none.
+std::string failure_of(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
+  constexpr std::uintmax_t kLongestReason = 1 << 14;  // shorter than what tables hold
+  try {
+    const auto file = beside(plan, cell, repeat, kFailure);
+    return parse_strict_json(system::read_bounded(file, kLongestReason)).at("reason");
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+extern "C" {
+extern char** environ;  // NOLINT: the name is the system's
+}
+
+/// Ours, without flags for the sweep, which trainings would read as theirs, and without what says
+/// that the sweep itself is one of several processes: each training is a job of its own.
+std::vector<std::string> environment_of_run(const std::filesystem::path& lock) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string_view text = *variable;
+    const bool ours = text.starts_with("CPUTRAIN_") || text.starts_with("SLURM_STEP_NUM_TASKS=") ||
+                      text.starts_with("WORLD_SIZE=");
+    if (!ours) variables.emplace_back(text);
+  }
+  variables.push_back("CPUTRAIN_END_WITH=" + std::filesystem::absolute(lock).string());
+  variables.push_back("OMPI_ALLOW_RUN_AS_ROOT=1");  // we run as root only if the user does
+  variables.push_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+  return variables;
+}
+
+/// Asks kindly, then less so. mpirun passes SIGUSR1 on to its ranks.
+void end(system::ChildProcess& child) {
+  constexpr double kPatience = 5;  // mpirun takes two seconds to answer SIGTERM
+  for (const int signal : {SIGUSR1, SIGTERM, SIGKILL}) {
+    child.send(signal);
+    const system::Stopwatch waited;
+    while (!child.exit_code() && waited.seconds() < kPatience) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    if (child.exit_code()) return;
+  }
+}
+
+/// The program's own words about its end, else the last ones there are.
+std::string last_words(const std::filesystem::path& log) {
+  std::ifstream stream(log, std::ios::binary);
+  std::deque<std::string> last;
+  std::string own;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with("cputrain: ") && own.empty()) own = line.substr(10);
+    if (line.find_first_not_of("- \t\r") == std::string::npos) continue;
+    last.push_back(line);
+    if (last.size() > 3) last.pop_front();
+  }
+  std::string text = own;
+  if (own.empty()) text = join(std::vector<std::string>(last.begin(), last.end()), " / ");
+  return printable(text);
+}
+
+/// How trainings end after a signal.
+bool by_signal(int code) {
+  return code == static_cast<int>(ExitCode::stopped) ||
+         code == static_cast<int>(ExitCode::interrupted);
+}
+
+/// A signal to the whole process group, or to all processes of a job, may end the ranks before ours
+/// has come. Where none comes, it was to the ranks alone, and not to the sweep.
+bool stop_comes(const system::SignalWatch& signals) {
+  constexpr double kPatience = 2;
+  const system::Stopwatch waited;
+  while (!signals.stop_requested() && waited.seconds() < kPatience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return signals.stop_requested();
+}
+
+std::string reason_of(int code, const std::filesystem::path& log) {
+  const char* why = code == 128 + SIGKILL ? " (killed: out of memory, or by another process)"
+                    : by_signal(code)     ? " (a signal ended it, and the sweep got none)"
+                                          : "";
+  return fmt::format("exit code {}{}: {}", code, why, last_words(log));
+}
+
+/// For a training that ended well.
+std::string why_no_figures(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
+  if (cells::devices_of_run(plan.folder / plan.run_of(cell, repeat)).emulated) {
+    return "it was computed on an emulated device, whose times mean nothing in a table";
+  }
+  if (!plan.full_epochs) {
+    const auto run = plan.folder / plan.run_of(cell, repeat);
+    if (const auto steps = cells::unsettled_steps(run, cell, plan.epoch)) {
+      return fmt::format("no step without trials of algorithms in {} steps; raise --steps", *steps);
+    }
+  }
+  return "it ended without figures: " + last_words(beside(plan, cell, repeat, ".log"));
+}
+
+/// Weights after a few steps are of no use, and large.
+void drop_weights(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
+  if (plan.full_epochs) return;
+  for (const char* name : {training::kWeightsName, training::kAveragesName}) {
+    std::error_code ignored;
+    std::filesystem::remove(plan.folder / plan.run_of(cell, repeat) / name, ignored);
+  }
+}
+
+constexpr const char* kRunLock = "lock";
+
+class RemovedInTheEnd {
+ public:
+  explicit RemovedInTheEnd(std::filesystem::path path) : path_(std::move(path)) {}
+  ~RemovedInTheEnd() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  RemovedInTheEnd(const RemovedInTheEnd&) = delete;
+  RemovedInTheEnd& operator=(const RemovedInTheEnd&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Nothing where a signal asked for a stop.
+std::optional<int> exit_code_of_run(const SweepPlan& plan, const cells::Cell& cell, int repeat,
+                                    const system::SignalWatch& signals) {
+  // A file that no other sweep locks, not even one that continues this one at once: ranks of a
+  // killed sweep would take that for theirs.
+  const auto lock_file = plan.folder_of(cell) / (kRunLock + system::temporary_suffix());
+  const RemovedInTheEnd removed(lock_file);
+  const auto lock = system::FileLock::take(lock_file, system::FileLock::Kind::exclusive);
+  system::ChildProcess child({plan.words_of_run(cell, repeat), environment_of_run(lock_file),
+                              beside(plan, cell, repeat, ".log")});
+  while (!child.exit_code()) {
+    if (signals.stop_requested()) {
+      end(child);
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return child.exit_code();
+}
+
+/// Forgets why a cell failed, so that it is measured again.
+void forget_failure(const SweepPlan& plan, const cells::Cell& cell) {
+  std::error_code ignored;
+  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+    std::filesystem::remove(beside(plan, cell, repeat, kFailure), ignored);
+  }
+}
+
+/// Trains the next repeat of a cell, from its beginning, and adds what it says to `state`. False
+/// where a signal asked for a stop: then its ranks have ended, and nothing of it counts.
+bool run_next(const SweepPlan& plan, const cells::Cell& cell, system::SignalWatch& signals,
+              CellState& state) {
+  const int repeat = state.next();
+  system::make_folder(plan.folder_of(cell));
+  system::remove_abandoned(plan.folder_of(cell) / kRunLock);  // of sweeps that were killed
+  std::error_code ignored;
+  std::filesystem::remove_all(plan.folder / plan.run_of(cell, repeat), ignored);
+  const std::optional<int> code = exit_code_of_run(plan, cell, repeat, signals);
+  if (!code || (*code != 0 && signals.stop_requested())) return false;
+  if (by_signal(*code) && stop_comes(signals)) return false;
+  drop_weights(plan, cell, repeat);
+  const auto figures = *code == 0 ? figures_of(plan, cell, repeat) : std::nullopt;
+  if (figures) {
+    state.runs.emplace(repeat, *figures);
+    return true;
+  }
+  state.failed = repeat;
+  state.failure = *code != 0 ? reason_of(*code, beside(plan, cell, repeat, ".log"))
+                             : why_no_figures(plan, cell, repeat);
+  system::write_own_file(beside(plan, cell, repeat, kFailure),
+                         json_text(nlohmann::ordered_json{{"reason", state.failure}}) + "\n");
+  return true;
+}
 
 std::string disturbance_text(const cells::RunFigures& run) {
   std::string text;
@@ -31,83 +235,64 @@ std::string disturbance_text(const cells::RunFigures& run) {
   return text;
 }
 
-// What was measured elsewhere: by tasks, or by hand from plan.txt.
-
-constexpr std::uintmax_t kMostBytes = 16 << 20;
-
-/// What its task said of a cell; nothing where there was none, or where the file is damaged.
-std::optional<cells::Cell> told_by_task(const SweepPlan& plan, const cells::Cell& cell) {
-  const auto file = plan.folder_of(cell) / kCellName;
-  try {
-    cells::Cell told = cells::cell_from_json(
-        parse_strict_json(system::read_bounded(file, kMostBytes)), file.string());
-    if (cells::cell_name(told) == cells::cell_name(cell)) return told;
-  } catch (const std::exception&) {
-  }
-  return std::nullopt;
-}
-
-/// The line of plan.txt that trains into this run folder; empty where there is none.
-std::string planned_command(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
-  const std::string end = "/" + plan.run_of(cell, repeat).string();
-  for (const std::string& line : split(text_of(plan.folder / kPlanName), '\n')) {
-    if (line.ends_with(end) || line.ends_with(end + "'")) return line;
-  }
-  return "";
-}
-
-/// A run's own record of its machine, where it is whole.
-std::optional<cells::CellMachine> recorded_machine(const std::filesystem::path& run) {
-  try {
-    const auto file = run / "environment.json";
-    return cells::machine_of_run(parse_strict_json(system::read_bounded(file, kMostBytes)),
-                                 file.string());
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
-}
-
-/// Trainings by hand may run anywhere; what another kind of machine measured is not of this table.
-void leave_out_foreign(const SweepPlan& plan, const cells::Cell& cell,
-                       const cells::CellMachine& of_table, CellState& state) {
-  if (of_table.cpu.empty()) return;  // not known
-  std::erase_if(state.runs, [&](const auto& run) {
-    const auto folder = plan.folder / plan.run_of(cell, run.first);
-    const auto machine = recorded_machine(folder);
-    const std::string differs = machine ? kind_difference(*machine, of_table) : "";
-    if (differs.empty()) return false;
-    if (state.foreign.empty()) {
-      state.foreign = fmt::format(
-          "repeat {} was measured on another kind of machine than this table ({}) and does not "
-          "count; remove {} to measure it anew",
-          run.first, differs, folder.string());
-    }
-    return true;
-  });
-}
-
-/// That of most runs, as some may be of another machine; empty where it is not known.
-cells::CellMachine machine_of_most(const SweepPlan& plan) {
-  std::vector<std::pair<cells::CellMachine, int>> kinds;
-  for (const cells::Cell& cell : plan.cells) {
-    for (const auto& run : state_of(plan, cell).runs) {
-      const auto found = recorded_machine(plan.folder / plan.run_of(cell, run.first));
-      if (!found) continue;
-      const auto same = std::ranges::find_if(
-          kinds, [&](const auto& kind) { return kind_difference(*found, kind.first).empty(); });
-      if (same == kinds.end()) {
-        kinds.emplace_back(*found, 1);
-      } else {
-        ++same->second;
-      }
-    }
-  }
-  const auto most =
-      std::ranges::max_element(kinds, {}, &std::pair<cells::CellMachine, int>::second);
-  return most == kinds.end() ? cells::CellMachine{} : most->first;
-}
-
 }  // namespace
+
+CellState state_of(const SweepPlan& plan, const cells::Cell& cell) {
+  CellState state;
+  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+    if (const auto figures = figures_of(plan, cell, repeat)) {
+      state.runs.emplace(repeat, *figures);
+    } else if (state.failure.empty()) {
+      state.failed = repeat;
+      state.failure = failure_of(plan, cell, repeat);
+    }
+  }
+  return state;
+}
+
+cells::Cell cell_with_figures(const SweepPlan& plan, const cells::Cell& coordinates,
+                              const CellState& state, const std::string& cannot,
+                              const std::string& command) {
+  cells::Cell cell = coordinates;
+  cell.command = command;
+  if (state.runs.empty()) {
+    for (const std::string& reason : {state.failure, state.foreign, cannot}) {
+      if (cell.reason.empty()) cell.reason = reason;
+    }
+    if (cell.reason.empty()) cell.reason = "not measured yet";
+    return cell;
+  }
+  std::vector<cells::RunFigures> runs;
+  for (const auto& [repeat, figures] : state.runs) {
+    runs.push_back(figures);
+    cell.runs.push_back(plan.run_of(cell, repeat).string());
+  }
+  cell.status = plan.full_epochs ? cells::CellStatus::measured : cells::CellStatus::scaled;
+  cells::combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
+  cell.reason = state.foreign;
+  if (cell.reason.empty() && training::is_device(cell.backend) && cell.gpus < cell.ranks) {
+    cell.reason = fmt::format("its {} ranks shared {}", cell.ranks, counted(cell.gpus, "GPU"));
+  }
+  const bool enough = runs.size() >= static_cast<std::size_t>(plan.repeats);
+  if (!state.failure.empty() && !enough) {
+    cell.reason = fmt::format("repeat {} failed: {}", state.failed, state.failure);
+  }
+  cell.limits = cells::explain(cell, plan.table.parameters);
+  return cell;
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return "";
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+bool write_if_changed(const std::filesystem::path& file, const std::string& text) {
+  if (text_of(file) == text) return false;
+  system::write_own_file(file, text);
+  return true;
+}
 
 bool write_table(const SweepPlan& plan, const cells::CellTable& table) {
   return write_if_changed(plan.folder / cells::kCellsName,
@@ -149,22 +334,23 @@ cells::Cell SweepWork::cell(std::size_t i) const {
   const cells::Cell& cell = plan_.cells[i];
   const Runs& runs = states_[i].runs;
   const bool tried = !runs.empty() || !states_[i].failure.empty();
-  const std::string cannot = tried ? "" : why_not_measured(i);
+  const std::string cannot = tried ? "" : plan_.why_not(plan_.cells[i]);
   const int repeat = runs.empty() ? 1 : runs.rbegin()->first;
   return cell_with_figures(plan_, cell, states_[i], cannot,
                            cannot.empty() ? command_line(plan_.words_of_run(cell, repeat)) : "");
 }
 
-std::string SweepWork::why_not_measured(std::size_t i) const {
-  return plan_.why_not(plan_.cells[i]);
-}
-
 std::size_t SweepWork::runs_left(std::size_t i) const {
-  return why_not_measured(i).empty() ? states_[i].left(plan_) : 0;
+  return plan_.why_not(plan_.cells[i]).empty() ? states_[i].left(plan_) : 0;
 }
 
 double SweepWork::cost_of_run(std::size_t i) const {
-  return plan_.images_of_run(plan_.cells[i]) / plan_.cells[i].cpus;
+  const cells::Cell& cell = plan_.cells[i];
+  if (plan_.full_epochs) return plan_.epoch.images_in(cell.batch) / cell.cpus;
+  const cells::StepPlan plan = plan_.steps_of(cell);
+  const double images = static_cast<double>(plan.warm_up + plan.measured) *
+                        static_cast<double>(plan_.epoch.images_of_step(cell.batch));
+  return images / cell.cpus;
 }
 
 double SweepWork::cost_left(std::size_t i) const {
@@ -182,7 +368,7 @@ bool SweepWork::measure_repeat(std::size_t i, int round) {
     log_run(i, repeat);
   } else if (round > 1) {
     return true;
-  } else if (const std::string why = why_not_measured(i); !why.empty()) {
+  } else if (const std::string why = plan_.why_not(plan_.cells[i]); !why.empty()) {
     system::tell("{}: n/a: {}", place(i), why);
   }
   write_cell(i);
@@ -204,28 +390,6 @@ void SweepWork::log_run(std::size_t i, int repeat) const {
   system::tell("{}{:.4g} s per epoch ({:.4g} images/s, {} steps of {:.4g} s){}{}", head, seconds,
                plan_.epoch.images_in(plan_.cells[i].batch) / seconds, run.steps, run.step_seconds,
                disturbance_text(run), ending);
-}
-
-cells::Cell collected_cell(const SweepPlan& plan, const cells::Cell& cell,
-                           const cells::CellMachine& of_table) {
-  CellState state = state_of(plan, cell);
-  leave_out_foreign(plan, cell, of_table, state);
-  const auto told = told_by_task(plan, cell);
-  const std::string cannot = told && told->runs.empty() ? told->reason : "";
-  std::string command = told ? told->command : "";
-  for (const auto& [repeat, figures] : state.runs) {
-    if (command.empty()) command = planned_command(plan, cell, repeat);
-  }
-  return cell_with_figures(plan, cell, state, cannot, command);
-}
-
-cells::CellTable collected_table(const SweepPlan& plan) {
-  const auto there = measurements_there(plan);
-  cells::CellTable table = plan.table;
-  table.machine = there ? there->machine : machine_of_most(plan);
-  table.date = there ? there->date : "";
-  table.commit = there ? there->commit : "";
-  return table;
 }
 
 }  // namespace cputrain::sweep

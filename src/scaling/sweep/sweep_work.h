@@ -1,14 +1,48 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/text.h"
-#include "scaling/sweep/sweep_run.h"
+#include "scaling/cells/run_figures.h"
+#include "scaling/sweep/sweep_plan.h"
 
-/// Measuring the cells of a sweep, and collecting those that were measured elsewhere.
+/// Measuring the cells of a sweep, and what is known of those that were measured.
 namespace cputrain::sweep {
+
+/// A cell's trainings by repeat: 1, 2, ...
+using Runs = std::map<int, cells::RunFigures>;
+
+/// What is known of a cell from its folder: its trainings until now.
+struct CellState {
+  Runs runs;            ///< repeats that came to their end
+  int failed = 0;       ///< the first repeat that did not
+  std::string failure;  ///< why, in words
+  std::string foreign;  ///< which runs another kind of machine made, in words; empty for none
+  /// How many there are still to be made.
+  std::size_t left(const SweepPlan& plan) const {
+    if (!failure.empty()) return 0;
+    return static_cast<std::size_t>(std::max(0, plan.repeats - static_cast<int>(runs.size())));
+  }
+  /// The first repeat that is still to be made.
+  int next() const {
+    int repeat = 1;
+    while (runs.contains(repeat)) ++repeat;
+    return repeat;
+  }
+};
+
+/// Reads run folders; one that is not whole counts as not there.
+CellState state_of(const SweepPlan&, const cells::Cell&);
+
+/// The cell with the figures of its trainings, or with the reason why there are none; else
+/// `cannot`, why this machine cannot measure it, where that is known.
+cells::Cell cell_with_figures(const SweepPlan&, const cells::Cell&, const CellState&,
+                              const std::string& cannot, const std::string& command);
 
 /// How long the rest of a sweep will take, from what its beginning took. Cost is in any unit that
 /// time grows with.
@@ -34,6 +68,12 @@ class TimeLeft {
   double left_ = 0, seconds_ = 0, cost_ = 0;
 };
 
+inline constexpr const char* kCellName = "cell.json";  ///< one cell's, beside its run folders
+
+/// Empty where there is no such file.
+std::string text_of(const std::filesystem::path&);
+/// Leaves a file alone that holds the text already; whether it did not.
+bool write_if_changed(const std::filesystem::path&, const std::string& text);
 /// Writes cells.json; whether it is another than before.
 bool write_table(const SweepPlan&, const cells::CellTable&);
 
@@ -62,7 +102,6 @@ class SweepWork {
   double cost_left(std::size_t i) const;
   /// In its round, or earlier where repeats were there already.
   bool measure_repeat(std::size_t i, int round);
-  std::string why_not_measured(std::size_t i) const;
   /// "[3/8] 2 CPUs, batch 128"
   std::string place(std::size_t i) const;
   void log_run(std::size_t i, int repeat) const;
@@ -72,19 +111,5 @@ class SweepWork {
   std::vector<CellState> states_;
   TimeLeft left_;
 };
-
-// What is in the folder of a sweep whose cells were measured by tasks, or by hand from plan.txt.
-// Nothing of it is taken from the machine that collects.
-
-/// The cell with the figures of its run folders; command and reason are those of its task
-/// (cell.json), else the command is that of plan.txt. Runs of another kind of machine than the
-/// table's are left out, with their reason.
-cells::Cell collected_cell(const SweepPlan&, const cells::Cell&,
-                           const cells::CellMachine& of_table);
-
-/// The plan's table without cells. Machine, date and commit are those of machine.json, which sweeps
-/// and tasks write. Without it, the machine is that of most runs' environment.json, or empty where
-/// nothing is known; date and commit are empty.
-cells::CellTable collected_table(const SweepPlan&);
 
 }  // namespace cputrain::sweep

@@ -1,4 +1,4 @@
-#include "scaling/sweep/extension.h"
+#include "scaling/sweep/sweep_request.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "scaling/sweep/sweep_request.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 

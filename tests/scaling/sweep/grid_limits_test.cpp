@@ -1,4 +1,4 @@
-#include "scaling/sweep/sweep_request.h"
+#include "scaling/sweep/sweep_plan.h"
 
 #include <gtest/gtest.h>
 
