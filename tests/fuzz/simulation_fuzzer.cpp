@@ -2,6 +2,7 @@
 
 #include "core/json_text.h"
 #include "scaling/simulation/gpu/gpu_forecast.h"
+#include "scaling/simulation/simulator.h"
 #include "tests/fuzz/fuzzer.h"
 #include "tests/scaling/simulation/made_gpus.h"
 

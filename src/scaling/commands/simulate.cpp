@@ -1,5 +1,4 @@
-#include "scaling/commands/simulate.h"
-
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,138 +7,222 @@
 #include <set>
 #include <utility>
 
-#include "cli/flags/flag_groups.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/text.h"
+#include "core/version.h"
+#include "scaling/cells/explanation.h"
 #include "scaling/commands/commands.h"
+#include "scaling/commands/simulate_flags.h"
 #include "scaling/simulation/forecast.h"
-#include "scaling/sweep/sweep_request.h"
+#include "scaling/simulation/gpu/gpu_forecast.h"
 #include "system/clock.h"
+#include "system/date.h"
 #include "system/file_system.h"
+#include "system/files.h"
 #include "system/print.h"
 #include "training/request/build_graph.h"
+#include "training/request/flag_grammars.h"
 #include "training/session/services.h"
 
 namespace cputrain::commands {
 namespace {
 
-void add_grid(cli::Flags& f, SimulateOptions& c) {
-  f.group("Grid");
-  f.wholes("np", c.simulation.cpus, 1, sweep::kMostColumn,
-           "CPUs, or GPUs, of each column [1,2,4,... up to the platform's]");
-  f.wholes("threads", c.simulation.threads, 1, 4096,
-           "threads of each rank: --np 4 makes 4 / N ranks, with the speed-up that is measured "
-           "here [1]");
-  f.wholes("batch", c.simulation.batches, 1, 16'777'216,
-           "images in a step, over all ranks [128,256,512,1024]");
-  f.alias("batch-size", "batch");
-  f.wholes("batch-per-rank", c.simulation.batches_per_rank, 1, 16'777'216,
-           "images in a step of each rank, for weak scaling, beside --batch or in its place");
-  f.group("Machine");
-  f.text("platform", c.simulation.platform, "NAME|FILE",
-         "machines to simulate: " + join(simulation::platform_names(), ", ") +
-             ", or a platform file (.json) [skylake-96]");
-  f.suggest("platform", simulation::platform_names());
-  f.real("clock-ghz", c.simulation.clock_ghz, 0.01, 100,
-         "clock of the cores, however many work [the platform's]");
-  f.real("memory-gbs", c.simulation.memory_gbs, 0.01, 1e6,
-         "bandwidth of each node's memory in GB/s [the platform's]");
-  f.real("platform-memory", c.simulation.memory_gb, 0.001, 1e6,
-         "memory of each node in GB: a cell whose training needs more is n/a and says how much "
-         "[the platform's]");
-  f.real("network-gbps", c.simulation.network_gbps, 0.001, 1e6,
-         "bandwidth of each node's network in each direction in Gbit/s [the platform's]");
-  f.text("costs", c.simulation.costs, "FILE",
-         "costs of layers (costs.json) that another simulation measured, or of steps on GPUs that "
-         "scripts/gpu_costs wrote [of CPUs: measured here; kept for later simulations, but not for "
-         "the platform here]");
-  f.whole("measure-seconds", c.simulation.measure_seconds, 1, 86'400,
-          "measure costs anew for at least N seconds; those of 60 seconds and more are kept [60; "
-          "300 for the platform here]");
-  f.exclusive("costs", "measure-seconds");
+const std::string kBuild = "cputrain " + std::string(kVersion);
+
+/// "./cputrain simulate --np 1,2 ...", for the record; without the flags named.
+std::vector<std::string> words_of(const SimulateOptions& options,
+                                  const std::set<std::string>& without) {
+  std::vector<std::string> words{"./cputrain", "simulate"};
+  for (const auto& [name, value] : options.given) {
+    if (without.contains(name)) continue;
+    words.push_back("--" + name);
+    if (!value.empty()) words.push_back(value);
+  }
+  return words;
 }
 
-/// Flags that change nothing on a platform of GPUs, or of CPUs.
-const std::set<std::string> kWithoutEffectOnGpus{
-    "threads",   "clock-ghz",   "platform-memory", "measure-seconds", "dropout", "optimizer",
-    "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
-const std::set<std::string> kWithoutEffectOnCpus{"prefetch", "data-on-device"};
+/// GPUs may need less than a hundredth of a second.
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.4f}", seconds) : fmt::format("{:.2f}", seconds);
+}
 
-/// Flags that were typed and would change nothing.
-void check_flags(const SimulateOptions& options, const simulation::Platform& platform) {
-  const std::set<std::string>& without =
-      platform.gpus ? kWithoutEffectOnGpus : kWithoutEffectOnCpus;
-  for (const auto& [flag, value] : options.given) {
-    if (options.from_environment.contains(flag) || !without.contains(flag)) continue;
-    fail(ExitCode::usage,
-         "--{}: has no effect with --platform {} ({}); leave it out, or name another platform",
-         flag, platform.name,
-         platform.gpus ? "costs and formulas say all of its GPUs, and nothing is drawn"
-                       : "its ranks compute on CPUs");
+std::string spread_text(const cells::Cell& cell) {
+  if (!cell.spread) return std::string(cells::status_name(cell.status));
+  return fmt::format("{:.2f} to {:.2f}", cell.spread->min, cell.spread->max);
+}
+
+/// The last line of a table.
+std::string origin_text(const cells::CellTable& table, bool gpus) {
+  const std::string costs = table.costs.empty() ? "none" : table.costs;
+  if (gpus) {
+    return fmt::format(
+        "Nothing of it was measured on such a machine ({}). Costs of one GPU: {}. Sums and images "
+        "by formulas, with the figures of the platform file.",
+        table.machine.platform, costs);
   }
-  if (platform.gpus || options.precision != Precision::exact) return;
+  return fmt::format(
+      "Simulated ({}): costs of layers measured on one machine ({}), machines and network as in "
+      "the platform file. {}",
+      table.machine.platform, costs, cells::kSimulatedRange);
+}
+
+void print_table(const cells::CellTable& table) {
+  const bool gpus = !table.cells.empty() && training::is_device(table.cells.front().backend);
+  system::print("{:>6}{:>8}{:>8}{:>14}{:>22}{:>12}  {}\n", gpus ? "GPUs" : "CPUs", "threads",
+                "batch", "s/epoch", "spread", "images/s", "limit");
+  for (const cells::Cell& cell : table.cells) {
+    if (!cell.seconds_per_epoch) {
+      system::print("{:>6}{:>8}{:>8}{:>14}  {}\n", cell.cpus, cell.threads, cell.batch, "n/a",
+                    cell.reason);
+      continue;
+    }
+    system::print("{:>6}{:>8}{:>8}{:>14}{:>22}{:>12.1f}  {}: {}\n", cell.cpus, cell.threads,
+                  cell.batch, seconds_text(*cell.seconds_per_epoch), spread_text(cell),
+                  cell.images_per_second.value_or(0), cell.limits.what, cell.limits.why);
+  }
+  system::print("{}\n", origin_text(table, gpus));
+}
+
+/// Flags that are handed on to the simulated trainings.
+const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",     "dropout",
+                                           "optimizer", "allreduce",  "micro-batch", "precision"};
+
+/// The command that makes this cell alone.
+std::string command_of(const SimulateOptions& options, const cells::Cell& cell) {
+  std::vector<std::string> words = words_of(
+      options,
+      {"np", "threads", "batch", "batch-size", "batch-per-rank", "json", "out", "overwrite"});
+  const bool weak = cell.batch_per_rank.has_value();
+  const std::size_t images = weak ? static_cast<std::size_t>(*cell.batch_per_rank) : cell.batch;
+  const auto add = [&](const char* flag, std::size_t value) {
+    words.emplace_back(flag);
+    words.push_back(std::to_string(value));
+  };
+  add("--np", static_cast<std::size_t>(cell.cpus));
+  if (!training::is_device(cell.backend)) add("--threads", static_cast<std::size_t>(cell.threads));
+  add(weak ? "--batch-per-rank" : "--batch", images);
+  return command_line(words);
+}
+
+/// What makes another experiment of a table with the same platform and model; `costs` says whose.
+cells::FlagTexts options_of(const SimulateOptions& options, const std::string& costs) {
+  std::set<std::string> names{"clock-ghz",       "memory-gbs", "network-gbps",
+                              "platform-memory", "prefetch",   "data-on-device"};
+  names.insert(kOfTraining.begin(), kOfTraining.end());
+  cells::FlagTexts texts{{"costs", costs}};
+  for (const auto& [name, value] : options.given) {
+    if (names.contains(name) && name != "model" && name != "image-size") texts[name] = value;
+  }
+  return texts;
+}
+
+/// A table for that model and epoch, without cells.
+cells::CellTable empty_table(const SimulateOptions& options, const training::TrainingSpec& spec,
+                             const model::Graph& graph, std::size_t images,
+                             const std::string& platform) {
+  cells::CellTable table;
+  table.model = spec.model->name;
+  table.image_size = spec.image.height;
+  table.images_per_epoch = images;
+  table.parameters = static_cast<double>(graph.parameter_count());
+  for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
+    table.macs_per_image +=
+        model::macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
+  }
+  table.data = options.data_or_synthetic();
+  table.seed = spec.seed;
+  table.machine.platform = platform;
+  table.machine.build = kBuild;
+  table.date = system::today();
+  table.command = command_line(words_of(options, {"json", "out", "overwrite"}));
+  return table;
+}
+
+/// What simulates, and with which costs.
+void describe(cells::CellTable& table, const cells::CellMachine& machine,
+              const training::Services& services, const std::string& costs) {
+  table.machine = machine;
+  table.machine.build = kBuild;
+  table.commit = services.program_build;
+  table.costs = costs;
+}
+
+/// cells.json, costs.json and platform.json into --out, if there is one.
+void write_folder(const SimulateOptions& options, const cells::CellTable& table,
+                  const nlohmann::ordered_json& costs, const simulation::Platform& platform) {
+  if (options.out.empty()) return;
+  const std::filesystem::path folder = options.out;
+  system::make_folder(folder);
+  cells::write_cells(folder / cells::kCellsName, table);
+  system::write_own_file(folder / "costs.json", json_text(costs, 1) + "\n");
+  system::write_own_file(folder / "platform.json",
+                         json_text(simulation::to_json(platform), 2) + "\n");
+}
+
+bool holds_a_table(const SimulateOptions& options) {
+  return !options.out.empty() &&
+         std::filesystem::exists(std::filesystem::path(options.out) / cells::kCellsName);
+}
+
+/// Error(usage) where --out holds a table that may not be replaced.
+void check_out_folder(const SimulateOptions& options) {
+  if (options.overwrite || !holds_a_table(options)) return;
   fail(ExitCode::usage,
-       "--precision exact: has no effect with --platform {} (CPUs have no other float); leave it "
-       "out, or name a platform of GPUs",
-       platform.name);
+       "--out {}: holds a table already (it would be replaced); name another folder, or add "
+       "--overwrite",
+       options.out);
 }
 
-/// Puts what the flags change into the platform.
-void change(simulation::Platform& platform, const simulation::SimulationRequest& request) {
-  if (request.clock_ghz) {
-    if (!platform.cpu) {
-      fail(ExitCode::usage,
-           "--clock-ghz with --platform {}, whose cores are as measured (their clock is not "
-           "known); name another platform",
-           platform.name);
-    }
-    platform.cpu->clock = {{1, *request.clock_ghz}};
-  }
-  if (request.memory_gb) platform.set_memory(*request.memory_gb);
-  if (request.memory_gbs) {
-    platform.node_gbs = *request.memory_gbs;
-    platform.core_gbs = std::min(platform.core_gbs, platform.node_gbs);
-  }
-  if (request.network_gbps) {
-    if (platform.nodes == 1) {
-      fail(ExitCode::usage,
-           "--network-gbps with --platform {}, which is one machine; name a cluster",
-           platform.name);
-    }
-    platform.network_gbps = *request.network_gbps;
+/// On the terminal and as --json asks for.
+void say_result(const SimulateOptions& options, const cells::CellTable& table) {
+  if (options.prints()) print_table(table);
+  if (options.json.empty()) return;
+  const std::string text = json_text(cells::to_json(table), 1) + "\n";
+  if (options.json == "-") {
+    system::print_lines(text);
+  } else {
+    system::write_given_file(options.json, text);
   }
 }
 
-void add_simulate_flags(cli::Flags& f, SimulateOptions& c) {
-  add_grid(f, c);
-  add_model_flags(f, c);
-  f.group("Training");
-  add_row(f, c, "data", "images to measure costs with; an epoch has as many [synthetic]");
-  add_row(f, c, "limit-train");
-  add_row(f, c, "micro-batch", "images that a rank computes at once [as in train]");
-  add_row(f, c, "optimizer", "update rule [the model's]");
-  add_row(f, c, "allreduce",
-          "algorithm that sums gradients, as in train [shm on one node, on several hierarchical "
-          "with the quickest algorithm]");
-  f.choice("precision", words_of<Precision>({Precision::f32, Precision::bf16, Precision::exact}),
-           "number format of products, as in train; exact: of GPUs [float]",
-           [&c](const std::string& name) { c.precision = *value_named<Precision>(name); });
-  add_row(f, c, "prefetch", "of GPUs: micro-batches that are made ahead, as in train [1]");
-  f.suggest("prefetch", {"0", "1"});
-  add_row(f, c, "data-on-device",
-          "of GPUs: all training images stay on each, or come from the host in every step; auto: "
-          "they stay where they take at most half of its memory [auto]");
-  f.group("Measurement");
-  f.whole("steps", c.steps, 1, 1'000'000, "simulated steps, scaled to an epoch [2]");
-  f.whole("repeat", c.repeat, 1, 1000, "simulations of each cell with other disturbances [3]");
-  add_row(f, c, "seed", "number that decides the disturbances [0]");
-  f.group("Output");
-  f.text("out", c.out, "DIR",
-         "folder to which cells.json, costs.json and platform.json are written");
-  f.yes("overwrite", c.overwrite, "allow --out to hold an earlier simulation");
-  f.text("json", c.json, "FILE",
-         "write the table as JSON (-: to standard output, and nothing else there)");
+// Platforms of GPUs.
+
+simulation::GpuCosts costs_of(const SimulateOptions& options,
+                              const simulation::Platform& platform) {
+  const std::string& file = options.simulation.costs;
+  if (!file.empty()) return simulation::read_gpu_costs(file);
+  fail(ExitCode::usage,
+       "--platform {}: has GPUs, and nothing says how long they compute; name costs of {} by "
+       "--costs FILE, which scripts/gpu_costs writes",
+       platform.name, platform.gpus->name);
 }
+
+/// The table of a platform of GPUs, by formulas. `table` has its cells, without figures.
+ExitCode simulate_gpus(const SimulateOptions& asked, const training::Services& services,
+                       const training::TrainingSpec& spec, const model::Graph& graph,
+                       const simulation::Platform& platform, cells::CellTable table) {
+  const SimulateOptions options = without_idle(asked);
+  const simulation::GpuCosts costs = costs_of(options, platform);
+  const simulation::GpuTraining wanted{
+      platform.gpus->name, spec.model->name, spec.image.height,
+      training::precision_in_figures("cuda", std::string(word_of(options.precision)))};
+  simulation::GpuStepCosts steps(costs, wanted, graph);
+  const simulation::GpuForecast forecast(platform, costs.kind, std::move(steps), graph,
+                                         gpu_run(options, spec, platform, table.images_per_epoch));
+  for (cells::Cell& cell : table.cells) {
+    forecast.fill(cell);
+    cell.device = platform.gpus->name;
+    cell.command = command_of(options, cell);
+  }
+  describe(table, forecast.machine(), services, costs.origin());
+  table.options = options_of(options, platform.gpus->name + ", " + to_text(costs.kind));
+  write_folder(options, table, simulation::to_json(costs_for(costs, wanted)), platform);
+  say_result(options, table);
+  return ExitCode::ok;
+}
+
+// Platforms of CPUs.
 
 /// Flags of a simulation that its trainings have, too, as words.
 std::vector<std::string> flags_of_training(const SimulateOptions& options) {
@@ -149,28 +232,6 @@ std::vector<std::string> flags_of_training(const SimulateOptions& options) {
     words.push_back("--" + name + "=" + value);
   }
   return words;
-}
-
-/// The platform with what the flags change. Before costs are measured `here` is the machine's cores
-/// alone. Error(usage) for flags that were typed and would change nothing.
-simulation::Platform choose_platform(const SimulateOptions& options,
-                                     const training::Services& services,
-                                     const simulation::CostTable* costs) {
-  const std::string& asked = options.simulation.platform;
-  const std::string name = asked.empty() ? "skylake-96" : asked;
-  simulation::Platform platform;
-  if (costs || name != simulation::kHere) {
-    platform = simulation::find_platform(name, costs ? *costs : simulation::CostTable{});
-  } else {
-    const placement::Machine machine = services.machine();
-    platform.name = name;
-    platform.cores = std::max(1, machine.allowed_cores);
-    platform.threads_per_core =
-        std::max(1, static_cast<int>(machine.allowed_cpus.size()) / platform.cores);
-  }
-  check_flags(options, platform);
-  change(platform, options.simulation);
-  return platform;
 }
 
 /// A folder for the simulator's files that is gone in the end.
@@ -218,7 +279,7 @@ void simulate(const SimulateOptions& options, system::SignalWatch& signals,
   constexpr int kAtOnce = 2;
   std::size_t done = 0;
   system::Stopwatch watch;
-  const auto say_progress = [&](std::size_t) {
+  const auto say_progress = [&] {
     constexpr double kSeconds = 5;
     if (++done < todo.size() && watch.seconds() < kSeconds) return;
     system::tell("{} of {} cells simulated", done, todo.size());
@@ -226,7 +287,7 @@ void simulate(const SimulateOptions& options, system::SignalWatch& signals,
   };
   const auto stopped = [&] { return signals.stop_requested(); };
   const auto results =
-      simulation::run_cells(simulator, folder.path(), todo, kAtOnce, {say_progress, stopped});
+      simulation::run_cells(simulator, folder.path(), todo, kAtOnce, say_progress, stopped);
   std::vector<simulation::CellWork> work(table.cells.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     cells::Cell& cell = table.cells[places[i]];
@@ -334,10 +395,5 @@ ExitCode SimulateCommand::run(const training::Services& services) {
 std::unique_ptr<cli::Command> make_simulate(FindSimulator find_simulator) {
   return std::make_unique<SimulateCommand>(std::move(find_simulator));
 }
-
-const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",     "dropout",
-                                           "optimizer", "allreduce",  "micro-batch", "precision"};
-
-bool is_idle_on_gpus(const std::string& flag) { return kWithoutEffectOnGpus.contains(flag); }
 
 }  // namespace cputrain::commands

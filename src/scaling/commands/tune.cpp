@@ -19,6 +19,7 @@
 #include "system/print.h"
 #include "training/request/build_graph.h"
 #include "training/request/training_rows.h"
+#include "training/training.h"
 
 namespace cputrain::commands {
 namespace {

@@ -132,7 +132,7 @@ tune::WorkLeft SpeedTuning::work_of(const std::vector<int>& micro_batches,
   std::vector<tune::LadderLeft> ladders;
   const auto add = [&](const char* flag, const std::vector<int>& sizes, int usual,
                        const auto& images_of) {
-    tune::LadderLeft& ladder = ladders.emplace_back(flag);
+    tune::LadderLeft& ladder = ladders.emplace_back(tune::LadderLeft{.flag = flag, .images = {}});
     for (const int size : sizes) ladder.images.push_back(images_of(size));
     if (std::ranges::find(sizes, usual) == sizes.end()) ladder.usual = images_of(usual);
   };

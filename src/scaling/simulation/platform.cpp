@@ -152,6 +152,11 @@ double slowdown(const Platform& platform, const CostTable& costs, const LocalRan
   return costs.alone().fma_gflops / gflops * shared;
 }
 
+int nodes_used(const Platform& platform, int ranks, int threads) {
+  const int of_a_node = platform.ranks_of_node(threads);
+  return (ranks + of_a_node - 1) / of_a_node;
+}
+
 std::vector<std::string> platform_names() {
   std::vector<std::string> names{kHere};
   for (const PlatformFile& file : platform_files()) names.emplace_back(file.name);

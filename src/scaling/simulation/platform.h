@@ -107,11 +107,6 @@ void fields_of_platform(JsonMembers&, Platform&);
 nlohmann::ordered_json to_json(const Platform&);
 Platform platform_from_json(const nlohmann::json&, const std::string& where);
 
-/// SimGrid's description of so many nodes, and a line a rank with its host's name.
-/// Within a node messages and what is charged as memory traffic share one link, through which a
-/// core alone gets `core_gbs`.
-std::string simgrid_platform(const Platform&, int nodes);
-std::string simgrid_hosts(int nodes, int ranks);
 /// Nodes that so many ranks fill.
 int nodes_used(const Platform&, int ranks, int threads = 1);
 

@@ -161,13 +161,14 @@ SimulationResult read_result(const std::filesystem::path& file) {
 std::vector<SimulationResult> run_cells(const Simulator& simulator,
                                         const std::filesystem::path& folder,
                                         const std::vector<SimulationJob>& cells, int at_once,
-                                        const CellWatch& watch) {
+                                        const std::function<void()>& done,
+                                        const std::function<bool()>& stopped) {
   SimulationResult unfinished;
   unfinished.failure = "stopped before it was simulated";
   std::vector<SimulationResult> results(cells.size(), unfinished);
   std::vector<std::pair<std::size_t, std::unique_ptr<Run>>> running;
   std::size_t next = 0;
-  while ((next < cells.size() || !running.empty()) && !watch.stopped()) {
+  while ((next < cells.size() || !running.empty()) && !stopped()) {
     while (next < cells.size() && running.size() < static_cast<std::size_t>(at_once)) {
       running.emplace_back(next, std::make_unique<Run>(simulator, folder, cells[next], next));
       ++next;
@@ -175,17 +176,12 @@ std::vector<SimulationResult> run_cells(const Simulator& simulator,
     std::erase_if(running, [&](auto& entry) {
       if (!entry.second->ended()) return false;
       results[entry.first] = entry.second->result();
-      watch.done(entry.first);
+      done();
       return true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return results;
-}
-
-int nodes_used(const Platform& platform, int ranks, int threads) {
-  const int of_a_node = platform.ranks_of_node(threads);
-  return (ranks + of_a_node - 1) / of_a_node;
 }
 
 std::string simgrid_platform(const Platform& platform, int nodes) {

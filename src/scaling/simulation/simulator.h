@@ -57,23 +57,25 @@ SimulationJob read_job(const std::filesystem::path&);
 void write_result(const std::filesystem::path&, const SimulationResult&);
 SimulationResult read_result(const std::filesystem::path&);
 
+/// SimGrid's description of so many nodes, and a line a rank with its host's name.
+/// Within a node messages and what is charged as memory traffic share one link, through which a
+/// core alone gets `core_gbs`.
+std::string simgrid_platform(const Platform&, int nodes);
+std::string simgrid_hosts(int nodes, int ranks);
+
 /// The program that computes cells, and what starts it.
 struct Simulator {
   std::string smpirun, program;  ///< paths
   std::string missing;           ///< why there is none; empty where there is
 };
 
-/// What hears of the cells' progress.
-struct CellWatch {
-  std::function<void(std::size_t cell)> done;
-  std::function<bool()> stopped;  ///< whether to end what runs and start no more
-};
-
 /// Runs cells, up to `at_once` side by side, each in a process of its own, with their files in a
 /// folder (results among them). Results are in the order of the cells; what went wrong in one is
-/// its failure, and so is a stop.
+/// its failure, and so is a stop. `done` hears of each cell that is; where `stopped` says so, what
+/// runs ends and no more is started.
 std::vector<SimulationResult> run_cells(const Simulator&, const std::filesystem::path& folder,
                                         const std::vector<SimulationJob>&, int at_once,
-                                        const CellWatch&);
+                                        const std::function<void()>& done,
+                                        const std::function<bool()>& stopped);
 
 }  // namespace cputrain::simulation

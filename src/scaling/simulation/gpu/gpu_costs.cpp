@@ -6,7 +6,6 @@
 #include <array>
 #include <cassert>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -211,10 +210,6 @@ GpuCosts gpu_costs_from_json(const nlohmann::json& json, const std::string& wher
 
 GpuCosts read_gpu_costs(const std::filesystem::path& file) {
   return gpu_costs_from_json(read_file(file), file.string());
-}
-
-double GpuStep::all_backward() const {
-  return std::accumulate(backward.begin(), backward.end(), 0.0);
 }
 
 GpuCosts costs_for(const GpuCosts& costs, const GpuTraining& of) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ struct GpuStep {
   /// become final.
   double last = 1;
 
-  double all_backward() const;
+  double all_backward() const { return std::accumulate(backward.begin(), backward.end(), 0.0); }
   double seconds() const { return forward + all_backward() + update + other; }
 };
 
