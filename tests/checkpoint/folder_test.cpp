@@ -148,13 +148,15 @@ TEST(SetAside, AFolderThatCannotBeRenamedIsCopiedAndAnOldOneRemoved) {
   const int code = testing::in_a_child([&] {
     if (!testing::forbid(SYS_rename, EXDEV)) return testing::kNoSeccomp;
     prune(run.path(), 8, 2);
+    fs::create_directory(folder_of(run.path(), 9));  // without MANIFEST
+    set_aside({folder_of(run.path(), 9), 9});
     return set_aside({folder_of(run.path(), 8), 8}) == run.path() / "damaged-ckpt-000000008" ? 0
                                                                                              : 1;
   });
   if (code == testing::kNoSeccomp) GTEST_SKIP() << "no seccomp here";
   EXPECT_EQ(code, 0);
   EXPECT_EQ(steps(run.path()), (std::vector<std::uint64_t>{5}));
-  EXPECT_EQ(entries(run.path()), 2u);
+  EXPECT_EQ(entries(run.path()), 3u);
   EXPECT_EQ(text_of(run.path() / "damaged-ckpt-000000008" / kModelName), "damaged");
   EXPECT_EQ(entries(run.path() / "damaged-ckpt-000000008"), entries(folder_of(run.path(), 5)));
 }

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "core/error.h"
 #include "core/hash.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cputrain::checkpoint {
 namespace {
@@ -43,6 +46,13 @@ TEST(Manifest, IsTextAndComesBack) {
     EXPECT_EQ(files[i].checksum, kFiles[i].checksum);
   }
   EXPECT_TRUE(parse_manifest(manifest_text({})).empty());
+}
+
+TEST(Manifest, ChecksumIsOfAllOfALargeFile) {
+  const testing::TemporaryFolder folder;
+  const std::string text(3'000'001, 'x');
+  std::ofstream(folder.path() / "large") << text;
+  EXPECT_EQ(checksum_of(system::RegularFile(folder.path() / "large")), crc32c(text));
 }
 
 TEST(Manifest, EveryFlippedBitAndEveryCutIsFound) {

@@ -100,7 +100,8 @@ TEST_F(FlawedData, IsSaidInTrainingFromATenthOfAClassOn) {
   make(18, 2, 0);
   const auto said = warnings(open(data::Exif::apply));
   ASSERT_EQ(said.size(), 1u);
-  expect_words(said[0], {"2 of 20 images of class 'dog'", "one colour", "118.png", "data check"});
+  expect_words(said[0],
+               {"2 of 20 images of class 'dog' are of one colour", "118.png", "data check"});
   EXPECT_EQ(warnings(open(data::Exif::apply, data::Expand::six)), said) << "an image counts once";
 }
 

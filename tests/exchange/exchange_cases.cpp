@@ -200,9 +200,11 @@ void weights_are_spread(const Way& way, comm::Communicator& comm) {
   EXPECT_EQ(before % 2, 0u);
   comm.barrier();
   backward<float>(*exchange, layout, Calls::one, comm.rank(), 0);
-  exchange->finish([](Range) {});
+  std::uint64_t meanwhile = 1;
+  exchange->finish([&](Range) { meanwhile = exchange->weights_version(); });
   comm.barrier();
   EXPECT_EQ(exchange->weights_version() % 2, 0u);
+  if (exchange->weights_version() > before) EXPECT_EQ(meanwhile % 2, 1u);
   EXPECT_GE(exchange->weights_version(), before);
 }
 

@@ -157,12 +157,15 @@ TEST(Weights, ThatNoTrainingCanMakeAreRefused) {
   graph.add(model::Flatten{});
   graph.add(model::Dense{3}, "head");
   graph.add(model::SoftmaxCrossEntropy{});
-  EXPECT_EQ(refusal_of_changed(graph, [](auto&) {}), "");
-  const std::string variance = refusal_of_changed(graph, [](auto& tensor) {
-    if (tensor.name == "norm/moving_variance") {
-      tensor.values = [] { return std::vector<float>{1, -0.5f, 1}; };
-    }
-  });
+  const auto with_variance = [&](float value) {
+    return refusal_of_changed(graph, [&](auto& tensor) {
+      if (tensor.name == "norm/moving_variance") {
+        tensor.values = [value] { return std::vector<float>{1, value, 1}; };
+      }
+    });
+  };
+  EXPECT_EQ(with_variance(0), "");
+  const std::string variance = with_variance(-0.5f);
   EXPECT_NE(variance.find("norm/moving_variance holds -0.5"), std::string::npos) << variance;
   const std::string head = refusal_of_changed(graph, [](auto& tensor) {
     if (tensor.name == "head/bias") {

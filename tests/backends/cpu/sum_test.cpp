@@ -97,6 +97,7 @@ TEST_P(Sum, IsWrittenPastTheCache) {
   for (const int threads : {1, 3}) {
     omp_set_num_threads(threads);
     for (const int count : {1, 2, 3}) expect_sums(count, kPastCache + 21);
+    for (const int count : {1, 2}) expect_sums(count, kPastCache);
   }
 }
 

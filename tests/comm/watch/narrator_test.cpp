@@ -96,12 +96,12 @@ TEST_F(NarratorTest, NamesNoRankWhereTheNetworkIsAtFault) {
 
 TEST_F(NarratorTest, NamesWhatRanksLackAndNoEnd) {
   const auto said = [&](Cause cause, double now) {
-    const auto word = narrator_.hear(stall(cause, {1, 2}, 700), now);
+    const auto word = narrator_.hear(stall(cause, {0, 2, 3}, 700), now);
     EXPECT_TRUE(word);
     if (!word) return std::string();
     EXPECT_FALSE(holds(word->line, "--stall-timeout")) << word->line;
     EXPECT_FALSE(holds(word->line, "Missing")) << word->line;
-    EXPECT_TRUE(holds(word->line, "ranks 1 on a; 2 on b wait")) << word->line;
+    EXPECT_TRUE(holds(word->line, "ranks 0 on a; 2, 3 on b wait")) << word->line;
     return word->line + word->entry["cause"].dump();
   };
   const std::string cpu = said(Cause::cpu, 800), memory = said(Cause::memory, 810),

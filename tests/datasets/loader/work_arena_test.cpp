@@ -44,9 +44,18 @@ TEST(WorkArena, ReportsOnTheCallersThreadAndCanBeStoppedThere) {
       });
   EXPECT_EQ(done, 100);
   EXPECT_GE(reports, 1);
-  EXPECT_THROW(arena.for_each(
-                   100, [&](std::size_t) { ++done; }, [] { throw std::logic_error("enough"); }),
-               std::logic_error);
+  std::atomic<bool> enough{false};
+  const auto until = [&](std::size_t) {
+    ++done;
+    while (!enough) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const auto stop = [&] {
+    enough = true;
+    throw std::logic_error("enough");
+  };
+  EXPECT_THROW(arena.for_each(10'000, until, stop), std::logic_error);
+  EXPECT_LT(done, 10'000);
 }
 
 /// More than there are hardware threads, too: each body waits until all have come.
