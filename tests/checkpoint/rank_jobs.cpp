@@ -64,11 +64,14 @@ RawState raw_state(Training& training, double own_images) {
   compute::Memory& memory = training.session().backend->memory();
   exchange::GradientExchange& exchange = *training.compiled().exchange;
   RawState raw{.weights = bytes_of(memory, training.weights()), .own_images = own_images};
-  const auto slots = optim::state_names(training.plan().spec.optimizer.rule).size();
+  const auto slots = loop::state_names(training.plan().spec.optimizer).size();
   for (std::size_t slot = 0; slot < slots; ++slot) {
     for (const compute::ArenaPart& part : training.parts().optimizer.state(slot)) {
       raw.state.push_back(bytes_of(memory, part.values));
     }
+  }
+  for (const compute::ArenaPart& part : training.parts().optimizer.averaged_statistics()) {
+    raw.state.push_back(bytes_of(memory, part.values));
   }
   exchange::KeptParts* const kept = exchange.kept_parts();
   if (!kept) return raw;
