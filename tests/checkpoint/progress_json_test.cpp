@@ -200,6 +200,8 @@ TEST(ProgressJson, ValuesLieWithinTheirLimits) {
       {"/own_images", -0.5},
       {"/plateau/factor", "nan:7ff8000000000000"},
       {"/best/epoch", -1},
+      {"/best/other", 1},
+      {"/patience/other", 1},
       {"/reached", "never"},
       {"/left_out", Json::object()},
       {"/left_out/1", -3},
