@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
-#include "scaling/cells/run_environment.h"
 #include "scaling/cells/run_figures.h"
 #include "scaling/report/scaling_table.h"
 #include "scaling/report/trainings/runs_document.h"

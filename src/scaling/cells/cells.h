@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -91,6 +92,13 @@ struct Cell {
   std::optional<double> seconds_to_target{};
   std::string command{};            ///< its last repeat's
   std::vector<std::string> runs{};  ///< run folders, relative to that of the table
+
+  /// A batch, or all images of the epoch where those are fewer.
+  double images_a_step() const {
+    const auto all = static_cast<double>(batch);
+    if (!images_per_second || !seconds_per_epoch) return all;
+    return std::min(all, *images_per_second * *seconds_per_epoch);
+  }
 };
 
 /// Numbers are 0 and texts empty where not known.

@@ -12,21 +12,16 @@
 namespace cputrain::cells {
 namespace {
 
-struct Chip {
-  std::string_view name;
-  ChipRates rates;
-};
-
 /// NVIDIA's data sheets of A100, H100, H200 and L40S.
-constexpr std::array<Chip, 9> kChips{{{"NVIDIA A100-SXM4-40GB", {156e3, 312e3, 1555}},
-                                      {"NVIDIA A100-PCIE-40GB", {156e3, 312e3, 1555}},
-                                      {"NVIDIA A100-SXM4-80GB", {156e3, 312e3, 2039}},
-                                      {"NVIDIA A100 80GB PCIe", {156e3, 312e3, 1935}},
-                                      {"NVIDIA H100 80GB HBM3", {494.7e3, 989.4e3, 3350}},
-                                      {"NVIDIA H100 PCIe", {378e3, 756e3, 2000}},
-                                      {"NVIDIA H200", {494.7e3, 989.4e3, 4800}},
-                                      {"NVIDIA H200 NVL", {417.5e3, 835.5e3, 4800}},
-                                      {"NVIDIA L40S", {183e3, 362e3, 864}}}};
+constexpr std::array<ChipRates, 9> kChips{{{"NVIDIA A100-SXM4-40GB", 156e3, 312e3, 1555},
+                                           {"NVIDIA A100-PCIE-40GB", 156e3, 312e3, 1555},
+                                           {"NVIDIA A100-SXM4-80GB", 156e3, 312e3, 2039},
+                                           {"NVIDIA A100 80GB PCIe", 156e3, 312e3, 1935},
+                                           {"NVIDIA H100 80GB HBM3", 494.7e3, 989.4e3, 3350},
+                                           {"NVIDIA H100 PCIe", 378e3, 756e3, 2000},
+                                           {"NVIDIA H200", 494.7e3, 989.4e3, 4800},
+                                           {"NVIDIA H200 NVL", 417.5e3, 835.5e3, 4800},
+                                           {"NVIDIA L40S", 183e3, 362e3, 864}}};
 
 std::string precision_of(const CellTable& table, const Cell& cell) {
   const std::string value = value_of(*listed_flag("precision"), table, cell);
@@ -53,8 +48,8 @@ bool is_repeated(const Cell& c) { return c.repeats.size() > 1; }
 }  // namespace
 
 std::optional<ChipRates> chip_rates(const std::string& device) {
-  const auto found = std::ranges::find(kChips, device, &Chip::name);
-  return found == kChips.end() ? std::nullopt : std::optional(found->rates);
+  const auto found = std::ranges::find(kChips, device, &ChipRates::name);
+  return found == kChips.end() ? std::nullopt : std::optional(*found);
 }
 
 std::optional<double> counted_bytes(const CellTable& table, const Cell& cell) {
@@ -63,7 +58,7 @@ std::optional<double> counted_bytes(const CellTable& table, const Cell& cell) {
   if (!known || frozen || !training::is_device(cell.backend)) return std::nullopt;
   constexpr double kMovesOfMap = 5;
   const double bytes = precision_of(table, cell) == word_of(Precision::bf16) ? 2 : 4;
-  const double steps = *cell.images_per_second / images_a_step(cell);
+  const double steps = *cell.images_per_second / cell.images_a_step();
   return *cell.images_per_second * kMovesOfMap * bytes * table.maps_per_image +
          steps * cell.gpus * kLeastParameterBytes * table.parameters;
 }

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scaling/cells/cells.h"
@@ -12,10 +13,11 @@ namespace cputrain::cells {
 
 /// By the maker's data sheet: dense products, without sparsity.
 struct ChipRates {
+  std::string_view name;  ///< as the driver says it
   double tf32_gflops = 0, bf16_gflops = 0;
   double memory_gbs = 0;
 };
-/// By the name that the driver gives; nothing for chips that are not in the list.
+/// Nothing for chips that are not in the list.
 std::optional<ChipRates> chip_rates(const std::string& device);
 
 /// Parts of 1, each nothing where a figure of it is missing, and for cells of CPUs.

@@ -18,35 +18,29 @@
 namespace cputrain::cells {
 namespace {
 
-double images_a_rank(const Cell& c) { return images_a_step(c) / c.ranks; }
+double images_a_rank(const Cell& c) { return c.images_a_step() / c.ranks; }
 
-double seconds_a_step(const Cell& c) { return images_a_step(c) / c.images_per_second.value_or(0); }
+double seconds_a_step(const Cell& c) { return c.images_a_step() / c.images_per_second.value_or(0); }
 
-/// A wait, as a part of the epoch.
-struct Wait {
-  double share;
-  const char* what;
-  std::string why;
-};
-
-Wait largest_wait(const Cell& c) {
+/// As a part of the epoch.
+LostTime largest_wait(const Cell& c) {
   const Budget& b = *c.budget;
   const double s = *c.seconds_per_epoch;
   const auto percent = [s](double seconds) { return 100 * seconds / s; };
-  const std::vector<Wait> waits{
-      {b.input_wait / s, "input",
+  const std::vector<LostTime> waits{
+      {"input", b.input_wait / s,
        fmt::format("{:.0f} % of the epoch is waiting for images (decoding or changing them is "
                    "slower than training)",
                    percent(b.input_wait))},
-      {b.allreduce_exposed / s, "communication",
+      {"communication", b.allreduce_exposed / s,
        fmt::format("{:.0f} % of the epoch is communication that backward does not hide, with "
                    "{:.4g} images per rank and step to compute beside it",
                    percent(b.allreduce_exposed), images_a_rank(c))},
-      {b.straggler_wait / s, "imbalance",
+      {"imbalance", b.straggler_wait / s,
        fmt::format("{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images "
                    "a rank and step",
                    percent(b.straggler_wait), images_a_rank(c))}};
-  return *std::ranges::max_element(waits, {}, &Wait::share);
+  return *std::ranges::max_element(waits, {}, &LostTime::share);
 }
 
 /// Seconds of a step that memory needs at the least; 0 where its bandwidth is not known.
@@ -83,11 +77,11 @@ std::string stolen_text(const Cell& c) {
 
 /// What limits the time that ranks had.
 CellLimits own_limits(const Cell& c, double parameters) {
-  const Wait wait = largest_wait(c);
+  const LostTime wait = largest_wait(c);
   const double memory = memory_seconds(c, parameters), step = seconds_a_step(c);
   const double memory_share = c.images_per_second ? memory / step : 0;
   const bool waits = wait.share >= kWaitLimits, memory_bound = memory_share >= kMemoryLimits;
-  if (waits && (!memory_bound || wait.share >= memory_share)) return {wait.what, wait.why};
+  if (waits && (!memory_bound || wait.share >= memory_share)) return {wait.what, wait.sentence};
   if (memory_bound) {
     return {"memory bandwidth",
             fmt::format("weights and gradients alone need {:.2g} of the {:.2g} s of a step to come "
@@ -233,46 +227,7 @@ std::vector<std::string> best_splits(const CellTable& table) {
   return lines;
 }
 
-// Time that was lost, and what to try.
-
-/// A way to lose time; `sentence` has a place for the percentage.
-struct Way {
-  const char* what;
-  double least;  ///< share from which on it matters
-  const char* sentence;
-};
-
-constexpr Way kImages{"images", kWaitLimits,
-                      "Starved of images: {:.0f} % of the time was waiting for input; try a packed "
-                      "file (data pack), more --io-threads, or fewer changes by --augment."};
-constexpr Way kCommunication{
-    "communication", kWaitLimits,
-    "Starved by communication: {:.0f} % of the time was sums of gradients that backward did not "
-    "hide; try a larger --batch, fewer ranks with more --threads each, or --compress bf16."};
-constexpr Way kBalance{
-    "balance", kWaitLimits,
-    "Starved by the slowest rank: {:.0f} % of the time ranks waited for the last of them; try "
-    "cores of one kind with nothing else on them, or fewer ranks with more --threads each."};
-constexpr Way kHost{
-    "host", system::kStolenWorthSaying,
-    "Starved of CPU time by the host: {:.0f} % of a rank's CPU time went to other guests of this "
-    "virtual machine's host; try again later, or a machine whose CPUs are not shared."};
-constexpr Way kCpus{"CPUs", system::kWaitWorthSaying,
-                    "Starved of CPUs: threads of a rank waited {:.0f} % of their time for one; end "
-                    "other work on the machine, or try fewer ranks or --threads."};
-
 }  // namespace
-
-double images_a_step(const Cell& c) {
-  const auto batch = static_cast<double>(c.batch);
-  if (!c.images_per_second || !c.seconds_per_epoch) return batch;
-  return std::min(batch, *c.images_per_second * *c.seconds_per_epoch);
-}
-
-bool is_suspect(double efficiency) {
-  constexpr double kRounding = 1e-12;
-  return efficiency > kMostSpeedUp * (1 + kRounding);
-}
 
 CellLimits explain(const Cell& c, double parameters) {
   if (!c.seconds_per_epoch || !c.budget) return {};
@@ -293,17 +248,31 @@ std::vector<std::string> remarks(const CellTable& table) {
 std::vector<LostTime> lost_time(const Budget& budget, double seconds, std::optional<double> stolen,
                                 std::optional<double> cpu_wait) {
   std::vector<LostTime> lost;
-  const auto look = [&](const Way& way, double share) {
-    if (share < way.least) return;
-    lost.push_back({way.what, share, fmt::format(fmt::runtime(way.sentence), 100 * share)});
+  /// Where it is `least` or more; `sentence` has a place for the percentage.
+  const auto look = [&](const char* what, double share, double least, const char* sentence) {
+    if (share >= least)
+      lost.push_back({what, share, fmt::format(fmt::runtime(sentence), 100 * share)});
   };
   if (seconds > 0) {
-    look(kImages, budget.input_wait / seconds);
-    look(kCommunication, budget.allreduce_exposed / seconds);
-    look(kBalance, budget.straggler_wait / seconds);
+    look("images", budget.input_wait / seconds, kWaitLimits,
+         "Starved of images: {:.0f} % of the time was waiting for input; try a packed file (data "
+         "pack), more --io-threads, or fewer changes by --augment.");
+    look("communication", budget.allreduce_exposed / seconds, kWaitLimits,
+         "Starved by communication: {:.0f} % of the time was sums of gradients that backward did "
+         "not hide; try a larger --batch, fewer ranks with more --threads each, or --compress "
+         "bf16.");
+    look("balance", budget.straggler_wait / seconds, kWaitLimits,
+         "Starved by the slowest rank: {:.0f} % of the time ranks waited for the last of them; try "
+         "cores of one kind with nothing else on them, or fewer ranks with more --threads each.");
   }
-  look(kHost, stolen.value_or(0));
-  look(kCpus, cpu_wait.value_or(0));
+  look(
+      "host", stolen.value_or(0), system::kStolenWorthSaying,
+      "Starved of CPU time by the host: {:.0f} % of a rank's CPU time went to other guests of this "
+      "virtual machine's host; try again later, or a machine whose CPUs are not shared.");
+  look(
+      "CPUs", cpu_wait.value_or(0), system::kWaitWorthSaying,
+      "Starved of CPUs: threads of a rank waited {:.0f} % of their time for one; end other work on "
+      "the machine, or try fewer ranks or --threads.");
   std::ranges::stable_sort(lost, std::greater(), &LostTime::share);
   return lost;
 }

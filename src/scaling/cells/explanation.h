@@ -18,15 +18,15 @@ inline constexpr double kWaitLimits = 0.1, kMemoryLimits = 0.25;
 /// gradient written and read, its value read and written by the update.
 inline constexpr double kLeastParameterBytes = 6 * 4;
 
-/// A batch, or all images of the epoch where those are fewer.
-double images_a_step(const Cell&);
-
 /// More than so many times the speed that its CPUs explain, a cell is suspect: the one it is
 /// compared with was disturbed or computed in other pieces, or the machine gave it more clock or
 /// cache.
 inline constexpr double kMostSpeedUp = 1.1;
 /// That, of a speed-up divided by what the CPUs explain.
-bool is_suspect(double efficiency);
+constexpr bool is_suspect(double efficiency) {
+  constexpr double kRounding = 1e-12;
+  return efficiency > kMostSpeedUp * (1 + kRounding);
+}
 
 /// What the range of a simulated figure is of, and what of its assumptions it leaves out.
 inline constexpr const char* kSimulatedRange =

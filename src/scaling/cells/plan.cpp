@@ -183,18 +183,6 @@ std::string cell_text(const Cell& c) {
   return text;
 }
 
-std::size_t EpochSize::images_of_step(std::size_t batch) const { return std::min(batch, images); }
-
-double EpochSize::steps(std::size_t batch) const {
-  const double each = static_cast<double>(images_of_step(batch));
-  const double steps = static_cast<double>(images) / each;
-  return drop_last ? std::floor(steps) : steps;
-}
-
-double EpochSize::images_in(std::size_t batch) const {
-  return steps(batch) * static_cast<double>(images_of_step(batch));
-}
-
 StepPlan steps_for(const Cell& cell, const EpochSize& epoch, std::optional<int> asked) {
   const std::size_t batch = epoch.images_of_step(cell.batch);
   constexpr int kLeast = 5, kMost = 25;

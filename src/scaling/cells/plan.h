@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -70,11 +72,16 @@ struct EpochSize {
   bool drop_last = false;  ///< what fills no whole step is left out
 
   /// Images of most steps: the batch, or all there are.
-  std::size_t images_of_step(std::size_t batch) const;
+  std::size_t images_of_step(std::size_t batch) const { return std::min(batch, images); }
   /// With a fraction for the short last step, which takes about that part of the time.
-  double steps(std::size_t batch) const;
+  double steps(std::size_t batch) const {
+    const double steps = static_cast<double>(images) / static_cast<double>(images_of_step(batch));
+    return drop_last ? std::floor(steps) : steps;
+  }
   /// Images of all these steps.
-  double images_in(std::size_t batch) const;
+  double images_in(std::size_t batch) const {
+    return steps(batch) * static_cast<double>(images_of_step(batch));
+  }
 };
 
 /// Steps of a training that measures a cell.

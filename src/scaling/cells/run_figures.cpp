@@ -1,20 +1,51 @@
 #include "scaling/cells/run_figures.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
+#include "core/text.h"
 #include "runfiles/metrics.h"
 #include "system/bounded_file.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::cells {
 namespace {
+
+/// Leaves out what no table can hold.
+void read_gpus(const nlohmann::json& gpus, RunDevices& devices) {
+  constexpr int kMostDevices = 1 << 24;
+  constexpr std::size_t kLongestName = 1 << 10;
+  const auto count = gpus.at("count").get<std::int64_t>();
+  if (count >= 1 && count <= kMostDevices) devices.count = static_cast<int>(count);
+  const auto& name = gpus.at("name").get_ref<const std::string&>();
+  if (name.size() <= kLongestName) devices.name = name;
+}
+
+placement::CpuId cpu_id_of(const JsonFields& machine) {
+  placement::CpuId id;
+  JsonMembers members(machine);
+  placement::describe_cpu_id(members, id);
+  return id;
+}
+
+/// Nothing where two of them differ, as one name would be wrong for some.
+placement::CpuId common_cpu(const std::vector<RunDevices>& repeats) {
+  const bool alike = std::ranges::all_of(
+      repeats, [&](const RunDevices& devices) { return devices.cpu_id == repeats.front().cpu_id; });
+  return alike && !repeats.empty() ? repeats.front().cpu_id : placement::CpuId{};
+}
 
 using nlohmann::json;
 
@@ -84,26 +115,26 @@ std::int64_t steps_of(const Metrics& metrics) {
   return steps;
 }
 
-struct MeasuredEpochs {
-  std::vector<const EpochLine*> lines;
-  bool includes_warm_up;
-};
+using Epochs = std::vector<const EpochLine*>;
 
-/// The settled ones, where there are any.
-MeasuredEpochs whole_epochs(const Metrics& metrics) {
-  std::vector<const EpochLine*> all, settled;
-  for (const EpochLine& epoch : metrics.epochs) {
-    all.push_back(&epoch);
-    if (all.size() > 1 && epoch.is_settled()) settled.push_back(&epoch);
-  }
-  if (all.size() > 1) all.erase(all.begin());
-  const bool none = settled.empty();
-  return {none ? std::move(all) : std::move(settled), none};
+/// All but the first, where there are several.
+Epochs later_epochs(const Metrics& metrics) {
+  Epochs epochs;
+  for (const EpochLine& epoch : metrics.epochs) epochs.push_back(&epoch);
+  if (epochs.size() > 1) epochs.erase(epochs.begin());
+  return epochs;
+}
+
+/// Those behind the first that are settled; there may be none.
+Epochs settled_epochs(const Metrics& metrics) {
+  if (metrics.epochs.size() < 2) return {};
+  Epochs epochs = later_epochs(metrics);
+  std::erase_if(epochs, [](const EpochLine* epoch) { return !epoch->is_settled(); });
+  return epochs;
 }
 
 /// The median of what epochs lost, where all of them say.
-std::optional<double> lost_of(const std::vector<const EpochLine*>& epochs,
-                              std::optional<double> EpochLine::*lost) {
+std::optional<double> lost_of(const Epochs& epochs, std::optional<double> EpochLine::*lost) {
   std::vector<double> parts;
   for (const EpochLine* epoch : epochs) {
     if (!(epoch->*lost)) return std::nullopt;
@@ -137,19 +168,20 @@ RunFigures scaled_from(const Metrics& metrics, const Cell& cell, const EpochSize
 }
 
 RunFigures measured_from(const Metrics& metrics) {
-  const auto measured = whole_epochs(metrics);
-  std::vector<double> seconds;
-  for (const EpochLine* epoch : measured.lines) seconds.push_back(epoch->seconds);
   RunFigures figures;
-  figures.includes_warm_up = measured.includes_warm_up;
+  Epochs epochs = settled_epochs(metrics);
+  figures.includes_warm_up = epochs.empty();
+  if (epochs.empty()) epochs = later_epochs(metrics);
+  std::vector<double> seconds;
+  for (const EpochLine* epoch : epochs) seconds.push_back(epoch->seconds);
   figures.steps = steps_of(metrics) / static_cast<std::int64_t>(metrics.epochs.size());
   figures.seconds_per_epoch = median(std::move(seconds));
   figures.step_seconds =
       *figures.seconds_per_epoch / static_cast<double>(std::max<std::int64_t>(figures.steps, 1));
   const EpochLine& last = metrics.epochs.back();
   figures.budget = budget_of(last.budget, last.seconds, *figures.seconds_per_epoch);
-  figures.stolen = lost_of(measured.lines, &EpochLine::stolen);
-  figures.cpu_wait = lost_of(measured.lines, &EpochLine::cpu_wait);
+  figures.stolen = lost_of(epochs, &EpochLine::stolen);
+  figures.cpu_wait = lost_of(epochs, &EpochLine::cpu_wait);
   take_results(*metrics.summary, figures);
   return figures;
 }
@@ -222,6 +254,78 @@ std::optional<double> rate(double value) {
 }
 
 }  // namespace
+
+RunDevices devices_of_run(const std::filesystem::path& run) {
+  constexpr std::uintmax_t kMostBytes = 16 << 20;
+  RunDevices devices;
+  try {
+    const nlohmann::json environment =
+        parse_strict_json(system::read_bounded(run / "environment.json", kMostBytes));
+    devices.emulated = environment.value("emulated", false);
+    if (environment.contains("gpus")) read_gpus(environment.at("gpus"), devices);
+    if (environment.contains("machine")) {
+      devices.cpu_id = cpu_id_of({environment.at("machine"), "machine", kTableRemedy});
+    }
+  } catch (const std::exception&) {
+    // It then says no more than what was read.
+  }
+  return devices;
+}
+
+void combine_devices(Cell& cell, const std::vector<RunDevices>& repeats) {
+  cell.cpu_id = common_cpu(repeats);
+  if (!training::is_device(cell.backend)) return;
+  std::set<std::string> names;
+  for (const RunDevices& devices : repeats) {
+    if (devices.count > 0) cell.gpus = std::min(cell.gpus, devices.count);
+    if (!devices.name.empty()) names.insert(devices.name);
+  }
+  cell.device = join(std::vector<std::string>(names.begin(), names.end()), " and ");
+}
+
+std::string devices_text(const CellTable& table) {
+  std::map<std::pair<std::string, std::string>, int> most;
+  for (const Cell& c : table.cells) {
+    if (c.device.empty()) continue;
+    int& count = most[{c.backend, c.device}];
+    count = std::max(count, c.gpus);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [which, count] : most) {
+    parts.push_back(fmt::format("{}: {} x {}", which.first, count, which.second));
+  }
+  return join(parts, "; ");
+}
+
+CellMachine software_of(std::string_view version, const std::vector<std::string>& libraries) {
+  const auto mpi = std::ranges::find_if(
+      libraries, [](const std::string& name) { return name.starts_with("Open MPI"); });
+  return {.mpi = mpi == libraries.end() ? "" : *mpi,
+          .build = fmt::format("cputrain {}; {}", version, join(libraries, ", "))};
+}
+
+std::optional<CellMachine> machine_of_run(const nlohmann::json& environment,
+                                          const std::string& where) {
+  constexpr int kMostCount = 1 << 24;
+  constexpr std::size_t kMostLibraries = 100'000;
+  constexpr std::size_t kLongestBuild = 1 << 14;  // shorter than what tables hold
+  const JsonFields own(environment, where, kTableRemedy);
+  if (!own.has("machine")) return std::nullopt;
+  const JsonFields machine = own.object("machine");
+  const auto count = [&](const char* key) { return machine.whole(key, 0, kMostCount, 0); };
+  const auto libraries =
+      own.has("libraries") ? own.texts("libraries", kMostLibraries) : std::vector<std::string>();
+  CellMachine software = software_of(own.text("cputrain", ""), libraries);
+  if (software.build.size() > kLongestBuild) own.wrong("libraries are too long a text");
+  return CellMachine{.cpu = machine.text("cpu", ""),
+                     .cpu_id = cpu_id_of(machine),
+                     .host = machine.text("host", ""),
+                     .mpi = std::move(software.mpi),
+                     .build = std::move(software.build),
+                     .cores = count("cores"),
+                     .hardware_threads = count("hardware_threads"),
+                     .memory_bytes = 1e9 * machine.real("memory_gb", 0, 1e9, 0)};
+}
 
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell& cell,
                                          const EpochSize& epoch, const StepPlan& plan) {

@@ -1,15 +1,46 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "scaling/cells/cells.h"
 #include "scaling/cells/plan.h"
-#include "scaling/cells/run_environment.h"
 
-/// What one training that measured a cell left in its run folder, and what a cell's trainings say
-/// together.
+/// What one training that measured a cell left in its run folder: its figures, and what it ran on;
+/// and what a cell's trainings say together.
 namespace cputrain::cells {
+
+/// What the ranks of a training computed on together.
+struct RunDevices {
+  int count = 0;              ///< of GPUs; 0 where there were none, or it is not known
+  std::string name{};         ///< the same for all of them
+  bool emulated = false;      ///< then none of its times means anything
+  placement::CpuId cpu_id{};  ///< rank 0's
+};
+
+/// None where the file is missing or damaged.
+RunDevices devices_of_run(const std::filesystem::path& run);
+
+/// Gives a cell what its repeats say: the CPU that all of them name, and of devices the fewest and
+/// all names.
+void combine_devices(Cell&, const std::vector<RunDevices>&);
+
+/// "cuda: 8 x NVIDIA H100 80GB HBM3": the most that a cell of the table has of each kind; empty
+/// where no name is known.
+std::string devices_text(const CellTable&);
+
+/// What a program's libraries say of a machine, and nothing else of it: its MPI, "Open MPI 4.1.4"
+/// or empty, and its build, "cputrain 1.0; oneDNN 2.6.3, ...".
+CellMachine software_of(std::string_view version, const std::vector<std::string>& libraries);
+
+/// The machine of an environment.json, which may be hostile; nothing where it names none.
+/// Error(data), naming `where`, for anything odd.
+std::optional<CellMachine> machine_of_run(const nlohmann::json& environment,
+                                          const std::string& where);
 
 /// The figures of a cell, by one training alone.
 struct RunFigures : Cell {

@@ -60,16 +60,8 @@ std::vector<Line> lines_of(const data::InputBench& bench, Shape image, double tr
   return lines;
 }
 
-/// What was asked, what was measured, and the limit that it is compared with.
-struct Measured {
-  data::InputBenchRequest request;
-  data::InputBench bench;
-  double triad_gbs;
-  std::vector<Line> lines;
-};
-
-void print_table(const Measured& measured) {
-  const auto& [request, bench, triad_gbs, lines] = measured;
+void print_table(const data::InputBenchRequest& request, const data::InputBench& bench,
+                 double triad_gbs, const std::vector<Line>& lines) {
   const auto images = static_cast<double>(bench.images);
   system::print(
       "{} JPEG files of {} in memory ({:.2f} megapixels and {} each; {} left out), to {}x{}, "
@@ -109,8 +101,8 @@ Json stage_json(const Line& line, int threads) {
   return stage;
 }
 
-Json result_json(const training::Session& session, const Measured& measured) {
-  const auto& [request, bench, triad_gbs, lines] = measured;
+Json result_json(const training::Session& session, const data::InputBenchRequest& request,
+                 const data::InputBench& bench, double triad_gbs, const std::vector<Line>& lines) {
   Json stages = Json::array();
   for (const Line& line : lines) stages.push_back(stage_json(line, request.threads));
   return {{"bench", "input"},
@@ -208,12 +200,11 @@ ExitCode BenchInputCommand::run(const training::Services& services) {
       open_images(options_, services, kImages, options_.seed.value_or(0));
   const data::InputBenchRequest request = request_of(options_, session);
   const compute::Limits before = training::measure_together(session);
-  data::InputBench bench = services.data.bench(source, request);
+  const data::InputBench bench = services.data.bench(source, request);
   const double triad = compute::better(before, training::measure_together(session)).triad_gbs;
-  std::vector<Line> lines = lines_of(bench, request.image, triad);
-  const Measured measured{request, std::move(bench), triad, std::move(lines)};
-  if (options_.prints()) print_table(measured);
-  training::write_json(session, options_.json, result_json(session, measured));
+  const std::vector<Line> lines = lines_of(bench, request.image, triad);
+  if (options_.prints()) print_table(request, bench, triad, lines);
+  training::write_json(session, options_.json, result_json(session, request, bench, triad, lines));
   return ExitCode::ok;
 }
 

@@ -43,23 +43,16 @@ std::vector<int> parse_micro_batches(const std::string& text) {
   return sizes;
 }
 
-/// Every number of images at once has a round of whole micro-batches.
-struct Rounds {
-  std::size_t least;  ///< images of a round
+/// Whole micro-batches of a round, which has at least so many images.
+int passes_of(std::size_t least, int micro_batch) {
+  const auto each = static_cast<std::size_t>(micro_batch);
+  return static_cast<int>((least + each - 1) / each);
+}
 
-  int passes(int micro_batch) const {
-    const auto each = static_cast<std::size_t>(micro_batch);
-    return static_cast<int>((least + each - 1) / each);
-  }
-  std::size_t images(int micro_batch) const {
-    return static_cast<std::size_t>(passes(micro_batch)) * static_cast<std::size_t>(micro_batch);
-  }
-  std::size_t most(const std::vector<int>& micro_batches) const {
-    std::size_t most = 0;
-    for (const int each : micro_batches) most = std::max(most, images(each));
-    return most;
-  }
-};
+std::size_t images_of_round(std::size_t least, int micro_batch) {
+  return static_cast<std::size_t>(passes_of(least, micro_batch)) *
+         static_cast<std::size_t>(micro_batch);
+}
 
 /// As given, and the worst case: without ReLU and dropout nothing is zero. (Behind a 2x2 max pool
 /// three of four gradients still are.)
@@ -87,13 +80,13 @@ class KernelBench {
  public:
   KernelBench(const training::Session& session, const KernelOptions& options,
               const training::TrainingSpec& spec, const Graphs& graphs,
-              const data::ImageSet& images, const Rounds& rounds)
+              const data::ImageSet& images, std::size_t least)
       : session_(session),
         options_(options),
         spec_(spec),
         graphs_(graphs),
         images_(images),
-        rounds_(rounds),
+        least_(least),
         progress_(training::progress_line(session, "Measuring")),
         total_(options.micro_batches.size() * rounds_each()) {}
 
@@ -127,12 +120,14 @@ class KernelBench {
   std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(options_.repeats()) + 1); }
 
   void run(int micro_batch) {
-    const data::BatchPlan plan(images_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
+    const data::BatchPlan plan(images_.size(), images_of_round(least_, micro_batch), micro_batch, 0,
+                               1);
     const auto batches = session_.services.data.batches(
         images_, plan,
         {.seed = spec_.seed, .shuffle = spec_.shuffle, .feeder = session_.backend->feeder()});
     const auto trial = [&](const model::Graph& graph) {
-      return bench::KernelTrial(session_, graph, spec_, micro_batch, rounds_.passes(micro_batch));
+      return bench::KernelTrial(session_, graph, spec_, micro_batch,
+                                passes_of(least_, micro_batch));
     };
     bench::KernelTrial given = trial(graphs_.given), no_zeros = trial(graphs_.no_zeros);
     for (bench::KernelTrial* each : {&given, &no_zeros}) {
@@ -157,7 +152,7 @@ class KernelBench {
   const training::TrainingSpec& spec_;
   const Graphs& graphs_;
   const data::ImageSet& images_;
-  Rounds rounds_;
+  std::size_t least_;  ///< images of a round
   data::OnProgress progress_;
   std::size_t done_ = 0, total_;
   compute::Limits limits_;
@@ -166,7 +161,7 @@ class KernelBench {
 
 void print_head(const training::Session& session, const KernelOptions& options,
                 const training::TrainingSpec& spec, const compute::Limits& limits,
-                const Rounds& rounds) {
+                std::size_t least) {
   system::print(
       "{} at {}x{}, {}, {}; images of {}, {}; medians of {} of at least {} images\nlimits measured "
       "in this run: {:.0f} GFLOP/s of {} (peak), {:.1f} GB/s of triad (mem.)\nGFLOP/s "
@@ -178,7 +173,7 @@ void print_head(const training::Session& session, const KernelOptions& options,
       counted(session.threads, "thread"), options.data_or_synthetic(),
       options.weights.empty() ? "initial weights (--weights: others)"
                               : "weights " + options.weights,
-      counted(options.repeats(), "round"), rounds.least, limits.peak(spec.flags.precision),
+      counted(options.repeats(), "round"), least, limits.peak(spec.flags.precision),
       limits.peak(spec.flags.precision) == limits.fma_gflops ? "multiply-adds"
                                                              : "bf16 in AMX tiles",
       limits.triad_gbs);
@@ -255,8 +250,9 @@ ExitCode BenchKernelsCommand::run(const training::Services& services) {
   const training::Session session = training::start_session(options_, services);
   training::check_alone(session, "bench kernels measures",
                         "ranks would disturb each other); start it without mpirun, with --threads");
-  const Rounds rounds{options_.batch.value_or(kImages)};
-  const std::size_t most = rounds.most(options_.micro_batches);
+  const std::size_t least = options_.batch.value_or(kImages);
+  std::size_t most = 0;
+  for (const int each : options_.micro_batches) most = std::max(most, images_of_round(least, each));
   const data::DataSource source = open_images(options_, services, most, spec.seed);
   check_enough(options_, source.train.size(), most);
   const Graphs graphs = graphs_of(spec, training::classes_of(spec, source));
@@ -265,11 +261,11 @@ ExitCode BenchKernelsCommand::run(const training::Services& services) {
       training::decode_images(session, spec.flags, source, {spec.image, spec.resize});
   check_enough(options_, data.train.size(), most);  // some may be damaged
 
-  KernelBench bench(session, options_, spec, graphs, data.train, rounds);
+  KernelBench bench(session, options_, spec, graphs, data.train, least);
   bench.run();
   const auto pairs = bench.figures(session.backend->facts().number_bytes);
   if (options_.prints()) {
-    print_head(session, options_, spec, bench.limits(), rounds);
+    print_head(session, options_, spec, bench.limits(), least);
     bench::print_kernels(pairs);
   }
   training::write_json(session, options_.json,

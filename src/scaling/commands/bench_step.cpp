@@ -26,12 +26,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What all trials learn from.
-struct Images {
-  std::shared_ptr<const data::DataSource> source;
-  std::shared_ptr<const data::DecodedData> data;
-};
-
 /// What was measured, with what it was measured against.
 struct Measurement {
   Spread images_per_second;
@@ -176,14 +170,16 @@ std::vector<training::TrainingSpec> compared_with(const training::TrainingPlan& 
 /// times each pass; this is the step of images that were met before. Null where there is none, or
 /// where memory has no room for it beside the others.
 std::unique_ptr<bench::StepTrial> kept_trial(const training::Session& session,
-                                             training::TrainingPlan plan, const Images& images,
+                                             training::TrainingPlan plan,
+                                             std::shared_ptr<const data::DataSource> source,
+                                             std::shared_ptr<const data::DecodedData> data,
                                              const bench::StepTrial& first) {
-  const std::size_t views = training::views_of(plan, images.data->train.size());
+  const std::size_t views = training::views_of(plan, data->train.size());
   if (!training::features_of(plan, views, first.program())) return nullptr;
   plan.keeps_features = true;
   try {
-    auto trial =
-        std::make_unique<bench::StepTrial>(session, std::move(plan), images.source, images.data);
+    auto trial = std::make_unique<bench::StepTrial>(session, std::move(plan), std::move(source),
+                                                    std::move(data));
     return trial->compiled().kept_features > 0 ? std::move(trial) : nullptr;
   } catch (const Error& error) {
     if (error.code() != ExitCode::usage) throw;  // which all ranks have alike
@@ -307,7 +303,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
     add(training::plan_training(session, other, classes, memory));
   }
   double kept_part = 0;
-  if (auto kept = kept_trial(session, plan, {source, data}, *trials.front())) {
+  if (auto kept = kept_trial(session, plan, source, data, *trials.front())) {
     kept_part = kept->compiled().kept_features;
     trials.push_back(std::move(kept));
   }

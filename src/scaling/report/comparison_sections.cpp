@@ -8,7 +8,7 @@
 
 #include "core/text.h"
 #include "scaling/cells/axes.h"
-#include "scaling/cells/run_environment.h"
+#include "scaling/cells/run_figures.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/scaling_document.h"
 #include "training/request/flag_grammars.h"

@@ -9,7 +9,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
-#include "scaling/cells/run_environment.h"
+#include "scaling/cells/run_figures.h"
 #include "scaling/report/forms/escapes.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/headline.h"

@@ -24,12 +24,6 @@ struct Cause {
 
 // Why cells are quicker than their CPUs explain.
 
-/// A cell with how it worked.
-struct Simulated {
-  cells::Cell* cell = nullptr;
-  const CellWork* work = nullptr;
-};
-
 /// Cells that speed-ups compare: as in the rows of a report.
 using RowKey = std::tuple<std::string, bool, std::size_t, int>;
 
@@ -66,21 +60,22 @@ std::string saved_text(const cells::Cell& c, const cells::Cell& base) {
   return text;
 }
 
-std::string reason_of(const Simulated& here, const Simulated& base, const CostTable& costs) {
+std::string reason_of(const cells::Cell& here, const cells::Cell& base, const CellWork& own_work,
+                      const CellWork& base_work, const CostTable& costs) {
   std::vector<std::string> reasons;
-  if (!here.work->sharded.empty() && base.work->sharded.empty()) {
+  if (!own_work.sharded.empty() && base_work.sharded.empty()) {
     reasons.push_back(fmt::format(
         "the ranks of a node compute {} together and read its weights once, not once per rank",
-        printable(join(here.work->sharded, " and "))));
+        printable(join(own_work.sharded, " and "))));
   }
-  const int own = here.work->images_at_once, others = base.work->images_at_once;
+  const int own = own_work.images_at_once, others = base_work.images_at_once;
   const double part = seconds_an_image(costs, own) / seconds_an_image(costs, others);
   if (own != others && part < 1) {
     reasons.push_back(fmt::format(
         "by its costs an image takes {:.1f} % less time in micro-batches of {} than of {}",
         100 * (1 - part), own, others));
   }
-  if (reasons.empty()) reasons.push_back(saved_text(*here.cell, *base.cell));
+  if (reasons.empty()) reasons.push_back(saved_text(here, base));
   return join(reasons, "; ");
 }
 
@@ -215,22 +210,22 @@ cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
 void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<CellWork>& work,
                           const CostTable& costs) {
   assert(cells.size() == work.size());
-  std::map<RowKey, Simulated> bases;
+  std::map<RowKey, std::size_t> bases;  // their places
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].seconds_per_epoch) continue;
-    Simulated& base = bases[row_of(cells[i])];
-    if (!base.cell || is_quicker_base(cells[i], *base.cell)) base = {&cells[i], &work[i]};
+    std::size_t& base = bases.try_emplace(row_of(cells[i]), i).first->second;
+    if (is_quicker_base(cells[i], cells[base])) base = i;
   }
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells::Cell& c = cells[i];
     if (!c.seconds_per_epoch) continue;
-    const Simulated& base = bases.at(row_of(c));
-    const double efficiency =
-        *base.cell->seconds_per_epoch * base.cell->cpus / (*c.seconds_per_epoch * c.cpus);
-    if (c.cpus == base.cell->cpus || efficiency < cells::kAboveLinear) continue;
+    const std::size_t place = bases.at(row_of(c));
+    const cells::Cell& base = cells[place];
+    const double efficiency = *base.seconds_per_epoch * base.cpus / (*c.seconds_per_epoch * c.cpus);
+    if (c.cpus == base.cpus || efficiency < cells::kAboveLinear) continue;
     c.limits.why +=
         fmt::format("; {:.1f} % of the speed of {} for each as many, because {}", 100 * efficiency,
-                    counted(base.cell->cpus, "CPU"), reason_of({&c, &work[i]}, base, costs));
+                    counted(base.cpus, "CPU"), reason_of(c, base, work[i], work[place], costs));
   }
 }
 

@@ -14,7 +14,7 @@
 #include "core/version.h"
 #include "model/summary.h"
 #include "scaling/cells/axes.h"
-#include "scaling/cells/run_environment.h"
+#include "scaling/cells/run_figures.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "system/child_process.h"
 #include "system/date.h"
@@ -98,7 +98,7 @@ cells::Launching launching_of(const SweepRequest& request, const training::Servi
           .team_limit = machine.team_limit,
           .team_limited_by = machine.team_limited_by,
           .mpi = services.mpi && system::program_exists("mpirun"),
-          .open_mpi = !cells::mpi_library(services.libraries).empty(),
+          .open_mpi = !cells::software_of(kVersion, services.libraries).mpi.empty(),
           .as_root = ::geteuid() == 0,
           .oversubscribe = request.oversubscribe,
           .cluster = on_a_cluster(),
@@ -170,12 +170,13 @@ cells::CellTable table_of(const training::Services& services, const training::Tr
   table.seed = spec.seed;
   table.date = system::today();
   table.commit = services.program_build;
+  cells::CellMachine software = cells::software_of(kVersion, services.libraries);
   table.machine = {.cpu = machine.cpu_model,
                    .cpu_id = machine.cpu_id,
                    .host = machine.host,
                    .os = os_text(),
-                   .mpi = cells::mpi_library(services.libraries),
-                   .build = cells::build_text(kVersion, services.libraries),
+                   .mpi = std::move(software.mpi),
+                   .build = std::move(software.build),
                    .cores = machine.allowed_cores,
                    .hardware_threads = static_cast<int>(machine.allowed_cpus.size()),
                    .memory_bytes = machine.memory_gb * 1e9};

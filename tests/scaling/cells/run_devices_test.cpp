@@ -1,4 +1,4 @@
-#include "scaling/cells/run_environment.h"
+#include "scaling/cells/run_figures.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 
 #include "core/budget.h"
 #include "runfiles/lost_seconds.h"
-#include "scaling/cells/run_environment.h"
+#include "scaling/cells/run_figures.h"
 
 namespace cputrain::report {
 

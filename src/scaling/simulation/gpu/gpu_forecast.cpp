@@ -52,8 +52,6 @@ double end_of_sums(const std::vector<GpuBucket>& buckets,
   return end;
 }
 
-bool images_fit(const GpuNode& node, double bytes) { return bytes <= 1e9 * node.memory_gb / 2; }
-
 GpuForecast::GpuForecast(Platform platform, GpuCostKind kind, GpuStepCosts costs,
                          const model::Graph& graph, const GpuRun& run)
     : platform_(std::move(platform)),

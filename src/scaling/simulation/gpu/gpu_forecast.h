@@ -49,7 +49,9 @@ struct GpuRun {
 
 /// Whether all training images stay on each GPU where no flag decides: they may take half of its
 /// memory.
-bool images_fit(const GpuNode&, double bytes);
+inline bool images_fit(const GpuNode& node, double bytes) {
+  return bytes <= 1e9 * node.memory_gb / 2;
+}
 
 /// Cells of a platform of GPUs, from costs of one of them: what they sum and what images come from
 /// the host is added on simulated time, by formulas; nothing is drawn at random.
