@@ -3,10 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
+#include "data/batch_plan.h"
+#include "data/batch_source.h"
 #include "loop/weights/weights.h"
+#include "model/rewrite.h"
+#include "model/summary.h"
 #include "model/weights/weight_format.h"
 #include "scaling/bench/steps.h"
 #include "system/print.h"
@@ -15,6 +21,85 @@ namespace cputrain::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// What was measured: by round, seconds of every layer, with what ran it.
+struct KernelRounds {
+  int micro_batch, passes;  ///< images at once; how often in a round
+  std::vector<std::vector<compute::LayerTime>> layers{};
+
+  int images() const { return micro_batch * passes; }
+};
+
+/// A network with one number of images at once.
+class KernelTrial {
+ public:
+  /// With the spec's weights, or initial ones by its seed. A round is the first `passes`
+  /// micro-batches of the source.
+  KernelTrial(const training::Session&, const model::Graph&, const training::TrainingSpec&,
+              int micro_batch, int passes);
+
+  /// Rounds that do not count: until the program has found its algorithms, and one more.
+  void warm_up(data::BatchSource&);
+  void measure(data::BatchSource&);
+
+  const KernelRounds& rounds() const { return rounds_; }
+
+ private:
+  void round(data::BatchSource&);
+
+  std::uint64_t seed_;
+  compute::OwnedArray weights_, gradients_;
+  std::unique_ptr<compute::Program> program_;
+  KernelRounds rounds_;
+};
+
+KernelTrial::KernelTrial(const training::Session& session, const model::Graph& graph,
+                         const training::TrainingSpec& spec, int micro_batch, int passes)
+    : seed_(spec.seed), rounds_{micro_batch, passes} {
+  compute::Memory& memory = session.backend->memory();
+  compute::CompileOptions options{compute::Phase::train, {micro_batch}};
+  program_ = session.backend->compile(graph, options, [&](const compute::ParameterLayout& layout) {
+    weights_ = compute::OwnedArray(memory, layout.arena_size, layout.dtype);
+    gradients_ = compute::OwnedArray(memory, layout.gradient_size, layout.dtype);
+    return compute::Arenas{weights_.array(), gradients_.array()};
+  });
+  program_->time_layers(true);
+  if (spec.flags.weights.empty()) {
+    loop::initialise_weights(graph, *program_, spec.seed, weights_.array());
+  } else {
+    const model::WeightArrays file =
+        model::open_arrays(spec.flags.weights, graph, spec.model->modules,
+                           session.services.read_keras, model::Otherwise::warn);
+    loop::load_weights(file, *program_, weights_.array());
+    if (!file.caveat().empty()) {
+      training::warn_once(session,
+                          fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
+    }
+  }
+}
+
+void KernelTrial::round(data::BatchSource& batches) {
+  batches.seek(0, 0);
+  const double loss_scale = 1.0 / rounds_.images();
+  for (int k = 0; k < rounds_.passes; ++k) {
+    program_->forward(batches.next(), {compute::Phase::train, seed_, 0});
+    program_->backward(
+        {loss_scale, k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add});
+  }
+  data::require_whole(batches);
+}
+
+void KernelTrial::warm_up(data::BatchSource& batches) {
+  constexpr int kMostRounds = 16;
+  for (int i = 0; i < kMostRounds && program_->tuner().trying(); ++i) round(batches);
+  round(batches);
+}
+
+void KernelTrial::measure(data::BatchSource& batches) {
+  const std::vector<compute::LayerTime> before = program_->layer_times();
+  round(batches);
+  rounds_.layers.push_back(compute::difference(program_->layer_times(), before));
+}
 
 /// Seconds of one image in layer `index`, by round.
 std::vector<double> seconds_of(const KernelRounds& rounds, std::size_t index,
@@ -49,6 +134,32 @@ LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index,
       own.gbs = spread_of_rates(1e-9 * figures.bytes_of_image, seconds);
       own.of_bandwidth = own.gbs->median / limits.triad_gbs;
     }
+  }
+  return figures;
+}
+
+/// Of all rounds of a network.
+KernelFigures figures_of(const training::Session& session, const training::TrainingSpec& spec,
+                         const model::Graph& graph, const KernelRounds& rounds,
+                         const compute::Limits& limits) {
+  const std::map<std::string, model::LeastBytes> least =
+      model::least_bytes(graph, session.backend->facts().number_bytes);
+  const Precision precision = spec.flags.precision;
+  KernelFigures figures{.micro_batch = rounds.micro_batch, .images = rounds.images()};
+  std::vector<double> whole;
+  for (const auto& layers : rounds.layers) {
+    double seconds = 0;
+    for (const compute::LayerTime& layer : layers) seconds += layer.seconds();
+    whole.push_back(seconds / figures.images);
+  }
+  figures.seconds = spread_of(whole);
+  figures.gflops = spread_of_rates(1e-9 * graph.training_flops(), whole);
+  figures.of_peak = figures.gflops.median / limits.peak(precision);
+  for (std::size_t i = 0; i < rounds.layers.back().size(); ++i) {
+    // A program may have steps that are no layer of the graph, such as a copy.
+    const auto found = least.find(rounds.layers.back()[i].name);
+    figures.layers.push_back(layer_figures(
+        rounds, i, found == least.end() ? model::LeastBytes{} : found->second, limits, precision));
   }
   return figures;
 }
@@ -148,75 +259,43 @@ void print_sums(const std::vector<KernelPair>& pairs) {
 
 }  // namespace
 
-KernelTrial::KernelTrial(const training::Session& session, const model::Graph& graph,
-                         const training::TrainingSpec& spec, int micro_batch, int passes)
-    : seed_(spec.seed), rounds_{micro_batch, passes} {
-  compute::Memory& memory = session.backend->memory();
-  compute::CompileOptions options{compute::Phase::train, {micro_batch}};
-  program_ = session.backend->compile(graph, options, [&](const compute::ParameterLayout& layout) {
-    weights_ = compute::OwnedArray(memory, layout.arena_size, layout.dtype);
-    gradients_ = compute::OwnedArray(memory, layout.gradient_size, layout.dtype);
-    return compute::Arenas{weights_.array(), gradients_.array()};
-  });
-  program_->time_layers(true);
-  if (spec.flags.weights.empty()) {
-    loop::initialise_weights(graph, *program_, spec.seed, weights_.array());
-  } else {
-    const model::WeightArrays file =
-        model::open_arrays(spec.flags.weights, graph, spec.model->modules,
-                           session.services.read_keras, model::Otherwise::warn);
-    loop::load_weights(file, *program_, weights_.array());
-    if (!file.caveat().empty()) {
-      training::warn_once(session,
-                          fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
+KernelMeasurement measure_kernels(const training::Session& session,
+                                  const training::TrainingSpec& spec, const model::Graph& given,
+                                  const data::ImageSet& images, const KernelRequest& request) {
+  const model::Graph no_zeros = model::with_dropout(model::without_relus(given), 0);
+  const data::OnProgress progress = training::progress_line(session, "Measuring");
+  const std::size_t all =
+      request.micro_batches.size() * 2 * (static_cast<std::size_t>(request.repeats) + 1);
+  std::size_t done = 0;
+  const compute::Limits before = training::measure_together(session);
+  std::vector<KernelRounds> of_given, of_no_zeros;
+  for (const int micro_batch : request.micro_batches) {
+    const data::BatchPlan plan(images.size(), request.images(micro_batch), micro_batch, 0, 1);
+    const auto batches = session.services.data.batches(
+        images, plan,
+        {.seed = spec.seed, .shuffle = spec.shuffle, .feeder = session.backend->feeder()});
+    const int passes = request.passes(micro_batch);
+    KernelTrial trials[] = {{session, given, spec, micro_batch, passes},
+                            {session, no_zeros, spec, micro_batch, passes}};
+    for (KernelTrial& trial : trials) {
+      trial.warm_up(*batches);
+      if (progress) progress(++done, all);
     }
+    for (int i = 0; i < request.repeats; ++i) {
+      for (KernelTrial& trial : trials) {  // in turn, so that a disturbance meets both alike
+        trial.measure(*batches);
+        if (progress) progress(++done, all);
+      }
+    }
+    of_given.push_back(trials[0].rounds());
+    of_no_zeros.push_back(trials[1].rounds());
   }
-}
-
-void KernelTrial::round(data::BatchSource& batches) {
-  batches.seek(0, 0);
-  const double loss_scale = 1.0 / rounds_.images();
-  for (int k = 0; k < rounds_.passes; ++k) {
-    program_->forward(batches.next(), {compute::Phase::train, seed_, 0});
-    program_->backward(
-        {loss_scale, k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add});
+  KernelMeasurement found{compute::better(before, training::measure_together(session)), {}};
+  for (std::size_t i = 0; i < of_given.size(); ++i) {
+    found.pairs.push_back({figures_of(session, spec, given, of_given[i], found.limits),
+                           figures_of(session, spec, no_zeros, of_no_zeros[i], found.limits)});
   }
-  data::require_whole(batches);
-}
-
-void KernelTrial::warm_up(data::BatchSource& batches) {
-  constexpr int kMostRounds = 16;
-  for (int i = 0; i < kMostRounds && program_->tuner().trying(); ++i) round(batches);
-  round(batches);
-}
-
-void KernelTrial::measure(data::BatchSource& batches) {
-  const std::vector<compute::LayerTime> before = program_->layer_times();
-  round(batches);
-  rounds_.layers.push_back(compute::difference(program_->layer_times(), before));
-}
-
-KernelFigures kernel_figures(const KernelRounds& rounds,
-                             const std::map<std::string, model::LeastBytes>& least,
-                             double training_flops, const compute::Limits& limits,
-                             Precision precision) {
-  KernelFigures figures{.micro_batch = rounds.micro_batch, .images = rounds.images()};
-  std::vector<double> whole;
-  for (const auto& layers : rounds.layers) {
-    double seconds = 0;
-    for (const compute::LayerTime& layer : layers) seconds += layer.seconds();
-    whole.push_back(seconds / figures.images);
-  }
-  figures.seconds = spread_of(whole);
-  figures.gflops = spread_of_rates(1e-9 * training_flops, whole);
-  figures.of_peak = figures.gflops.median / limits.peak(precision);
-  for (std::size_t i = 0; i < rounds.layers.back().size(); ++i) {
-    // A program may have steps that are no layer of the graph, such as a copy.
-    const auto found = least.find(rounds.layers.back()[i].name);
-    figures.layers.push_back(layer_figures(
-        rounds, i, found == least.end() ? model::LeastBytes{} : found->second, limits, precision));
-  }
-  return figures;
+  return found;
 }
 
 nlohmann::ordered_json json_of(const KernelFigures& figures) {

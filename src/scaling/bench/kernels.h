@@ -1,7 +1,7 @@
 #pragma once
 
-#include <map>
-#include <memory>
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -10,43 +10,31 @@
 #include "compute/backend.h"
 #include "compute/layer_time.h"
 #include "core/statistics/statistics.h"
-#include "data/batch_source.h"
-#include "model/summary.h"
+#include "data/dataset.h"
 #include "training/request/choose_training.h"
 #include "training/session/session.h"
 
 namespace cputrain::bench {
 
-/// What was measured: by round, seconds of every layer, with what ran it.
-struct KernelRounds {
-  int micro_batch, passes;  ///< images at once; how often in a round
-  std::vector<std::vector<compute::LayerTime>> layers{};
+/// What is asked for.
+struct KernelRequest {
+  std::vector<int> micro_batches;  ///< images at once, one size after the other
+  std::size_t least;               ///< images of a round, which has whole micro-batches
+  int repeats;                     ///< rounds that count
 
-  int images() const { return micro_batch * passes; }
-};
-
-/// A network whose passes are timed layer by layer, for one number of images at once. Nothing is
-/// updated: weights stay as they were given, so every round computes the same.
-class KernelTrial {
- public:
-  /// With the spec's weights, or initial ones by its seed. A round is the first `passes`
-  /// micro-batches of the source.
-  KernelTrial(const training::Session&, const model::Graph&, const training::TrainingSpec&,
-              int micro_batch, int passes);
-
-  /// Rounds that do not count: until the program has found its algorithms, and one more.
-  void warm_up(data::BatchSource&);
-  void measure(data::BatchSource&);
-
-  const KernelRounds& rounds() const { return rounds_; }
-
- private:
-  void round(data::BatchSource&);
-
-  std::uint64_t seed_;
-  compute::OwnedArray weights_, gradients_;
-  std::unique_ptr<compute::Program> program_;
-  KernelRounds rounds_;
+  int passes(int micro_batch) const {
+    const auto each = static_cast<std::size_t>(micro_batch);
+    return static_cast<int>((least + each - 1) / each);
+  }
+  std::size_t images(int micro_batch) const {
+    return static_cast<std::size_t>(passes(micro_batch)) * static_cast<std::size_t>(micro_batch);
+  }
+  /// Of the largest round.
+  std::size_t most_images() const {
+    std::size_t most = 0;
+    for (const int each : micro_batches) most = std::max(most, images(each));
+    return most;
+  }
 };
 
 /// A layer in one direction; spreads are over the measured rounds.
@@ -76,17 +64,25 @@ struct KernelFigures {
   double of_peak = 0;
 };
 
-/// `limits` were measured in the same run; `training_flops` is Graph's.
-KernelFigures kernel_figures(const KernelRounds&, const std::map<std::string, model::LeastBytes>&,
-                             double training_flops, const compute::Limits& limits,
-                             Precision precision);
-
 nlohmann::ordered_json json_of(const KernelFigures&);
 
-/// The same number of images at once with the zeros that the weights give, and with none.
+/// The same number of images at once with the zeros that the weights give, and with none: without
+/// ReLU and dropout nothing is zero. (Behind a 2x2 max pool three of four gradients still are.)
 struct KernelPair {
   KernelFigures given, no_zeros;
 };
+
+struct KernelMeasurement {
+  compute::Limits limits;         ///< measured in the same run
+  std::vector<KernelPair> pairs;  ///< by number of images at once
+};
+
+/// Times the passes of a network layer by layer, as given and without zeros, for each number of
+/// images at once. Nothing is updated: weights stay as they are, those of the spec or initial ones
+/// by its seed, so every round computes the same. `images` are enough for the largest round.
+KernelMeasurement measure_kernels(const training::Session&, const training::TrainingSpec&,
+                                  const model::Graph& given, const data::ImageSet& images,
+                                  const KernelRequest&);
 
 /// A line a layer and direction for each number of images, the worst case beside the given weights;
 /// then a line a number of images, all layers together.

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -6,7 +5,6 @@
 #include "cli/idle_flags.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "model/rewrite.h"
 #include "scaling/bench/kernels.h"
 #include "scaling/commands/commands.h"
 #include "system/print.h"
@@ -43,29 +41,6 @@ std::vector<int> parse_micro_batches(const std::string& text) {
   return sizes;
 }
 
-/// Whole micro-batches of a round, which has at least so many images.
-int passes_of(std::size_t least, int micro_batch) {
-  const auto each = static_cast<std::size_t>(micro_batch);
-  return static_cast<int>((least + each - 1) / each);
-}
-
-std::size_t images_of_round(std::size_t least, int micro_batch) {
-  return static_cast<std::size_t>(passes_of(least, micro_batch)) *
-         static_cast<std::size_t>(micro_batch);
-}
-
-/// As given, and the worst case: without ReLU and dropout nothing is zero. (Behind a 2x2 max pool
-/// three of four gradients still are.)
-struct Graphs {
-  model::Graph given, no_zeros;
-};
-
-Graphs graphs_of(const training::TrainingSpec& spec, int classes) {
-  model::Graph given = training::build_graph(spec, classes);
-  model::Graph no_zeros = model::with_dropout(model::without_relus(given), 0);
-  return {std::move(given), std::move(no_zeros)};
-}
-
 void check_enough(const KernelOptions& options, std::size_t there, std::size_t wanted) {
   if (there >= wanted) return;
   fail(ExitCode::usage,
@@ -73,91 +48,6 @@ void check_enough(const KernelOptions& options, std::size_t there, std::size_t w
        "name smaller --micro-batch and --batch, or other --data",
        there, options.data_or_synthetic(), wanted);
 }
-
-/// Both networks in turn for every number of images, so that a disturbance meets them alike;
-/// figures need limits, which are known in the end.
-class KernelBench {
- public:
-  KernelBench(const training::Session& session, const KernelOptions& options,
-              const training::TrainingSpec& spec, const Graphs& graphs,
-              const data::ImageSet& images, std::size_t least)
-      : session_(session),
-        options_(options),
-        spec_(spec),
-        graphs_(graphs),
-        images_(images),
-        least_(least),
-        progress_(training::progress_line(session, "Measuring")),
-        total_(options.micro_batches.size() * rounds_each()) {}
-
-  void run() {
-    const compute::Limits before = training::measure_together(session_);
-    for (const int micro_batch : options_.micro_batches) run(micro_batch);
-    limits_ = compute::better(before, training::measure_together(session_));
-  }
-
-  const compute::Limits& limits() const { return limits_; }
-
-  std::vector<bench::KernelPair> figures(std::size_t element_bytes) const {
-    const auto given = model::least_bytes(graphs_.given, element_bytes);
-    const auto no_zeros = model::least_bytes(graphs_.no_zeros, element_bytes);
-    std::vector<bench::KernelPair> pairs;
-    for (const Measured& m : measured_) {
-      pairs.push_back(
-          {bench::kernel_figures(m.given, given, graphs_.given.training_flops(), limits_,
-                                 spec_.flags.precision),
-           bench::kernel_figures(m.no_zeros, no_zeros, graphs_.no_zeros.training_flops(), limits_,
-                                 spec_.flags.precision)});
-    }
-    return pairs;
-  }
-
- private:
-  struct Measured {
-    bench::KernelRounds given, no_zeros;
-  };
-
-  std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(options_.repeats()) + 1); }
-
-  void run(int micro_batch) {
-    const data::BatchPlan plan(images_.size(), images_of_round(least_, micro_batch), micro_batch, 0,
-                               1);
-    const auto batches = session_.services.data.batches(
-        images_, plan,
-        {.seed = spec_.seed, .shuffle = spec_.shuffle, .feeder = session_.backend->feeder()});
-    const auto trial = [&](const model::Graph& graph) {
-      return bench::KernelTrial(session_, graph, spec_, micro_batch,
-                                passes_of(least_, micro_batch));
-    };
-    bench::KernelTrial given = trial(graphs_.given), no_zeros = trial(graphs_.no_zeros);
-    for (bench::KernelTrial* each : {&given, &no_zeros}) {
-      each->warm_up(*batches);
-      advance();
-    }
-    for (int i = 0; i < options_.repeats(); ++i) {
-      for (bench::KernelTrial* each : {&given, &no_zeros}) {
-        each->measure(*batches);
-        advance();
-      }
-    }
-    measured_.push_back({given.rounds(), no_zeros.rounds()});
-  }
-
-  void advance() {
-    if (progress_) progress_(++done_, total_);
-  }
-
-  const training::Session& session_;
-  const KernelOptions& options_;
-  const training::TrainingSpec& spec_;
-  const Graphs& graphs_;
-  const data::ImageSet& images_;
-  std::size_t least_;  ///< images of a round
-  data::OnProgress progress_;
-  std::size_t done_ = 0, total_;
-  compute::Limits limits_;
-  std::vector<Measured> measured_;
-};
 
 void print_head(const training::Session& session, const KernelOptions& options,
                 const training::TrainingSpec& spec, const compute::Limits& limits,
@@ -250,26 +140,22 @@ ExitCode BenchKernelsCommand::run(const training::Services& services) {
   const training::Session session = training::start_session(options_, services);
   training::check_alone(session, "bench kernels measures",
                         "ranks would disturb each other); start it without mpirun, with --threads");
-  const std::size_t least = options_.batch.value_or(kImages);
-  std::size_t most = 0;
-  for (const int each : options_.micro_batches) most = std::max(most, images_of_round(least, each));
+  const bench::KernelRequest request{options_.micro_batches, options_.batch.value_or(kImages),
+                                     options_.repeats()};
+  const std::size_t most = request.most_images();
   const data::DataSource source = open_images(options_, services, most, spec.seed);
   check_enough(options_, source.train.size(), most);
-  const Graphs graphs = graphs_of(spec, training::classes_of(spec, source));
+  const model::Graph graph = training::build_graph(spec, training::classes_of(spec, source));
   training::follow_ready_form(spec, source);
   const data::DecodedData data =
       training::decode_images(session, spec.flags, source, {spec.image, spec.resize});
   check_enough(options_, data.train.size(), most);  // some may be damaged
-
-  KernelBench bench(session, options_, spec, graphs, data.train, least);
-  bench.run();
-  const auto pairs = bench.figures(session.backend->facts().number_bytes);
+  const auto [limits, pairs] = bench::measure_kernels(session, spec, graph, data.train, request);
   if (options_.prints()) {
-    print_head(session, options_, spec, bench.limits(), least);
+    print_head(session, options_, spec, limits, request.least);
     bench::print_kernels(pairs);
   }
-  training::write_json(session, options_.json,
-                       result_json(session, options_, spec, bench.limits(), pairs));
+  training::write_json(session, options_.json, result_json(session, options_, spec, limits, pairs));
   return ExitCode::ok;
 }
 

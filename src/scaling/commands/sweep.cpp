@@ -112,7 +112,7 @@ ExitCode measure_all(const SweepOptions& options, const training::Services& serv
       lock.reset();
       return ExitCode::ok;
     }
-    sweep::SweepRequest request = sweep_request(options);
+    sweep::SweepRequest request = options.sweep;
     request.extend = true;
     plan = sweep::plan_sweep(options, request, services);
     say_plan(plan);
@@ -173,7 +173,7 @@ ExitCode SweepCommand::run(const training::Services& services) {
   std::optional<system::FileLock> turn;
   if (extends && std::filesystem::is_directory(options_.out))
     turn = sweep::wait_for_turn(options_.out);
-  sweep::SweepPlan plan = sweep::plan_sweep(options_, sweep_request(options_), services);
+  sweep::SweepPlan plan = sweep::plan_sweep(options_, options_.sweep, services);
   const bool shares = options_.sweep.task || (extends && options_.sweep.plan_only);
   std::optional<system::FileLock> lock = sweep::open_sweep_folder(
       plan, options_.overwrite,

@@ -281,17 +281,12 @@ void add_sweep_flags(cli::Flags& f, SweepOptions& c, const cli::CommandLineChoic
   add_sweep_output_flags(f, c);
 }
 
-sweep::SweepRequest sweep_request(const SweepOptions& options) {
-  sweep::SweepRequest request = options.sweep;
-  request.repeats = options.repeat.value_or(request.repeats);
-  request.passed_on = passed_on(options);
-  request.options = options_of(options);
-  return request;
-}
-
 void check_sweep(SweepOptions& options, const cli::CommandLineChoices& choices) {
   settle_precisions(options, choices);
   check_combinations(options);
+  options.sweep.repeats = options.repeat.value_or(options.sweep.repeats);
+  options.sweep.passed_on = passed_on(options);
+  options.sweep.options = options_of(options);
 }
 
 }  // namespace cputrain::commands

@@ -20,12 +20,9 @@ struct SweepOptions : cli::Options {
 /// them that are axes (scaling/cells/axes.h) take a list.
 void add_sweep_flags(cli::Flags&, SweepOptions&, const cli::CommandLineChoices&);
 
-/// What the sweep itself needs to know.
-sweep::SweepRequest sweep_request(const SweepOptions&);
-
-/// Tells the sweep what each backend can compute in. Error(usage) for a precision or a backend of
-/// which no cell could be measured (single cells that cannot are n/a), for combinations that make
-/// no sense, and for a missing --reference.
+/// Fills in what the sweep itself needs to know, such as what each backend can compute in.
+/// Error(usage) for a precision or a backend of which no cell could be measured (single cells that
+/// cannot are n/a), for combinations that make no sense, and for a missing --reference.
 void check_sweep(SweepOptions&, const cli::CommandLineChoices&);
 
 }  // namespace cputrain::commands

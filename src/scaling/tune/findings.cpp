@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "scaling/report/grid_tables.h"
+#include "system/lost_time/cpu_wait.h"
 
 namespace cputrain::tune {
 namespace {
@@ -299,6 +301,18 @@ Json rate_json(const RateFindings& rate) {
 }
 
 }  // namespace
+
+std::string most_lost_text(const Ladder& ladder) {
+  const auto part = [](const Rung& rung) {
+    return std::max(rung.lost.cpu_wait.value_or(0), rung.lost.stolen.value_or(0));
+  };
+  const Rung& most = *std::ranges::max_element(ladder.rungs, {}, part);
+  const std::string text = lost_text(most.lost);
+  if (text.empty()) return "";
+  const bool waited = most.lost.cpu_wait.value_or(0) >= system::kWaitWorthSaying;
+  return fmt::format("most at {}: {}{}", most.value, text,
+                     waited ? fmt::format(" ({})", system::cpu_wait_reason(ladder.crowded)) : "");
+}
 
 std::string whole_steps_text(double kept_features) {
   const std::string kept =

@@ -37,6 +37,9 @@ struct Suggestion {
 };
 Suggestion suggestion_of(const Findings&);
 
+/// Where enough time was lost to say so: lost_text() of the size that lost most, with its name;
+/// else empty.
+std::string most_lost_text(const Ladder&);
 /// What speeds of whole steps say of a training that keeps such a part of what frozen layers make.
 std::string whole_steps_text(double kept_features);
 /// Faster or slower where all of the interval is.

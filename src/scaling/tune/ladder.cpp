@@ -167,16 +167,4 @@ std::string lost_text(const LostTime& lost) {
   return join(parts, ", and ");
 }
 
-std::string most_lost_text(const Ladder& ladder) {
-  const auto part = [](const Rung& rung) {
-    return std::max(rung.lost.cpu_wait.value_or(0), rung.lost.stolen.value_or(0));
-  };
-  const Rung& most = *std::ranges::max_element(ladder.rungs, {}, part);
-  const std::string text = lost_text(most.lost);
-  if (text.empty()) return "";
-  const bool waited = most.lost.cpu_wait.value_or(0) >= system::kWaitWorthSaying;
-  return fmt::format("most at {}: {}{}", most.value, text,
-                     waited ? fmt::format(" ({})", system::cpu_wait_reason(ladder.crowded)) : "");
-}
-
 }  // namespace cputrain::tune

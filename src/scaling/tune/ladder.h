@@ -126,7 +126,5 @@ std::string about_text(double seconds);
 std::string most_text(double seconds);
 /// Where enough time was lost to say so: "threads waited 23 % of their time for a CPU"; else empty.
 std::string lost_text(const LostTime&);
-/// The same text for the size that met most of it, with its name.
-std::string most_lost_text(const Ladder&);
 
 }  // namespace cputrain::tune

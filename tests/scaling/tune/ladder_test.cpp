@@ -1,6 +1,6 @@
 // Which size a ladder advises over the usual one, on made-up gains.
 
-#include "scaling/tune/ladder.h"
+#include "scaling/tune/findings.h"
 
 #include <gtest/gtest.h>
 

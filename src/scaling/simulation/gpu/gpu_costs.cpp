@@ -117,31 +117,6 @@ bool is_of(const GpuStepCost& step, const GpuTraining& wanted) {
        what);
 }
 
-/// Multiply-adds of a layer by those of the network in a pass: forward once, backward twice.
-struct LayerParts {
-  std::vector<double> forward, backward;  ///< a step's, by node
-};
-
-LayerParts parts_by_arithmetic(const model::Graph& graph) {
-  const auto nodes = graph.nodes();
-  LayerParts parts{std::vector<double>(nodes.size()), std::vector<double>(nodes.size())};
-  bool first = true;
-  double all = 0;
-  for (std::size_t i = 1; i < nodes.size(); ++i) {
-    const double macs = model::macs(nodes[i].layer, graph.src_shape(static_cast<int>(i)));
-    if (macs == 0) continue;
-    parts.forward[i] = macs;
-    parts.backward[i] = first ? macs : 2 * macs;  // images need no gradient
-    first = false;
-    all += parts.forward[i] + parts.backward[i];
-  }
-  if (all == 0) fail_of_other_network("no layer of the model multiplies");
-  for (auto* values : {&parts.forward, &parts.backward}) {
-    for (double& value : *values) value /= all;
-  }
-  return parts;
-}
-
 /// Part of the images that is in the last micro-batch.
 double last_part(int images, int micro_batch) {
   const int others = (images - 1) / micro_batch * micro_batch;
@@ -164,12 +139,25 @@ GpuStep step_by_layers(const GpuStepCost& cost, const model::Graph& graph) {
   return step;
 }
 
+/// Layers have parts of the step by their multiply-adds: forward once, backward twice.
 GpuStep step_by_arithmetic(const GpuStepCost& cost, const model::Graph& graph) {
-  const LayerParts parts = parts_by_arithmetic(graph);
+  const auto nodes = graph.nodes();
+  std::vector<double> forward(nodes.size()), backward(nodes.size());
+  bool first = true;
+  double all = 0;
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    const double macs = model::macs(nodes[i].layer, graph.src_shape(static_cast<int>(i)));
+    if (macs == 0) continue;
+    forward[i] = macs;
+    backward[i] = first ? macs : 2 * macs;  // images need no gradient
+    first = false;
+    all += forward[i] + backward[i];
+  }
+  if (all == 0) fail_of_other_network("no layer of the model multiplies");
   const double seconds = cost.seconds - cost.update;
   GpuStep step;
-  for (const double part : parts.forward) step.forward += part * seconds;
-  for (const double part : parts.backward) step.backward.push_back(part * seconds);
+  for (const double macs : forward) step.forward += macs / all * seconds;
+  for (const double macs : backward) step.backward.push_back(macs / all * seconds);
   return step;
 }
 
