@@ -121,11 +121,6 @@ double in_proportion(const std::vector<PlatformPoint>& points, int at) {
   return points.back().value;
 }
 
-void Platform::set_memory(double gb) {
-  memory_gb = gb;
-  memory_by_cpus.clear();
-}
-
 Platform Platform::of_cell(int cpus) const {
   if (!grows_with_cell) return *this;
   Platform grown = *this;

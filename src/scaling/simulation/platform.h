@@ -73,7 +73,10 @@ struct Platform {
   }
   int most_ranks(int threads = 1) const { return nodes * ranks_of_node(threads); }
   /// The same with so much memory, whatever a cell's CPUs.
-  void set_memory(double gb);
+  void set_memory(double gb) {
+    memory_gb = gb;
+    memory_by_cpus.clear();
+  }
   /// The machines of a cell with so many CPUs: this platform, or one that has grown to them. Its
   /// memory has the bandwidth that its cores can take, at most the largest machine's.
   Platform of_cell(int cpus) const;
