@@ -248,7 +248,7 @@ std::vector<std::string> remarks(const CellTable& table) {
 std::vector<LostTime> lost_time(const Budget& budget, double seconds, std::optional<double> stolen,
                                 std::optional<double> cpu_wait) {
   std::vector<LostTime> lost;
-  /// Where it is `least` or more; `sentence` has a place for the percentage.
+  // Where it is `least` or more; `sentence` has a place for the percentage.
   const auto look = [&](const char* what, double share, double least, const char* sentence) {
     if (share >= least)
       lost.push_back({what, share, fmt::format(fmt::runtime(sentence), 100 * share)});

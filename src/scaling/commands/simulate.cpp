@@ -215,7 +215,7 @@ ExitCode simulate_gpus(const SimulateOptions& asked, const training::Services& s
     cell.device = platform.gpus->name;
     cell.command = command_of(options, cell);
   }
-  describe(table, forecast.machine(), services, costs.origin());
+  describe(table, platform.machine(), services, costs.origin());
   table.options = options_of(options, platform.gpus->name + ", " + to_text(costs.kind));
   write_folder(options, table, simulation::to_json(costs_for(costs, wanted)), platform);
   say_result(options, table);

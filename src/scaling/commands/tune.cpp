@@ -17,7 +17,6 @@
 #include "scaling/tune/findings.h"
 #include "system/files.h"
 #include "system/print.h"
-#include "training/request/build_graph.h"
 #include "training/request/training_rows.h"
 #include "training/training.h"
 

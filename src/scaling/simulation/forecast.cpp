@@ -89,18 +89,6 @@ std::string usual_allreduce(int nodes, int ranks, const Platform& platform, doub
   return "hierarchical+" + comm::quickest_algorithm(link, nodes, bytes);
 }
 
-cells::CellMachine Forecast::machine() const {
-  cells::CellMachine machine;
-  machine.cpu = platform_.description;
-  machine.platform = platform_.name;
-  machine.cores = platform_.cores;
-  machine.hardware_threads = platform_.hardware_threads();
-  if (platform_.grows_with_cell) machine.cpus_per_core = platform_.threads_per_core;
-  machine.memory_bytes = platform_.memory_gb * 1e9;
-  machine.mpi = "SimGrid SMPI";
-  return machine;
-}
-
 std::string Forecast::obstacle(const cells::Cell& cell) const {
   if (cell.threads > platform_.hardware_threads()) {
     return fmt::format("a machine of {} has {} hardware threads, not {} for a rank", platform_.name,

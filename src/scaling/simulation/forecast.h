@@ -20,7 +20,7 @@ class Forecast {
 
   const Platform& platform() const { return platform_; }
   const CostTable& costs() const { return costs_; }
-  cells::CellMachine machine() const;
+  cells::CellMachine machine() const { return platform_.machine(); }
 
   /// Why the platform has no such cell; empty where it has.
   std::string obstacle(const cells::Cell&) const;

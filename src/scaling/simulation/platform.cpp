@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/json_fields.h"
 #include "core/text.h"
-#include "scaling/cells/cells.h"
 
 namespace cputrain::simulation {
 namespace {
@@ -130,6 +129,16 @@ Platform Platform::of_cell(int cpus) const {
   grown.node_gbs = std::min(node_gbs, grown.cores * core_gbs);
   if (!memory_by_cpus.empty()) grown.set_memory(in_proportion(memory_by_cpus, cpus));
   return grown;
+}
+
+cells::CellMachine Platform::machine() const {
+  return {.cpu = description,
+          .mpi = gpus ? "" : "SimGrid SMPI",
+          .platform = name,
+          .cores = cores,
+          .hardware_threads = hardware_threads(),
+          .cpus_per_core = grows_with_cell ? threads_per_core : 0,
+          .memory_bytes = memory_gb * 1e9};
 }
 
 double slowdown(const Platform& platform, const CostTable& costs, const LocalRank& local) {

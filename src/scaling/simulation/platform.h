@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scaling/cells/cells.h"
 #include "scaling/simulation/cost_table.h"
 
 namespace cputrain::simulation {
@@ -80,6 +81,8 @@ struct Platform {
   /// The machines of a cell with so many CPUs: this platform, or one that has grown to them. Its
   /// memory has the bandwidth that its cores can take, at most the largest machine's.
   Platform of_cell(int cpus) const;
+  /// As tables have it.
+  cells::CellMachine machine() const;
 };
 
 /// A rank among those of its node.

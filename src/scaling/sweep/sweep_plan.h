@@ -6,7 +6,7 @@
 
 #include "scaling/cells/plan.h"
 #include "scaling/sweep/sweep_request.h"
-#include "training/request/training_flags.h"
+#include "training/request/choose_training.h"
 #include "training/session/services.h"
 
 namespace cputrain::sweep {

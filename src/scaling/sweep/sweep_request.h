@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "scaling/cells/plan.h"
-#include "training/request/choose_training.h"
+#include "training/request/training_flags.h"
 
 namespace cputrain::sweep {
 

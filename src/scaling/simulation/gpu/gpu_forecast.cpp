@@ -77,14 +77,6 @@ GpuForecast::GpuForecast(Platform platform, GpuCostKind kind, GpuStepCosts costs
   }
 }
 
-cells::CellMachine GpuForecast::machine() const {
-  return {.cpu = platform_.description,
-          .platform = platform_.name,
-          .cores = platform_.cores,
-          .hardware_threads = platform_.hardware_threads(),
-          .memory_bytes = platform_.memory_gb * 1e9};
-}
-
 std::string GpuForecast::obstacle(const cells::Cell& cell) const {
   const int of_node = platform_.gpus->per_node;
   if (cell.ranks > platform_.most_ranks()) {

@@ -62,7 +62,6 @@ class GpuForecast {
               const GpuRun& run);
 
   const Platform& platform() const { return platform_; }
-  cells::CellMachine machine() const;
   /// All but the command: figures, or "n/a" with its reason.
   void fill(cells::Cell&) const;
 
