@@ -25,7 +25,6 @@
 #include "composition/command_list.h"
 #include "composition/services.h"
 #include "core/version.h"
-#include "model/weights/weight_arrays.h"
 #include "system/clock.h"
 #include "system/limits/process_limits.h"
 #include "system/output.h"
@@ -33,6 +32,7 @@
 #include "system/placement/launcher.h"
 #include "system/print.h"
 #include "system/signals.h"
+#include "weights/weight_file.h"
 
 extern "C" {
 extern char** environ;  // NOLINT: the name is the system's
@@ -176,7 +176,7 @@ int run_program(int argc, char** argv) {
     }
     return run_command(*std::get<std::unique_ptr<cli::Command>>(parsed), launcher, *signals,
                        since_start);
-  } catch (const model::ErrorWithLines& error) {
+  } catch (const weights::ErrorWithLines& error) {
     say_failure(launcher, error.what(), error.lines());
     return static_cast<int>(error.code());
   } catch (const Error& error) {

@@ -169,13 +169,13 @@ std::vector<std::string> texts_of_attribute(hid_t attribute, Room& room) {
   return texts;
 }
 
-model::KerasTexts::Attributes texts_of_object(hid_t object, Room& room) {
+weights::KerasTexts::Attributes texts_of_object(hid_t object, Room& room) {
   Names found;
   found.gather("the attributes of a group", [&](Names* names) {
     return calls().H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr,
                                Names::note<H5A_info_t>, names);
   });
-  model::KerasTexts::Attributes attributes;
+  weights::KerasTexts::Attributes attributes;
   for (const std::string& name : found.names) {
     if (!is_keras_attribute(name)) continue;
     const Handle attribute(calls().H5Aopen(object, name.c_str(), H5P_DEFAULT), calls().H5Aclose,
@@ -278,8 +278,8 @@ std::vector<float> read_bfloat16(hid_t file, const Array& array) {
   return values;
 }
 
-model::safetensors::OutTensor out_tensor(hid_t file, Array array) {
-  model::safetensors::OutTensor tensor{array.name, array.extents, {}};
+weights::safetensors::OutTensor out_tensor(hid_t file, Array array) {
+  weights::safetensors::OutTensor tensor{array.name, array.extents, {}};
   switch (array.numbers) {
     case Numbers::floats:
       tensor.values = [=] { return read_array<float>(file, array, calls().native_float); };
@@ -295,7 +295,7 @@ model::safetensors::OutTensor out_tensor(hid_t file, Array array) {
 
 class Contents {
  public:
-  Contents(hid_t file, std::size_t bytes, model::KerasTexts texts)
+  Contents(hid_t file, std::size_t bytes, weights::KerasTexts texts)
       : file_(file), bytes_(bytes), texts_(std::move(texts)) {}
 
   void gather() {
@@ -315,7 +315,7 @@ class Contents {
   }
 
   void write(system::OutputFile& output) {
-    model::safetensors::write(output, model::to_metadata(texts_), std::move(tensors_));
+    weights::safetensors::write(output, weights::to_metadata(texts_), std::move(tensors_));
   }
 
  private:
@@ -337,7 +337,7 @@ class Contents {
 
   void take_array(hid_t dataset, const std::string& name) {
     std::optional<Array> array;
-    if (!model::is_of_no_layer(name)) array = look_at_array(dataset, name, bytes_, room_);
+    if (!weights::is_of_no_layer(name)) array = look_at_array(dataset, name, bytes_, room_);
     if (!array) {
       texts_.unread.push_back(name);
       return;
@@ -352,15 +352,15 @@ class Contents {
 
   hid_t file_;
   std::size_t bytes_;
-  model::KerasTexts texts_;
-  std::vector<model::safetensors::OutTensor> tensors_;
+  weights::KerasTexts texts_;
+  std::vector<weights::safetensors::OutTensor> tensors_;
   std::size_t total_ = 0;
   Room room_;
 };
 
 }  // namespace
 
-void write_contents(std::span<std::byte> bytes, model::KerasTexts texts,
+void write_contents(std::span<std::byte> bytes, weights::KerasTexts texts,
                     system::OutputFile& output) {
   calls().H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // else it prints what it thinks
   calls().H5PLset_loading_state(0);

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "model/weights/keras_file.h"
 #include "system/files.h"
+#include "weights/keras_file.h"
 
 namespace cputrain::hdf5 {
 
@@ -13,7 +13,7 @@ namespace cputrain::hdf5 {
 /// as metadata (model::to_metadata). Links to other files or names are not followed; arrays that
 /// are compressed, virtual or lie in other files are refused, and all together may not be larger
 /// than the file. Throws std::runtime_error.
-void write_contents(std::span<std::byte> file, model::KerasTexts texts, system::OutputFile&);
+void write_contents(std::span<std::byte> file, weights::KerasTexts texts, system::OutputFile&);
 
 /// "1.10.8": the version that this program was built with, whose form of calls the loaded one has.
 std::string built_with();

@@ -12,7 +12,7 @@
 #include "backends/hdf5/zip_archive.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "model/weights/weight_format.h"
+#include "weights/weight_file.h"
 
 namespace cputrain::hdf5 {
 namespace {
@@ -42,18 +42,18 @@ void write_keras(const std::filesystem::path& path, bool archive, system::Output
   if (!weights) {
     throw std::runtime_error("is a zip archive without Keras' model.weights.h5");
   }
-  model::KerasTexts texts;
+  weights::KerasTexts texts;
   texts.config = config_text(file.bytes());
   write_contents(*weights, std::move(texts), output);
 }
 
 /// What the reader wrote, whose name would tell people nothing.
-model::safetensors::File opened(const MemoryFile& memory) {
+weights::safetensors::File opened(const MemoryFile& memory) {
   if (!std::filesystem::exists(memory.path())) {
     throw SystemFault("cannot be read (/proc, by which its arrays are opened, is not there)");
   }
   try {
-    return model::safetensors::File(memory.path());
+    return weights::safetensors::File(memory.path());
   } catch (const Error&) {
     throw std::runtime_error("has names or texts that are too long in all");
   }
@@ -61,14 +61,14 @@ model::safetensors::File opened(const MemoryFile& memory) {
 
 }  // namespace
 
-model::KerasFile read_keras(const std::filesystem::path& path) {
-  const bool archive = model::weight_format(path) == model::WeightFormat::keras;
+weights::KerasFile read_keras(const std::filesystem::path& path) {
+  const bool archive = weights::weight_format(path) == weights::WeightFormat::keras;
   try {
     MemoryFile memory;
     write_apart(memory, limits_of(path),
                 [&](system::OutputFile& output) { write_keras(path, archive, output); });
-    model::safetensors::File arrays = opened(memory);
-    model::KerasTexts texts = model::keras_texts(arrays.metadata());
+    weights::safetensors::File arrays = opened(memory);
+    weights::KerasTexts texts = weights::keras_texts(arrays.metadata());
     return {path, std::move(arrays), std::move(texts)};
   } catch (const Error&) {
     throw;

@@ -7,7 +7,7 @@
 
 namespace cputrain::hdf5 {
 
-model::KerasFile read_keras(const std::filesystem::path& path) {
+weights::KerasFile read_keras(const std::filesystem::path& path) {
   fail(ExitCode::usage,
        fmt::format("--weights {}: this is a file of Keras (HDF5), and this program was built "
                    "without HDF5; build it with -DCPUTRAIN_HDF5=ON (Debian's libhdf5-dev), or {}",

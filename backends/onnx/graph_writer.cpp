@@ -7,10 +7,23 @@
 
 #include "backends/onnx/resize_writer.h"
 #include "core/casts.h"
-#include "model/torch_layout.h"
 
 namespace cputrain::onnx {
 namespace {
+
+/// A convolution's kernel (kernel, kernel, in, out) as (out, in, kernel, kernel).
+std::vector<float> to_oihw(const std::vector<float>& hwio, const std::vector<int>& extents) {
+  const std::size_t area = to_size(extents[0]) * to_size(extents[1]);
+  const std::size_t in = to_size(extents[2]), out = to_size(extents[3]);
+  std::vector<float> result;
+  result.reserve(hwio.size());
+  for (std::size_t o = 0; o < out; ++o) {
+    for (std::size_t i = 0; i < in; ++i) {
+      for (std::size_t k = 0; k < area; ++k) result.push_back(hwio[(k * in + i) * out + o]);
+    }
+  }
+  return result;
+}
 
 void attribute(::onnx::NodeProto& node, const char* name, const std::vector<std::int64_t>& values) {
   auto& a = *node.add_attribute();
@@ -157,7 +170,7 @@ OnnxGraphWriter::Value OnnxGraphWriter::convolution(const model::Graph::Node& n,
   const Value src = as_map(source(n), n.name);
   const model::ParameterSpec& kernel = n.parameters.front();
   const std::vector<int>& e = kernel.extents;
-  tensor(kernel.name, {e[3], e[2], e[0], e[1]}, model::to_oihw(model_.values(kernel.name), e));
+  tensor(kernel.name, {e[3], e[2], e[0], e[1]}, to_oihw(model_.values(kernel.name), e));
   std::vector<std::string> inputs{src.name, kernel.name};
   if (l.bias) inputs.push_back(parameter(n.parameters[1]));
   auto& added = node("Conv", n.name, inputs, output_of(n.name));

@@ -11,7 +11,7 @@
 
 namespace cputrain::checkpoint {
 
-using model::safetensors::OutTensor;
+using weights::safetensors::OutTensor;
 
 bool all_parameters(const compute::Parameter&) { return true; }
 bool learnt_parameters(const compute::Parameter& parameter) { return parameter.learnt; }
@@ -112,7 +112,7 @@ OutTensor tensor_of(std::string name, std::vector<std::size_t> extents, DType dt
 TensorFile::TensorFile(std::filesystem::path path) : file_(std::move(path)) {}
 
 void TensorFile::require(const std::string& name, const std::vector<std::size_t>& extents) {
-  const model::safetensors::TensorInfo* const tensor = file_.find(name);
+  const weights::safetensors::TensorInfo* const tensor = file_.find(name);
   if (!tensor) wrong("has no tensor " + name);
   if (tensor->dtype != "F32" && tensor->dtype != "F64") {
     wrong(fmt::format("has tensor {} of type {}, not F32 or F64", name, tensor->dtype));

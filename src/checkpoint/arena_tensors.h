@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compute/program.h"
-#include "model/safetensors.h"
+#include "weights/safetensors.h"
 
 /// Arenas as tensors of a file, in canonical layout, each number as the same bits: floats as F32,
 /// doubles as F64.
@@ -37,12 +37,12 @@ void put_numbers(const compute::Program&, std::span<const double> numbers, const
 
 /// A tensor a parameter, named by `name` from the parameter's. The program and the arena must live
 /// until they are written.
-void add_tensors(std::vector<model::safetensors::OutTensor>&, const compute::Program&,
+void add_tensors(std::vector<weights::safetensors::OutTensor>&, const compute::Program&,
                  const Array& arena, const Chosen&,
                  const std::function<std::string(const std::string&)>& name);
 /// One tensor of these extents, whose numbers are made when its turn comes.
-model::safetensors::OutTensor tensor_of(std::string name, std::vector<std::size_t> extents, DType,
-                                        std::function<std::vector<double>()> numbers);
+weights::safetensors::OutTensor tensor_of(std::string name, std::vector<std::size_t> extents, DType,
+                                          std::function<std::vector<double>()> numbers);
 
 /// A file of a checkpoint, of which every tensor is asked for. It may be hostile.
 class TensorFile {
@@ -59,11 +59,11 @@ class TensorFile {
 
   /// The numbers of a tensor that was required. Error(data).
   std::vector<double> read(const std::string& name) const { return file_.read(*file_.find(name)); }
-  const model::safetensors::File& file() const { return file_; }
+  const weights::safetensors::File& file() const { return file_; }
   [[noreturn]] void wrong(const std::string& what) const;
 
  private:
-  model::safetensors::File file_;
+  weights::safetensors::File file_;
   std::set<std::string> required_;
 };
 

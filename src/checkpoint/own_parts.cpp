@@ -14,7 +14,7 @@
 namespace cputrain::checkpoint {
 namespace {
 
-using model::safetensors::OutTensor;
+using weights::safetensors::OutTensor;
 
 constexpr const char *kOwnImages = "own_images", *kStatistics = "statistics", *kLayout = "layout";
 constexpr std::string_view kFactors = "factors/";
@@ -254,7 +254,7 @@ void OwnParts::write(const std::filesystem::path& file, std::uint64_t step) cons
                                                                array_in(bytes, dtype));
                                 }));
   }
-  model::safetensors::write(
+  weights::safetensors::write(
       file, {{"format", "cputrain"}, {"step", std::to_string(step)}, {kLayout, layout_}},
       std::move(tensors));
 }

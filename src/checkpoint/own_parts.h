@@ -75,7 +75,7 @@ class OwnParts {
   void take_statistics(const Array& weights);
   void take_factors();
   Array unsent_arena(std::size_t k) const;
-  model::safetensors::OutTensor unsent_tensor(std::size_t k) const;
+  weights::safetensors::OutTensor unsent_tensor(std::size_t k) const;
   double restore_statistics(const TensorFile*);
   void restore_unsent(const TensorFile*);
   void restore_factors(const TensorFile*);

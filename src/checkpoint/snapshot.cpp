@@ -9,9 +9,9 @@
 #include "checkpoint/own_parts.h"
 #include "checkpoint/state_file.h"
 #include "comm/communicator.h"
+#include "compute/memory.h"
 #include "core/error.h"
-#include "loop/update_gate.h"
-#include "loop/weights/weights.h"
+#include "weights/load.h"
 
 namespace cputrain::checkpoint {
 namespace {
@@ -20,8 +20,8 @@ namespace {
 void require_numbers(compute::Memory& memory, const Array& weights) {
   bool good = true;
   compute::read_in_pieces(memory, weights, [&good](const Array& piece) {
-    good = good && (piece.dtype == DType::f32 ? loop::all_numbers(piece.as<float>())
-                                              : loop::all_numbers(piece.as<double>()));
+    good = good && (piece.dtype == DType::f32 ? compute::all_numbers(piece.as<float>())
+                                              : compute::all_numbers(piece.as<double>()));
   });
   if (good) return;
   fail(ExitCode::failed,
@@ -122,18 +122,19 @@ std::shared_ptr<compute::OwnedArray> Snapshot::memory_elsewhere() const {
   }
 }
 
-void Snapshot::write(const std::filesystem::path& folder, const loop::ModelDescription& description,
+void Snapshot::write(const std::filesystem::path& folder,
+                     const weights::ModelDescription& description,
                      const nlohmann::ordered_json& facts) const {
   const Copy& copy = *copy_;
   comm::Pulse& pulse = copy.training.communicator.pulse();  // each file counts: disks may be slow
   require_numbers(copy.memory, copy.weights.array());
   const std::string step = std::to_string(copy.progress.steps);
-  model::safetensors::Metadata metadata = loop::weights_metadata(description);
+  weights::safetensors::Metadata metadata = weights::weights_metadata(description);
   metadata["step"] = step;
-  std::vector<model::safetensors::OutTensor> tensors;
+  std::vector<weights::safetensors::OutTensor> tensors;
   add_tensors(tensors, copy.program(), copy.weights.array(), all_parameters,
               [](const std::string& parameter) { return parameter; });
-  model::safetensors::write(folder / kModelName, metadata, std::move(tensors));
+  weights::safetensors::write(folder / kModelName, metadata, std::move(tensors));
   pulse.moved();
 
   tensors.clear();
@@ -143,19 +144,19 @@ void Snapshot::write(const std::filesystem::path& folder, const loop::ModelDescr
                   return state_tensor_name(parameter, name);
                 });
   }
-  model::safetensors::write(folder / kOptimizerName, {{"format", "cputrain"}, {"step", step}},
-                            std::move(tensors));
+  weights::safetensors::write(folder / kOptimizerName, {{"format", "cputrain"}, {"step", step}},
+                              std::move(tensors));
   pulse.moved();
   copy.own_parts.write(folder / kRanksName, copy.progress.steps);
   write_state(folder, copy.progress, kernels_of(copy.training.backend), facts);
 }
 
 void Snapshot::write_weights(const std::filesystem::path& file,
-                             const loop::ModelDescription& description,
+                             const weights::ModelDescription& description,
                              const compute::OwnedArray* elsewhere) const {
   const Array weights = elsewhere ? elsewhere->array() : copy_->weights.array();
   require_numbers(copy_->memory, weights);
-  loop::save_weights(file, description, copy_->program(), weights);
+  weights::save_weights(file, description, copy_->program(), weights);
 }
 
 SnapshotBytes snapshot_bytes(const loop::RankProgram& training,

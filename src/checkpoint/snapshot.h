@@ -8,8 +8,8 @@
 #include "checkpoint/schedule.h"
 #include "loop/parts.h"
 #include "loop/progress.h"
-#include "loop/weights/description.h"
 #include "optim/update_rule.h"
+#include "weights/description.h"
 
 namespace cputrain::checkpoint {
 
@@ -44,10 +44,10 @@ class Snapshot {
   /// description, optimizer state, what ranks have of their own, and state.json: the progress, with
   /// the images of all ranks as its own, and `facts` beside it. Of rank 0, from any thread, while
   /// no take() runs. Error(output).
-  void write(const std::filesystem::path& folder, const loop::ModelDescription&,
+  void write(const std::filesystem::path& folder, const weights::ModelDescription&,
              const nlohmann::ordered_json& facts) const;
   /// The weights alone, as save_weights() does, or those that lie elsewhere. From any thread.
-  void write_weights(const std::filesystem::path& file, const loop::ModelDescription&,
+  void write_weights(const std::filesystem::path& file, const weights::ModelDescription&,
                      const compute::OwnedArray* elsewhere = nullptr) const;
 
  private:

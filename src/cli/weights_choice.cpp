@@ -7,11 +7,11 @@
 #include "cli/flags/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "model/safetensors.h"
-#include "model/weights/weight_format.h"
 #include "system/print.h"
 #include "training/request/followed_weights.h"
 #include "training/run/run_weights.h"
+#include "weights/safetensors.h"
+#include "weights/weight_file.h"
 #include "zoo/published.h"
 #include "zoo/zoo.h"
 
@@ -19,22 +19,22 @@ namespace cputrain::cli {
 namespace {
 
 /// Before anything long begins, and in a dry run, too.
-void check_weights(const std::string& file, const model::ReadKeras& read_keras) {
+void check_weights(const std::string& file, const weights::ReadKeras& read_keras) {
   if (!training::weights_are_there(file)) {
     fail(ExitCode::data, fmt::format("--weights {}: there is no such file or folder (nothing can "
                                      "be loaded); name a weights.safetensors, or the folder of a "
                                      "run{}",
                                      file, hint_for_weights(file)));
   }
-  switch (model::weight_format(file)) {
-    case model::WeightFormat::pickle:
-      model::refuse_pickle(file);
-    case model::WeightFormat::hdf5:
-    case model::WeightFormat::keras:
+  switch (weights::weight_format(file)) {
+    case weights::WeightFormat::pickle:
+      weights::refuse_pickle(file);
+    case weights::WeightFormat::hdf5:
+    case weights::WeightFormat::keras:
       read_keras(file);
       break;
-    case model::WeightFormat::safetensors: {
-      const model::safetensors::File opened(file);
+    case weights::WeightFormat::safetensors: {
+      const weights::safetensors::File opened(file);
     }
   }
 }
@@ -87,7 +87,7 @@ void take_model(Options& options, bool leads) {
 
 }  // namespace
 
-void choose_weights(Command& command, bool leads, const model::ReadKeras& read_keras,
+void choose_weights(Command& command, bool leads, const weights::ReadKeras& read_keras,
                     const std::function<void(const std::filesystem::path& run)>& take_run) {
   Options& options = command.options();
   if (options.weights.empty()) return;

@@ -1,7 +1,9 @@
 #include "compute/memory.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cstdint>
 #include <cstring>
 
 #include "system/pages.h"
@@ -20,6 +22,15 @@ void write_as(Memory& memory, std::span<const double> src, const Array& dst) {
   std::vector<T> values;
   for (const double value : src) values.push_back(static_cast<T>(value));
   memory.write(std::as_bytes(std::span<const T>(values)), dst.data);
+}
+
+/// NaN and infinities have all bits of the exponent set. Whole numbers, so that the loop can be
+/// done many values at once.
+template <class Bits, Bits exponent, class T>
+bool checked(std::span<const T> values) {
+  bool bad = false;
+  for (const T value : values) bad |= (std::bit_cast<Bits>(value) & exponent) == exponent;
+  return !bad;
 }
 
 class HostMemory final : public Memory {
@@ -73,6 +84,14 @@ std::uint64_t hash_of(Memory& memory, const Array& array) {
   Fnv1a hash;
   add_to_hash(hash, memory, array);
   return hash.value();
+}
+
+bool all_numbers(std::span<const float> values) {
+  return checked<std::uint32_t, 0x7f800000u>(values);
+}
+
+bool all_numbers(std::span<const double> values) {
+  return checked<std::uint64_t, 0x7ff0000000000000u>(values);
 }
 
 std::vector<double> read_numbers(Memory& memory, const Array& src) {

@@ -76,6 +76,11 @@ void add_to_hash(Fnv1a&, Memory&, const Array&);
 /// The hash of an array's bytes alone.
 std::uint64_t hash_of(Memory&, const Array&);
 
+/// Whether no value is NaN or infinite. A network can hide such weights: a ReLU turns NaN into 0,
+/// and its predictions mean nothing.
+bool all_numbers(std::span<const float>);
+bool all_numbers(std::span<const double>);
+
 /// A few numbers, whatever their type.
 std::vector<double> read_numbers(Memory&, const Array& src);
 /// `src` is as long as `dst`; what is kept as float is rounded.

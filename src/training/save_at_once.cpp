@@ -3,8 +3,8 @@
 #include <thread>
 
 #include "core/error.h"
-#include "loop/weights/weights.h"
 #include "training/training.h"
+#include "weights/load.h"
 
 // From the thread that answers signals, while others make steps.
 namespace cputrain::training {
@@ -45,8 +45,8 @@ void Training::save_at_once(const std::filesystem::path& file) const {
          "no step and were not saved); start again");
   }
   // A busy disk may take longer than mpirun waits.
-  loop::save_weights(file, *description_, *compiled_.program, copy.array(),
-                     system::Durability::process);
+  weights::save_weights(file, *description_, *compiled_.program, copy.array(),
+                        system::Durability::process);
 }
 
 // Averages lie with the ranks that own them, and change with the mutex held. There is no second
@@ -66,8 +66,8 @@ bool Training::save_averages_at_once(const std::filesystem::path& file) const {
       memory.copy(part.values.data, to.data, to.bytes().size());
     }
   }
-  loop::save_weights(file, *description_, *compiled_.program, copy.array(),
-                     system::Durability::process);
+  weights::save_weights(file, *description_, *compiled_.program, copy.array(),
+                        system::Durability::process);
   return true;
 }
 

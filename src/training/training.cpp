@@ -12,7 +12,6 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "loop/parts.h"
-#include "loop/weights/weights.h"
 #include "model/model_json.h"
 #include "training/asked_end.h"
 #include "training/plan/decode_images.h"
@@ -20,6 +19,7 @@
 #include "training/request/build_graph.h"
 #include "training/request/flag_row.h"
 #include "training/weights/start_weights.h"
+#include "weights/load.h"
 
 namespace cputrain::training {
 namespace {
@@ -198,18 +198,18 @@ void Training::make_parts() {
   snapshot_.emplace(*parts_);
 }
 
-void Training::describe(loop::TrainingData data) {
+void Training::describe(weights::TrainingData data) {
   const TrainingSpec& spec = plan_.spec;
   description_ =
-      loop::ModelDescription{spec.model->name,
-                             class_names(*source_, plan_.classes),
-                             plan_.graph,
-                             spec.seed,
-                             spec.flags.validation_share(),
-                             spec.resize,
-                             spec.flags.exif_choice(),
-                             spec.flags.reproducible ? session_.backend->facts().kernels : "",
-                             std::move(data)};
+      weights::ModelDescription{spec.model->name,
+                                class_names(*source_, plan_.classes),
+                                plan_.graph,
+                                spec.seed,
+                                spec.flags.validation_share(),
+                                spec.resize,
+                                spec.flags.exif_choice(),
+                                spec.flags.reproducible ? session_.backend->facts().kernels : "",
+                                std::move(data)};
 }
 
 void Training::start() {
@@ -279,14 +279,15 @@ loop::TrainResult Training::run(loop::Reporter& reporter,
 void Training::load_weights(const std::filesystem::path& file) {
   if (session_.leads()) {
     const std::lock_guard lock(parts_->weights_mutex);  // SIGTERM may come now, too
-    loop::load_weights(model::safetensors::File(file), *compiled_.program, weights());
+    weights::load_weights(weights::safetensors::File(file), *compiled_.program, weights());
   }
   compiled_.exchange->spread_weights();
 }
 
 void Training::save(const std::filesystem::path& file) const {
   const std::lock_guard lock(parts_->weights_mutex);  // SIGTERM may come now, too
-  loop::save_weights(file, *description_, *compiled_.program, weights(), system::Durability::disk);
+  weights::save_weights(file, *description_, *compiled_.program, weights(),
+                        system::Durability::disk);
 }
 
 void Training::save_averages(const std::filesystem::path& file) {
@@ -294,8 +295,8 @@ void Training::save_averages(const std::filesystem::path& file) {
   loop::with_averages(*parts_, [&] {
     try {
       if (session_.leads()) {
-        loop::save_weights(file, *description_, *compiled_.program, weights(),
-                           system::Durability::disk);
+        weights::save_weights(file, *description_, *compiled_.program, weights(),
+                              system::Durability::disk);
       }
     } catch (...) {  // the others wait for the weights to come back
       failure = std::current_exception();

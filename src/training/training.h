@@ -7,11 +7,11 @@
 
 #include "checkpoint/snapshot.h"
 #include "loop/loop.h"
-#include "loop/weights/description.h"
 #include "training/plan/batch_plans.h"
 #include "training/plan/compiled_training.h"
 #include "training/plan/decode_images.h"
 #include "training/plan/image_place.h"
+#include "weights/description.h"
 
 namespace cputrain::training {
 
@@ -85,7 +85,7 @@ class Training {
   checkpoint::Snapshot& snapshot() { return *snapshot_; }         ///< the same
   /// FirstWeights::table, once started.
   const std::string& first_weights() const { return first_weights_; }
-  const loop::ModelDescription& description() const { return *description_; }  ///< the same
+  const weights::ModelDescription& description() const { return *description_; }  ///< the same
   /// Records nothing unless it is given steps.
   loop::Timeline& timeline() { return timeline_; }
   Array weights() const { return compiled_.exchange->arenas().weights; }
@@ -102,7 +102,7 @@ class Training {
   bool is_decoded_later() const;
   ImageKeeping keeping() const;
   void make_parts();
-  void describe(loop::TrainingData);
+  void describe(weights::TrainingData);
   loop::LoopOptions options() const;
 
   const Session& session_;
@@ -116,7 +116,7 @@ class Training {
   std::unique_ptr<loop::Parts> parts_;
   std::optional<checkpoint::Snapshot> snapshot_;
   std::string first_weights_;
-  std::optional<loop::ModelDescription> description_;  ///< the weights', once started
+  std::optional<weights::ModelDescription> description_;  ///< the weights', once started
 };
 
 /// Opens the data, decides the plan, and makes sure that all ranks are about to do the same.

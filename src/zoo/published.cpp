@@ -7,7 +7,7 @@
 namespace cputrain::zoo {
 namespace {
 
-using Rules = std::vector<model::NameRule>;
+using Rules = std::vector<weights::NameRule>;
 
 /// Blocks by stage, of MobileNetV2 and EfficientNet-Lite0.
 constexpr std::array<int, 7> kMobileBlocks{1, 2, 3, 4, 3, 3, 1},
@@ -32,7 +32,7 @@ void add_rules(Rules& rules, const std::string& ours, const std::string& theirs,
 }
 
 /// timm sorts the blocks by stage.
-model::ModuleNames mobilenet_v2_of_timm() {
+weights::ModuleNames mobilenet_v2_of_timm() {
   Rules rules{{"features.0.0", "conv_stem"},
               {"features.0.1", "bn1"},
               {"features.18.0", "conv_head"},
@@ -49,7 +49,7 @@ model::ModuleNames mobilenet_v2_of_timm() {
 }
 
 /// Those of lukemelas' EfficientNet-PyTorch, which numbers the blocks.
-model::ModuleNames efficientnet_of_lukemelas() {
+weights::ModuleNames efficientnet_of_lukemelas() {
   Rules rules{{"conv_stem", "_conv_stem"},
               {"bn1", "_bn0"},
               {"conv_head", "_conv_head"},
@@ -70,7 +70,7 @@ model::ModuleNames efficientnet_of_lukemelas() {
 }
 
 /// torchvision counts ReLUs and pools, too.
-model::ModuleNames vgg16_of_torchvision() {
+weights::ModuleNames vgg16_of_torchvision() {
   Rules rules{{"fc1", "classifier.0"}, {"fc2", "classifier.3"}, {"predictions", "classifier.6"}};
   int place = 0, number = 1;
   for (const int convolutions : {2, 2, 3, 3, 3}) {
@@ -86,7 +86,7 @@ model::ModuleNames vgg16_of_torchvision() {
 
 /// In torchvision's own file names of normalizations and convolutions have a point before their
 /// number, as its program no longer has.
-model::ModuleNames older_densenet_of_torchvision() {
+weights::ModuleNames older_densenet_of_torchvision() {
   Rules rules;
   for (const char* part : {"norm", "conv"}) {
     rules.push_back({fmt::format("features.denseblock{{b}}.denselayer{{l}}.{}{{n}}", part),
@@ -101,7 +101,7 @@ model::ModuleNames older_densenet_of_torchvision() {
 
 /// Blocks count from 2, as stages of the network do. Keras 2 has "conv1/" before the first layers,
 /// Keras 3 "conv1_".
-model::ModuleNames densenet_of_keras(const std::string& source, const std::string& first) {
+weights::ModuleNames densenet_of_keras(const std::string& source, const std::string& first) {
   return {source,
           {{"features.conv0", first + "conv"},
            {"features.norm0", first + "bn"},
@@ -152,7 +152,7 @@ std::vector<PublishedWeights> published_weights(const std::string& model) {
 
 }  // namespace
 
-std::vector<model::ModuleNames> other_names(const std::string& model) {
+std::vector<weights::ModuleNames> other_names(const std::string& model) {
   if (model == "mobilenetv2") return {mobilenet_v2_of_timm()};
   if (model == "efficientnet-lite0") return {efficientnet_of_lukemelas()};
   if (model == "vgg16") return {vgg16_of_torchvision()};

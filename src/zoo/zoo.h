@@ -9,9 +9,9 @@
 #include "data/augment.h"
 #include "data/resize.h"
 #include "model/graph.h"
-#include "model/weights/module_names.h"
 #include "optim/schedule.h"
 #include "optim/update_rule.h"
+#include "weights/module_names.h"
 
 namespace cputrain::zoo {
 
@@ -40,7 +40,7 @@ struct ModelEntry {
   std::string description;
   Recipe recipe;
   std::function<model::Graph(Shape image, int classes)> build;
-  std::vector<model::ModuleNames> modules{};  ///< what other programs call its layers
+  std::vector<weights::ModuleNames> modules{};  ///< what other programs call its layers
 
   /// Not of a model file.
   bool built_in() const { return spec == name; }

@@ -15,7 +15,7 @@
 namespace cputrain::training {
 namespace {
 
-using model::safetensors::OutTensor;
+using weights::safetensors::OutTensor;
 namespace fs = std::filesystem;
 
 class HostileFiles : public RankJobs {
@@ -49,9 +49,9 @@ class HostileFiles : public RankJobs {
   void change(const fs::path& path,
               const std::function<std::optional<OutTensor>(OutTensor)>& changed) {
     std::vector<OutTensor> tensors;
-    model::safetensors::Metadata metadata;
+    weights::safetensors::Metadata metadata;
     {
-      const model::safetensors::File file(path);
+      const weights::safetensors::File file(path);
       metadata = file.metadata();
       for (const auto& tensor : file.tensors()) {
         OutTensor made{tensor.name, tensor.extents,
@@ -59,7 +59,7 @@ class HostileFiles : public RankJobs {
         if (auto kept = changed(std::move(made))) tensors.push_back(std::move(*kept));
       }
     }
-    model::safetensors::write(path, metadata, std::move(tensors));
+    weights::safetensors::write(path, metadata, std::move(tensors));
   }
 
   /// Replaces a text of the same length in a file.

@@ -213,7 +213,7 @@ std::filesystem::path RankJobs::folder(const std::string& name) {
 }
 
 std::vector<std::string> tensors_of(const std::filesystem::path& path) {
-  const model::safetensors::File file(path);
+  const weights::safetensors::File file(path);
   std::vector<std::string> texts;
   for (const auto& tensor : file.tensors()) {
     texts.push_back(fmt::format("{} {} [{}]: {}", tensor.name, tensor.dtype,
@@ -224,7 +224,7 @@ std::vector<std::string> tensors_of(const std::filesystem::path& path) {
 }
 
 std::vector<double> numbers_in(const std::filesystem::path& path, const std::string& tensor) {
-  const model::safetensors::File file(path);
+  const weights::safetensors::File file(path);
   const auto* const found = file.find(tensor);
   return found ? file.read(*found) : std::vector<double>();
 }

@@ -274,7 +274,7 @@ class FineTuning(TinyTest):
         for words in (["--model", "net.json", "--data", "data", "--weights", "old.pth", "--dry-run"],
                       ["eval", "--data", "data", "--weights", "old.pth"]):
             done = self.expect(65, *words, says=["--weights old.pth: this is a pickle of PyTorch (",
-                                                 "src/model/weights/README.md"])
+                                                 "src/weights/README.md"])
             lines = done.stderr.splitlines()
             first = next(i for i, line in enumerate(lines) if "pickle of PyTorch" in line)
             self.assertEqual(lines[first + 1], "import argparse, torch, safetensors.torch")

@@ -1,12 +1,12 @@
 #include "backends/hdf5/zip_archive.h"
-#include "model/weights/keras_arrays.h"
-#include "model/weights/keras_config.h"
 #include "tests/fuzz/fuzzer.h"
+#include "weights/keras_arrays.h"
+#include "weights/keras_file.h"
 
 namespace cputrain::testing {
 namespace {
 
-using model::safetensors::OutTensor;
+using weights::safetensors::OutTensor;
 
 /// Whether nothing is refused, be it by an Error of its kind or by what becomes one.
 template <class Read>
@@ -49,9 +49,9 @@ bool read_archive(std::string bytes) {
 bool read_layers(const std::string& bytes) {
   const auto path = own_file("k.safetensors", bytes);
   return is_read([&] {
-    const model::safetensors::File file(path);
-    const model::WeightArrays arrays =
-        model::keras_arrays({"k.keras", file, model::keras_texts(file.metadata())}, network());
+    const weights::safetensors::File file(path);
+    const weights::WeightArrays arrays =
+        weights::keras_arrays({"k.keras", file, weights::keras_texts(file.metadata())}, network());
     for (const auto& array : arrays.arrays()) {
       if (array.floats) is_read([&] { array.floats(); });
     }
@@ -64,9 +64,9 @@ OutTensor ones(const std::string& name, const std::vector<std::size_t>& extents)
   return {name, extents, [count] { return std::vector<float>(count, 1); }};
 }
 
-std::string file_with(const model::KerasTexts& texts, const std::vector<OutTensor>& tensors) {
+std::string file_with(const weights::KerasTexts& texts, const std::vector<OutTensor>& tensors) {
   const auto path = own_folder() / "seed.safetensors";
-  model::safetensors::write(path, model::to_metadata(texts), tensors);
+  weights::safetensors::write(path, weights::to_metadata(texts), tensors);
   return text_of(path);
 }
 
@@ -79,7 +79,7 @@ constexpr const char* kConfig =
       {"class_name": "Dense", "config": {"name": "head"}}]}})";
 
 std::string numbered_layers() {
-  model::KerasTexts texts;
+  weights::KerasTexts texts;
   texts.config = kConfig;
   texts.attributes["layers/conv2d/vars"]["name"] = {"stem"};
   texts.unread = {"optimizer/vars/0"};
@@ -95,7 +95,7 @@ std::string numbered_layers() {
 }
 
 std::string listed_layers() {
-  model::KerasTexts texts;
+  weights::KerasTexts texts;
   texts.attributes[""]["layer_names0"] = {"stem"};
   texts.attributes[""]["layer_names1"] = {"inner"};
   texts.attributes["stem"]["weight_names"] = {"stem/kernel:0", "stem/bias:0"};
@@ -126,7 +126,7 @@ std::vector<std::string> fuzzer_seeds() {
 
 bool fuzzer_takes(const std::string& text) {
   if (text.starts_with("PK")) return read_archive(text);
-  if (text.starts_with("{")) return is_read([&] { model::keras_config(text); });
+  if (text.starts_with("{")) return is_read([&] { weights::keras_config(text); });
   return read_layers(text);
 }
 

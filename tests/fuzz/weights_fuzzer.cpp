@@ -1,15 +1,15 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "loop/weights/description.h"
 #include "model/model_json.h"
-#include "model/safetensors.h"
 #include "tests/fuzz/fuzzer.h"
+#include "weights/description.h"
+#include "weights/safetensors.h"
 
 namespace cputrain::testing {
 namespace {
 
-namespace safetensors = model::safetensors;
+namespace safetensors = weights::safetensors;
 
 constexpr std::size_t kPrefix = sizeof(std::uint64_t);  // the header's length
 
@@ -29,10 +29,10 @@ bool read(const std::string& bytes) {
   return is_taken([&] {
     const safetensors::File file(path);
     look_at(file);
-    loop::kernels_of(file);
-    is_taken([&] { loop::classes_of_weights(file); });
-    is_taken([&] { loop::past_training(file); });
-    is_taken([&] { loop::weights_metadata(loop::read_description(path)); });
+    weights::kernels_of(file);
+    is_taken([&] { weights::classes_of_weights(file); });
+    is_taken([&] { weights::past_training(file); });
+    is_taken([&] { weights::weights_metadata(weights::read_description(path)); });
   });
 }
 
@@ -60,11 +60,11 @@ std::string file_of(const safetensors::Metadata& metadata) {
   return text_of(path);
 }
 
-loop::ModelDescription description() {
+weights::ModelDescription description() {
   const auto json = nlohmann::json::parse(
       R"({"input": {"height": 1, "width": 1, "channels": 3},
           "layers": [{"type": "flatten"}, {"type": "dense", "units": 2}, {"type": "softmax"}]})");
-  loop::ModelDescription described{
+  weights::ModelDescription described{
       "small", {"cat", "dog"}, model::graph_from_json(json, "seed"), 7, 0.125};
   described.kernels = "avx2";
   described.data = {.fingerprint = 1, .place = 2, .earlier = {3, 4}};
@@ -74,7 +74,8 @@ loop::ModelDescription description() {
 }  // namespace
 
 std::vector<std::string> fuzzer_seeds() {
-  return {file_of({}), file_of({{"format", "pt"}}), file_of(loop::weights_metadata(description()))};
+  return {file_of({}), file_of({{"format", "pt"}}),
+          file_of(weights::weights_metadata(description()))};
 }
 
 bool fuzzer_takes(const std::string& text) {

@@ -6,9 +6,9 @@
 #include "datasets/datasets.h"
 #include "exchange/compression/gradient_sum.h"
 #include "exchange/make_exchange.h"
-#include "loop/weights/weights.h"
 #include "model/rewrite.h"
 #include "tests/support/locked_backend.h"
+#include "weights/load.h"
 
 namespace cputrain::loop {
 namespace {

@@ -150,7 +150,7 @@ class TrainingIdentity : public ::testing::Test {
   TrainingIdentity() : services_(composition::make_services(launcher_, signals_)) {
     write_network("small", "");
     write_network("norm", R"({"type": "batch_norm"},)");
-    model::safetensors::write(path("a.safetensors"), {}, {});
+    weights::safetensors::write(path("a.safetensors"), {}, {});
   }
 
   std::string path(const std::string& name) const { return folder_.path() / name; }
@@ -264,7 +264,7 @@ TEST_F(TrainingIdentity, FirstWeightsAreKnownByWhatIsInThem) {
   EXPECT_TRUE(identity_differences(then, identity({"--weights", "moved.safetensors"}),
                                    Compared::finished_run)
                   .empty());
-  model::safetensors::write(path("a.safetensors"), {{"other", "text"}}, {});
+  weights::safetensors::write(path("a.safetensors"), {{"other", "text"}}, {});
   EXPECT_EQ(
       identity_differences(then, identity({"--weights", "a.safetensors"}), Compared::checkpoint)
           .size(),

@@ -10,10 +10,10 @@
 #include "composition/services.h"
 #include "core/error.h"
 #include "logging/reporters.h"
-#include "loop/weights/description.h"
-#include "loop/weights/weights.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
+#include "weights/description.h"
+#include "weights/load.h"
 
 namespace cputrain::training {
 namespace {
@@ -92,7 +92,8 @@ TEST_F(Trainings, ImagesThatAreDecodedServeSeveral) {
     training.load(data);  // compiles, since nobody did
     training.start();
     run(training);
-    const std::string hash = loop::weights_hash(*training.compiled().program, training.weights());
+    const std::string hash =
+        weights::weights_hash(*training.compiled().program, training.weights());
     if (i == 0) first = hash;
     EXPECT_EQ(hash, first);
   }
@@ -108,14 +109,14 @@ TEST_F(Trainings, SavedWeightsAreTheOnesThatWereTrained) {
     training.start();
     run(training);
     training.save(file);
-    trained = loop::weights_hash(*training.compiled().program, training.weights());
+    trained = weights::weights_hash(*training.compiled().program, training.weights());
   }
-  EXPECT_EQ(loop::read_description(file).model, "small");
+  EXPECT_EQ(weights::read_description(file).model, "small");
   flags_.weights = file;
   Training next = open_training(session, choose_training(flags_));
   next.load();
   next.start();
-  EXPECT_EQ(loop::weights_hash(*next.compiled().program, next.weights()), trained);
+  EXPECT_EQ(weights::weights_hash(*next.compiled().program, next.weights()), trained);
 }
 
 TEST_F(Trainings, ABackendThatIsNotThereIsRefused) {

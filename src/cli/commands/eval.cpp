@@ -16,12 +16,12 @@
 #include "core/text.h"
 #include "data/classes/class_names.h"
 #include "data/parse_data.h"
-#include "loop/weights/description.h"
 #include "system/print.h"
 #include "training/request/flag_grammars.h"
 #include "training/run/run_folder.h"
 #include "training/weights/evaluation_part.h"
 #include "training/weights/past_data.h"
+#include "weights/description.h"
 
 namespace cputrain::commands {
 namespace {
@@ -33,7 +33,7 @@ struct EvalOptions : cli::Options {
   bool data_of_run = false;  ///< it takes the data of that run
 };
 
-void check_confusion(const EvalOptions& options, const loop::ModelDescription& model) {
+void check_confusion(const EvalOptions& options, const weights::ModelDescription& model) {
   if (options.confusion.empty() || model.classes.size() <= loop::PredictionCounts::kMostInMatrix)
     return;
   fail(ExitCode::usage,
@@ -48,7 +48,7 @@ std::string computed_on(const EvalOptions& options, const training::Session& ses
 }
 
 void warn_of_preprocessing(const EvalOptions& options, const training::Session& session,
-                           const loop::ModelDescription& model, const data::DataSource& source) {
+                           const weights::ModelDescription& model, const data::DataSource& source) {
   const training::Preprocessing then = training::preprocessing_of(model);
   training::Preprocessing here = then;
   if (const auto packed = source.dataset->ready_form()) {
@@ -63,7 +63,7 @@ void warn_of_preprocessing(const EvalOptions& options, const training::Session& 
 
 /// What is looked at, and why, in one line.
 training::EvaluationPart open_part(const EvalOptions& options, const training::Session& session,
-                                   const loop::ModelDescription& model) {
+                                   const weights::ModelDescription& model) {
   training::EvaluationPart part = training::open_to_evaluate(options, session.services, model);
   const std::string images = with_commas(part.source.validation.size());
   training::say_data(session, part.source);
@@ -128,8 +128,8 @@ void log_in_run(const EvalOptions& options, const training::Session& session,
 }
 
 nlohmann::ordered_json evaluation_json(const EvalOptions& options, const training::Session& session,
-                                       const loop::ModelDescription& model, const std::string& part,
-                                       const Evaluation& evaluation) {
+                                       const weights::ModelDescription& model,
+                                       const std::string& part, const Evaluation& evaluation) {
   const compute::Tally& tally = evaluation.tally;
   nlohmann::ordered_json result{{"loss", tally.mean_loss()},
                                 {"penalty", evaluation.penalty},
@@ -227,7 +227,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
   }
 
   ExitCode run(const training::Services& services) override {
-    loop::ModelDescription model = loop::read_description(options_.weights);
+    weights::ModelDescription model = weights::read_description(options_.weights);
     check_confusion(options_, model);
     const training::Session session = training::start_session(options_, services);
     ask_for_data(session, options_);
@@ -258,7 +258,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
 
  private:
   /// The page, and the line in the run's folder.
-  void write_facts(const training::Session& session, const loop::ModelDescription& model,
+  void write_facts(const training::Session& session, const weights::ModelDescription& model,
                    const training::EvaluationPart& part, const Evaluation& evaluation) const {
     training::EvaluationFacts facts = evaluation_facts(options_, session, model, evaluation);
     facts.part = part.name;

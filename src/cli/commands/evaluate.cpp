@@ -72,7 +72,7 @@ double least_likely(std::span<const std::int32_t> labels, std::span<const float>
 }  // namespace
 
 Evaluation evaluate_images(const training::TrainingFlags& flags, const training::Session& session,
-                           const loop::ModelDescription& model, const data::DataSource& source,
+                           const weights::ModelDescription& model, const data::DataSource& source,
                            const EvaluationWish& wish) {
   const data::DecodedData data =
       training::decode_images(session, flags, source, {model.graph.image(), model.resize});
@@ -128,7 +128,7 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
 
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
                                            const training::Session& session,
-                                           const loop::ModelDescription& model,
+                                           const weights::ModelDescription& model,
                                            const Evaluation& evaluation) {
   const compute::Tally& tally = evaluation.tally;
   const loop::PredictionCounts& counts = evaluation.counts;

@@ -6,9 +6,9 @@
 #include "cli/commands/test_time.h"
 #include "compute/tally.h"
 #include "loop/evaluation/predictions.h"
-#include "loop/weights/description.h"
 #include "training/run/run_logs.h"
 #include "training/session/session.h"
+#include "weights/description.h"
 
 namespace cputrain::commands {
 
@@ -29,11 +29,11 @@ struct EvaluationWish {
 /// Loss and predictions of saved weights on the source's validation part, by all ranks, with so
 /// many of the images that were most surely predicted wrong. Collective.
 Evaluation evaluate_images(const training::TrainingFlags&, const training::Session&,
-                           const loop::ModelDescription&, const data::DataSource&,
+                           const weights::ModelDescription&, const data::DataSource&,
                            const EvaluationWish&);
 
 /// Without part, backend and doubt.
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags&, const training::Session&,
-                                           const loop::ModelDescription&, const Evaluation&);
+                                           const weights::ModelDescription&, const Evaluation&);
 
 }  // namespace cputrain::commands

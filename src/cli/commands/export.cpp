@@ -8,19 +8,19 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/export_checks.h"
 #include "cli/flags/flag_groups.h"
+#include "compute/memory.h"
 #include "core/text.h"
 #include "data/classes/class_names.h"
-#include "loop/update_gate.h"
-#include "loop/weights/description.h"
-#include "loop/weights/weights.h"
 #include "model/normalization.h"
-#include "model/torch_layout.h"
-#include "model/weights/keras_config.h"
-#include "model/weights/weight_format.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "training/request/build_graph.h"
 #include "training/request/choose_training.h"
+#include "weights/description.h"
+#include "weights/keras_file.h"
+#include "weights/load.h"
+#include "weights/torch_layout.h"
+#include "weights/weight_file.h"
 #include "zoo/model_file.h"
 
 namespace cputrain::commands {
@@ -33,7 +33,7 @@ struct ExportOptions : cli::Options {
 };
 
 /// What the flags say of the model must be what the weights say of themselves.
-void check_agrees(const ExportOptions& options, const loop::ModelDescription& model) {
+void check_agrees(const ExportOptions& options, const weights::ModelDescription& model) {
   const auto differs = [&](const std::string& flag, const std::string& theirs) {
     fail(ExitCode::usage, fmt::format("--{}: the weights in {} are of {} (the file would say one "
                                       "thing and hold another); leave the flag out",
@@ -71,14 +71,14 @@ void write_onnx(const ExportOptions& options, const training::Services& services
                 with_commas(model.graph.parameter_count()), input, model.graph.back().dst.channels);
 }
 
-void write_safetensors(const ExportOptions& options, const loop::ModelDescription& description,
+void write_safetensors(const ExportOptions& options, const weights::ModelDescription& description,
                        const model::ExportedModel& model) {
   const bool torch = options.layout == "torch";
-  model::safetensors::Metadata metadata = loop::weights_metadata(description);
-  std::vector<model::safetensors::OutTensor> tensors;
+  weights::safetensors::Metadata metadata = weights::weights_metadata(description);
+  std::vector<weights::safetensors::OutTensor> tensors;
   if (torch) {
-    loop::mark_as_torch(metadata);
-    tensors = model::torch_tensors(model);
+    weights::mark_as_torch(metadata);
+    tensors = weights::torch_tensors(model);
   } else {
     for (const auto& node : model.graph.nodes()) {
       for (const auto& spec : node.parameters) {
@@ -90,7 +90,7 @@ void write_safetensors(const ExportOptions& options, const loop::ModelDescriptio
   }
   const std::size_t count = tensors.size();
   const auto file = system::open_given_file(options.safetensors);
-  model::safetensors::write(*file, metadata, std::move(tensors));
+  weights::safetensors::write(*file, metadata, std::move(tensors));
   file->commit(system::Durability::disk);
   system::print("{}: {} in the layout of {}\n", options.safetensors, counted(count, "tensor"),
                 torch ? "PyTorch" : "Keras");
@@ -105,7 +105,7 @@ void write_model_file(const ExportOptions& options, const zoo::ModelEntry& model
 
 /// The network of a weight file as a model of its own: of what it was trained with, only how images
 /// were resized is known.
-zoo::ModelEntry entry_of(const loop::ModelDescription& description) {
+zoo::ModelEntry entry_of(const weights::ModelDescription& description) {
   const int classes = static_cast<int>(description.classes.size());
   return {.name = description.model,
           .spec = description.model,
@@ -126,13 +126,13 @@ zoo::ModelEntry entry_of(const loop::ModelDescription& description) {
 model::WeightValues watched(model::WeightValues values, std::set<std::string>& no_numbers) {
   return [values = std::move(values), &no_numbers](const std::string& parameter) {
     std::vector<float> numbers = values(parameter);
-    if (!loop::all_numbers(numbers)) no_numbers.insert(parameter);
+    if (!compute::all_numbers(numbers)) no_numbers.insert(parameter);
     return numbers;
   };
 }
 
 /// What other programs call the layers, where --model says the network.
-std::vector<model::ModuleNames> names_of_others(const ExportOptions& options) {
+std::vector<weights::ModuleNames> names_of_others(const ExportOptions& options) {
   if (!options.was_given("model")) return {};
   return zoo::find_model(options.model)->modules;
 }
@@ -143,7 +143,7 @@ void warn_of_no_numbers(const ExportOptions& options, const model::Graph& graph,
   std::size_t arrays = 0;
   for (const auto& node : graph.nodes()) arrays += node.parameters.size();
   const std::string text =
-      loop::nonfinite_text(options.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
+      weights::nonfinite_text(options.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
   if (text.empty()) return;
   system::tell(
       fmt::format("warning: {} (its predictions mean nothing; export weights of a training "
@@ -154,9 +154,9 @@ void warn_of_no_numbers(const ExportOptions& options, const model::Graph& graph,
 constexpr std::size_t kMostOutputs = 65536;
 
 /// Outputs that the file has numbers for; those of the recipe where it has none.
-int outputs_in(const model::WeightArrays& file, const model::Graph& graph) {
+int outputs_in(const weights::WeightArrays& file, const model::Graph& graph) {
   for (const std::string& name : model::class_outputs(graph).arrays) {
-    const model::StoredArray* array = file.find(name);
+    const weights::StoredArray* array = file.find(name);
     if (!array || array->extents.empty()) continue;
     if (array->extents.back() > kMostOutputs) {
       fail(ExitCode::data,
@@ -174,11 +174,12 @@ int outputs_in(const model::WeightArrays& file, const model::Graph& graph) {
 std::string size_text(Shape image) { return fmt::format("{}x{}", image.height, image.width); }
 
 /// Images as Keras' file says them, where no flag does. Networks here take square ones.
-training::TrainingSpec spec_for(const ExportOptions& options, const model::ReadKeras& read_keras) {
+training::TrainingSpec spec_for(const ExportOptions& options,
+                                const weights::ReadKeras& read_keras) {
   training::TrainingFlags flags = options;
   std::optional<Shape> theirs;
-  if (model::is_of_keras(options.weights)) {
-    theirs = model::keras_image(read_keras(options.weights).texts.config);
+  if (weights::is_of_keras(options.weights)) {
+    theirs = weights::keras_image(read_keras(options.weights).texts.config);
   }
   const bool takes = theirs && theirs->height == theirs->width && !flags.image_size;
   if (takes) flags.image_size = theirs->height;
@@ -193,9 +194,9 @@ training::TrainingSpec spec_for(const ExportOptions& options, const model::ReadK
 
 /// A file of Keras without a configuration (.weights.h5) may hide a layer that changes pixels.
 void say_pixels(const ExportOptions& options, const model::Graph& graph,
-                const model::ReadKeras& read_keras) {
-  if (!model::is_of_keras(options.weights)) return;
-  if (model::has_keras_config(read_keras(options.weights).texts.config)) return;
+                const weights::ReadKeras& read_keras) {
+  if (!weights::is_of_keras(options.weights)) return;
+  if (weights::has_keras_config(read_keras(options.weights).texts.config)) return;
   const auto& input = graph.input();
   system::tell(
       fmt::format("--weights {} does not say how pixels become numbers; here they do as {} "
@@ -205,16 +206,16 @@ void say_pixels(const ExportOptions& options, const model::Graph& graph,
 
 /// A file that says nothing about its network, which --model then does. Its classes have no names,
 /// unless --class-names gives them some.
-loop::ModelDescription described_by_flags(const ExportOptions& options,
-                                          const model::ReadKeras& read_keras) {
+weights::ModelDescription described_by_flags(const ExportOptions& options,
+                                             const weights::ReadKeras& read_keras) {
   const training::TrainingSpec spec = spec_for(options, read_keras);
   const model::Graph any = spec.model->build(spec.image, spec.model->recipe.classes);
-  const model::WeightArrays file =
-      model::open_arrays(options.weights, any, spec.model->modules, read_keras);
+  const weights::WeightArrays file =
+      weights::open_arrays(options.weights, any, spec.model->modules, read_keras);
   const int outputs = outputs_in(file, any);
-  loop::ModelDescription description{.model = spec.model->name,
-                                     .classes = {},
-                                     .graph = training::build_graph(spec, std::max(outputs, 2))};
+  weights::ModelDescription description{.model = spec.model->name,
+                                        .classes = {},
+                                        .graph = training::build_graph(spec, std::max(outputs, 2))};
   say_pixels(options, description.graph, read_keras);
   for (int label = 0; label < std::max(outputs, 2); ++label) {
     description.classes.push_back(
@@ -225,20 +226,20 @@ loop::ModelDescription described_by_flags(const ExportOptions& options,
   return description;
 }
 
-loop::ModelDescription description_of(const ExportOptions& options,
-                                      const model::ReadKeras& read_keras) {
-  if (!loop::describes_itself(options.weights) && options.was_given("model")) {
+weights::ModelDescription description_of(const ExportOptions& options,
+                                         const weights::ReadKeras& read_keras) {
+  if (!weights::describes_itself(options.weights) && options.was_given("model")) {
     return described_by_flags(options, read_keras);
   }
-  loop::ModelDescription description = loop::read_description(options.weights);
+  weights::ModelDescription description = weights::read_description(options.weights);
   check_agrees(options, description);
   return description;
 }
 
 /// With the names that were asked for.
-loop::ModelDescription named_description(const ExportOptions& options,
-                                         const model::ReadKeras& read_keras) {
-  loop::ModelDescription description = description_of(options, read_keras);
+weights::ModelDescription named_description(const ExportOptions& options,
+                                            const weights::ReadKeras& read_keras) {
+  weights::ModelDescription description = description_of(options, read_keras);
   if (options.class_names.empty()) return description;
   check_count_of_names(options.class_names, options.weights, description.classes.size());
   description.classes = options.class_names;
@@ -246,8 +247,8 @@ loop::ModelDescription named_description(const ExportOptions& options,
 }
 
 void export_weights(const ExportOptions& options, const training::Services& services) {
-  const loop::ModelDescription description = named_description(options, services.read_keras);
-  const model::WeightArrays file = model::open_arrays(
+  const weights::ModelDescription description = named_description(options, services.read_keras);
+  const weights::WeightArrays file = weights::open_arrays(
       options.weights, description.graph, names_of_others(options), services.read_keras);
   if (!file.caveat().empty()) {
     system::tell(fmt::format("warning: --weights {}: {}", options.weights, file.caveat()));
@@ -263,7 +264,7 @@ void export_weights(const ExportOptions& options, const training::Services& serv
        .exif = std::string(word_of(description.exif)),
        .resized_inside = options.resizes_inside},
       description.graph,
-      watched(loop::open_weights(file, description.graph), no_numbers)};
+      watched(weights::open_weights(file, description.graph), no_numbers)};
   if (!options.onnx.empty()) write_onnx(options, services, model);
   if (!options.safetensors.empty()) write_safetensors(options, description, model);
   warn_of_no_numbers(options, description.graph, no_numbers);

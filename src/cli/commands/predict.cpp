@@ -19,11 +19,11 @@
 #include "compute/prediction.h"
 #include "core/error.h"
 #include "loop/evaluation/predictions.h"
-#include "loop/weights/description.h"
 #include "system/print.h"
 #include "training/plan/micro_batch.h"
 #include "training/session/inference.h"
 #include "training/weights/past_data.h"
+#include "weights/description.h"
 
 namespace cputrain::commands {
 namespace {
@@ -91,7 +91,7 @@ struct Images {
 };
 
 Images read_images(std::span<const std::string> files, const training::Services& services,
-                   const loop::ModelDescription& model, data::Exif exif) {
+                   const weights::ModelDescription& model, data::Exif exif) {
   const Shape image = model.graph.image();
   Images images;
   for (const std::string& file : files) {
@@ -156,7 +156,7 @@ std::vector<float> outputs_of(const std::vector<std::vector<std::uint8_t>>& imag
 }
 
 void run_images(Images& images, std::size_t at_once, TestTime looks, compute::Program& program,
-                const loop::ModelDescription& model, const data::DataPipeline& pipeline) {
+                const weights::ModelDescription& model, const data::DataPipeline& pipeline) {
   if (images.pixels.empty()) return;
   std::vector<float> outputs = outputs_of(images.pixels, at_once, program);
   if (looks == TestTime::flip) {
@@ -206,7 +206,7 @@ void count(const Json& entry, const std::vector<std::string>& classes,
 
 /// As many of the best classes as there are, with a line where more were asked for.
 std::optional<int> top_of(const PredictOptions& options, const training::Session& session,
-                          const loop::ModelDescription& model) {
+                          const weights::ModelDescription& model) {
   const int classes = static_cast<int>(model.classes.size());
   if (!options.top || *options.top <= classes) return options.top;
   training::warn(session,
@@ -217,7 +217,7 @@ std::optional<int> top_of(const PredictOptions& options, const training::Session
 
 /// Predicts every file on rank 0; returns how many could not be predicted.
 std::size_t predict(const PredictOptions& options, const training::Services& services,
-                    const training::Session& session, const loop::ModelDescription& model) {
+                    const training::Session& session, const weights::ModelDescription& model) {
   const std::vector<std::string> names = expand_folders(options.files, services);
   const std::span<const std::string> files = names;
   const std::optional<int> top = top_of(options, session, model);
@@ -316,7 +316,7 @@ class PredictCommand final : public cli::CommandWith<PredictOptions> {
   }
 
   ExitCode run(const training::Services& services) override {
-    const loop::ModelDescription model = loop::read_description(options_.weights);
+    const weights::ModelDescription model = weights::read_description(options_.weights);
     const training::Session session = training::start_session(options_, services);
     const training::Preprocessing then = training::preprocessing_of(model);
     training::Preprocessing here = then;

@@ -13,7 +13,6 @@
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
 #include "core/text.h"
-#include "model/weights/weight_arrays.h"
 #include "system/file_lock.h"
 #include "system/files.h"
 #include "training/asked_end.h"
@@ -22,6 +21,7 @@
 #include "training/run/taken_over.h"
 #include "training/run/training_identity.h"
 #include "training/weights/start_weights.h"
+#include "weights/weight_file.h"
 
 namespace cputrain::commands {
 namespace {
@@ -153,7 +153,7 @@ void TrainCommand::choose_files(bool leads, const training::Services& services) 
   if (may_go_on && !training::weights_are_there(options_.weights)) return;
   try {
     Command::choose_files(leads, services);
-  } catch (const model::ErrorWithLines&) {
+  } catch (const weights::ErrorWithLines&) {
     throw;
   } catch (const Error& error) {
     if (!may_go_on || error.code() != ExitCode::data) throw;

@@ -10,12 +10,12 @@
 #include "core/json_text.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
-#include "loop/weights/weights.h"
 #include "model/rewrite.h"
 #include "model/summary.h"
-#include "model/weights/weight_format.h"
 #include "scaling/bench/steps.h"
 #include "system/print.h"
+#include "weights/load.h"
+#include "weights/weight_file.h"
 
 namespace cputrain::bench {
 namespace {
@@ -65,12 +65,12 @@ KernelTrial::KernelTrial(const training::Session& session, const model::Graph& g
   });
   program_->time_layers(true);
   if (spec.flags.weights.empty()) {
-    loop::initialise_weights(graph, *program_, spec.seed, weights_.array());
+    weights::initialise_weights(graph, *program_, spec.seed, weights_.array());
   } else {
-    const model::WeightArrays file =
-        model::open_arrays(spec.flags.weights, graph, spec.model->modules,
-                           session.services.read_keras, model::Otherwise::warn);
-    loop::load_weights(file, *program_, weights_.array());
+    const weights::WeightArrays file =
+        weights::open_arrays(spec.flags.weights, graph, spec.model->modules,
+                             session.services.read_keras, weights::Otherwise::warn);
+    weights::load_weights(file, *program_, weights_.array());
     if (!file.caveat().empty()) {
       training::warn_once(session,
                           fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));

@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
-#include "loop/weights/weights.h"
 #include "system/clock.h"
+#include "weights/load.h"
 
 namespace cputrain::simulation {
 namespace {
@@ -137,7 +137,7 @@ void TimedWorker::train(int trainings) {
   const bool layer_wise = optim::is_layer_wise(todo_.rule);
   const optim::UpdateRule rule = layer_wise ? optim::UpdateRule(optim::Sgd{}) : todo_.rule;
   for (std::size_t i = 0; i < static_cast<std::size_t>(trainings); ++i) {
-    loop::initialise_weights(todo_.graph, *programs_.back(), todo_.seed + i, weights_);
+    weights::initialise_weights(todo_.graph, *programs_.back(), todo_.seed + i, weights_);
     std::vector<std::unique_ptr<system::Pages>> state;
     const auto update = backend_->make_update({rule, {slice({0, gradients().size}, state)}});
     optim::UpdateStep step{rule,

@@ -49,7 +49,7 @@ optim::UpdateRule choose_rule(const TrainingFlags& flags, const optim::UpdateRul
 }
 
 /// Rates by which models learn from nothing would undo what the weights learnt. What was tried is
-/// in src/model/weights/README.md.
+/// in src/weights/README.md.
 zoo::Recipe for_fine_tuning(zoo::Recipe recipe, bool head_alone) {
   recipe.rule = optim::Adam{};
   recipe.learning_rate = head_alone ? 0.001 : 0.0001;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "loop/weights/description.h"
 #include "model/normalization.h"
+#include "weights/description.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::training {
@@ -16,8 +16,8 @@ bool is_built_in(const std::string& model) {
 }  // namespace
 
 std::optional<DescribedModel> described_model(const std::filesystem::path& weights) {
-  if (!loop::describes_itself(weights)) return std::nullopt;
-  const loop::ModelDescription description = loop::read_description(weights);
+  if (!weights::describes_itself(weights)) return std::nullopt;
+  const weights::ModelDescription description = weights::read_description(weights);
   if (!is_built_in(description.model)) return std::nullopt;
   const model::Graph& graph = description.graph;
   return DescribedModel{description.model, graph.image().height,

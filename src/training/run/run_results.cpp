@@ -9,13 +9,13 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "loop/weights/weights.h"
 #include "runfiles/lost_seconds.h"
 #include "runfiles/metrics.h"
 #include "system/print.h"
 #include "system/usage/work_meter.h"
 #include "training/run/end_lines.h"
 #include "training/run/run_folder.h"
+#include "weights/load.h"
 
 namespace cputrain::training {
 namespace {
@@ -199,7 +199,7 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
       .best_accuracy = validation_accuracy(folder_, result.progress.best.epoch),
       .memory = peaks_of(training_.compiled().memory.capacities, held),
       .program = program_seconds(result),
-      .weights_hash = loop::weights_hash(*training_.compiled().program, training_.weights()),
+      .weights_hash = weights::weights_hash(*training_.compiled().program, training_.weights()),
       .weights_file = weights_path().string(),
       .checkpoint_seconds = kept.checkpoint_seconds,
       .training = identity_};

@@ -12,11 +12,11 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "model/weights/foreign_files.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
 #include "training/run/finished_run.h"
 #include "training/run/run_folder.h"
+#include "weights/weight_file.h"
 
 namespace cputrain::training {
 namespace {
@@ -78,8 +78,8 @@ std::string newest_run_within(const fs::path& folder) {
 
 /// Weights of other programs that are folders, or several files.
 void refuse_foreign_folder(const fs::path& path) {
-  const std::string what = model::foreign_folder(path);
-  if (!what.empty()) model::refuse_foreign(path, what);
+  const std::string what = weights::foreign_folder(path);
+  if (!what.empty()) weights::refuse_foreign(path, what);
 }
 
 /// Names of files that end as weights do, in the order of the alphabet.

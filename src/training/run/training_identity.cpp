@@ -10,13 +10,13 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "model/model_json.h"
-#include "model/safetensors.h"
-#include "model/weights/weight_format.h"
 #include "system/bounded_file.h"
 #include "training/asked_end.h"
 #include "training/request/flag_row.h"
 #include "training/request/training_rows.h"
 #include "training/run/run_weights.h"
+#include "weights/safetensors.h"
+#include "weights/weight_file.h"
 
 namespace cputrain::training {
 namespace {
@@ -76,8 +76,8 @@ bool are_same(const std::string& a, const std::string& b) {
 /// A file of weights, by all that is in it: its name may be another run's soon. Of rank 0.
 std::string weights_text(const TrainingFlags& flags) {
   if (!weights_are_there(flags.weights)) return flags.weights + kGone;
-  if (!model::is_of_keras(flags.weights)) {
-    const model::safetensors::File checked(flags.weights);
+  if (!weights::is_of_keras(flags.weights)) {
+    const weights::safetensors::File checked(flags.weights);
   }
   const system::RegularFile file(flags.weights);
   std::vector<std::byte> piece(std::size_t{1} << 20);

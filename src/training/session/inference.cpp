@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "loop/weights/weights.h"
-#include "model/weights/torch_arrays.h"
 #include "system/print.h"
+#include "weights/load.h"
+#include "weights/torch_arrays.h"
 
 namespace cputrain::training {
 
@@ -23,12 +23,12 @@ Inference make_inference(const Session& session, const model::Graph& graph,
 
 void load_to_use(const std::string& file, const Inference& inference) {
   const compute::Program& program = *inference.program;
-  const model::WeightArrays arrays =
-      model::arrays_for(model::safetensors::File(file), inference.graph);
-  const loop::LoadedWeights loaded = loop::load_weights(arrays, program, inference.weights());
+  const weights::WeightArrays arrays =
+      weights::arrays_for(weights::safetensors::File(file), inference.graph);
+  const weights::LoadedWeights loaded = weights::load_weights(arrays, program, inference.weights());
   if (loaded.nonfinite.empty()) return;
   system::tell("warning: " +
-               loop::nonfinite_text(file, loaded.nonfinite, program.layout().parameters.size()));
+               weights::nonfinite_text(file, loaded.nonfinite, program.layout().parameters.size()));
 }
 
 }  // namespace cputrain::training

@@ -13,12 +13,12 @@
 #include "core/precision.h"
 #include "data/pipeline.h"
 #include "model/exported_model.h"
-#include "model/weights/keras_file.h"
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/placement/launcher.h"
 #include "system/placement/placement.h"
 #include "system/signals.h"
+#include "weights/keras_file.h"
 
 namespace cputrain::training {
 
@@ -64,7 +64,7 @@ struct Services {
   /// Writes an ONNX file; Error(usage) in a build without it.
   std::function<void(const model::ExportedModel&, system::OutputFile&)> write_onnx;
   /// Weights of Keras; Error(usage) in a build without HDF5.
-  model::ReadKeras read_keras{};
+  weights::ReadKeras read_keras{};
   std::function<placement::Machine()> machine;
   /// Binds the calling thread, and those it starts later, to these hardware threads; false where
   /// the system refuses.

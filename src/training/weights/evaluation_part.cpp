@@ -13,18 +13,18 @@ namespace {
 
 using Samples = std::vector<std::uint32_t>;
 
-bool is_same(const data::DataSource& source, const loop::ModelDescription& model) {
+bool is_same(const data::DataSource& source, const weights::ModelDescription& model) {
   return model.data && source.dataset->fingerprint() == model.data->fingerprint;
 }
 
-std::optional<loop::PastTraining> past_of(const loop::ModelDescription& model) {
+std::optional<weights::PastTraining> past_of(const weights::ModelDescription& model) {
   if (!model.data) return std::nullopt;
-  return loop::PastTraining{*model.data, model.seed, model.validation_split};
+  return weights::PastTraining{*model.data, model.seed, model.validation_split};
 }
 
 /// Opens without limits, divided as in training where nothing else is asked for.
 data::DataSource open_divided(const Services& services, const TrainingFlags& flags,
-                              const loop::ModelDescription& model, data::DataRequest& request) {
+                              const weights::ModelDescription& model, data::DataRequest& request) {
   request = flags.data_request(flags.seed.value_or(model.seed));
   request.validation_split = flags.validation_split.value_or(model.validation_split);
   request.limit_train = request.limit_validation = {};
@@ -66,7 +66,7 @@ struct Doubt {
   bool of_all = false;  ///< no part of the data is better than another
 };
 
-Doubt doubt_of(const data::DataSource& source, const loop::ModelDescription& model,
+Doubt doubt_of(const data::DataSource& source, const weights::ModelDescription& model,
                const data::DataRequest& request) {
   const auto past = past_of(model);
   if (!past) return {"the weights do not say what training saw"};
@@ -88,7 +88,7 @@ Doubt doubt_of(const data::DataSource& source, const loop::ModelDescription& mod
 }
 
 /// What is chosen of other data may have been moved or packed anew.
-void doubt_learnt_images(const data::DataSource& source, const loop::ModelDescription& model,
+void doubt_learnt_images(const data::DataSource& source, const weights::ModelDescription& model,
                          Part& part) {
   const auto past = past_of(model);
   if (!past || part.doubtful || is_same(source, model)) return;
@@ -99,7 +99,7 @@ void doubt_learnt_images(const data::DataSource& source, const loop::ModelDescri
 }
 
 /// For data that has neither a test nor a validation part of its own, or is to be divided anew.
-Part divided(const data::DataSource& source, const loop::ModelDescription& model,
+Part divided(const data::DataSource& source, const weights::ModelDescription& model,
              const data::DataRequest& request, bool asked) {
   const Doubt doubt = doubt_of(source, model, request);
   const bool doubtful = !doubt.words.empty();
@@ -115,7 +115,7 @@ Part divided(const data::DataSource& source, const loop::ModelDescription& model
 }
 
 Part choose_part(const data::DataSource& source, const TrainingFlags& flags,
-                 const loop::ModelDescription& model, const data::DataRequest& request) {
+                 const weights::ModelDescription& model, const data::DataRequest& request) {
   const bool asked = flags.validation_split || flags.seed;
   if (!source.test.empty() && !flags.validation_split) {
     return {source.test, "test", source.test_name};
@@ -129,7 +129,7 @@ Part choose_part(const data::DataSource& source, const TrainingFlags& flags,
 }  // namespace
 
 EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& services,
-                                const loop::ModelDescription& model) {
+                                const weights::ModelDescription& model) {
   data::DataRequest request;
   data::DataSource source = open_divided(services, flags, model, request);
   Part part = choose_part(source, flags, model, request);

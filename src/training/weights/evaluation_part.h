@@ -1,7 +1,7 @@
 #pragma once
 
-#include "loop/weights/description.h"
 #include "training/session/session.h"
+#include "weights/description.h"
 
 /// Which images `eval` looks at: those that tell most about weights, and none that they were learnt
 /// from where that can be known.
@@ -20,6 +20,6 @@ struct EvaluationPart {
 /// them. --limit-val applies to what was chosen. Error(data) where the data has classes that the
 /// weights do not know.
 EvaluationPart open_to_evaluate(const TrainingFlags&, const Services&,
-                                const loop::ModelDescription&);
+                                const weights::ModelDescription&);
 
 }  // namespace cputrain::training

@@ -41,7 +41,7 @@ std::uint64_t name_hash(const data::Dataset& data, std::uint32_t sample) {
 
 /// How many samples have each of the names that a past training knows.
 std::map<std::uint64_t, int> counts_of_names(const data::Dataset& data,
-                                             const loop::TrainingData& past) {
+                                             const weights::TrainingData& past) {
   std::map<std::uint64_t, int> counts;
   for (const std::uint64_t name : past.image_names) counts[name] = 0;
   for (std::uint32_t i = 0; i < data.size(); ++i) {
@@ -84,10 +84,10 @@ std::uint64_t place_of_data(const std::string& spec) {
 
 }  // namespace
 
-std::string learnt_image(const loop::PastTraining& past, const data::DataSource& source,
+std::string learnt_image(const weights::PastTraining& past, const data::DataSource& source,
                          std::span<const std::uint32_t> samples) {
   const data::Dataset& data = *source.dataset;
-  const loop::TrainingData& then = past.data;
+  const weights::TrainingData& then = past.data;
   // The same images in another form: a name that one of them has alone means it.
   const bool same_images = then.origin == data.origin() && then.earlier.empty();
   const auto counts = same_images ? counts_of_names(data, then) : std::map<std::uint64_t, int>();
@@ -108,7 +108,8 @@ std::string learnt_image(const loop::PastTraining& past, const data::DataSource&
   return "";
 }
 
-void remember_images(loop::TrainingData& data, const data::DataSource& source, std::uint64_t seed) {
+void remember_images(weights::TrainingData& data, const data::DataSource& source,
+                     std::uint64_t seed) {
   constexpr std::size_t kMost = 256;  // of several trainings
   if (data.place == 0) return;        // made-up images
   const auto add = [](std::vector<std::uint64_t>& hashes, std::uint64_t hash) {
@@ -124,12 +125,12 @@ void remember_images(loop::TrainingData& data, const data::DataSource& source, s
   }
 }
 
-bool is_divided_alike(const loop::PastTraining& past, const data::DataRequest& here) {
+bool is_divided_alike(const weights::PastTraining& past, const data::DataRequest& here) {
   return past.validation_split > 0 && past.validation_split == here.validation_split &&
          past.seed == here.seed;
 }
 
-Learnt learnt_from(const loop::PastTraining& past, const data::DataSource& source,
+Learnt learnt_from(const weights::PastTraining& past, const data::DataSource& source,
                    const data::DataRequest& here) {
   const std::uint64_t fingerprint = source.dataset->fingerprint();
   if (fingerprint == past.data.fingerprint) {
@@ -142,7 +143,8 @@ Learnt learnt_from(const loop::PastTraining& past, const data::DataSource& sourc
   return place != 0 && was_here ? Learnt::from_some : Learnt::not_known_to;
 }
 
-loop::TrainingData data_to_keep(const data::DataSource& source, const data::DataRequest& request) {
+weights::TrainingData data_to_keep(const data::DataSource& source,
+                                   const data::DataRequest& request) {
   return {.fingerprint = source.dataset->fingerprint(),
           .expand = request.expand,
           .place = place_of_data(request.spec),
@@ -150,9 +152,9 @@ loop::TrainingData data_to_keep(const data::DataSource& source, const data::Data
           .photographs = data::may_have_exif(request.spec)};
 }
 
-loop::TrainingData data_to_keep(const data::DataSource& source, const data::DataRequest& request,
-                                const loop::PastTraining& past) {
-  loop::TrainingData data = data_to_keep(source, request);
+weights::TrainingData data_to_keep(const data::DataSource& source, const data::DataRequest& request,
+                                   const weights::PastTraining& past) {
+  weights::TrainingData data = data_to_keep(source, request);
   data.earlier = past.data.earlier;
   data.earlier_places = past.data.earlier_places;
   data.image_names = past.data.image_names;
@@ -162,7 +164,7 @@ loop::TrainingData data_to_keep(const data::DataSource& source, const data::Data
   return data;
 }
 
-Preprocessing preprocessing_of(const loop::ModelDescription& model) {
+Preprocessing preprocessing_of(const weights::ModelDescription& model) {
   return {
       .image = model.graph.image(),
       .pixels = model.graph.input(),

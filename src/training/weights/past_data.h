@@ -10,8 +10,8 @@
 #include "data/exif.h"
 #include "data/pipeline.h"
 #include "data/resize.h"
-#include "loop/weights/description.h"
 #include "model/layer.h"
+#include "weights/description.h"
 
 /// What weights learnt from, and how its images were made, beside the data that is here.
 namespace cputrain::training {
@@ -26,27 +26,27 @@ enum class Learnt {
 };
 
 /// `source` is what `here` opened.
-Learnt learnt_from(const loop::PastTraining&, const data::DataSource& source,
+Learnt learnt_from(const weights::PastTraining&, const data::DataSource& source,
                    const data::DataRequest& here);
 
 /// One of these samples that the past training learnt from, by name; empty where that cannot be
 /// proven: an image of the same class, name and bytes, or of the same data where either is packed.
 /// It knows some of its images alone, so what is few images in common may stay unseen.
-std::string learnt_image(const loop::PastTraining&, const data::DataSource&,
+std::string learnt_image(const weights::PastTraining&, const data::DataSource&,
                          std::span<const std::uint32_t> samples);
 
 /// Some images of the training part, for learnt_image(): up to 64 are read.
-void remember_images(loop::TrainingData&, const data::DataSource&, std::uint64_t seed);
+void remember_images(weights::TrainingData&, const data::DataSource&, std::uint64_t seed);
 
 /// Whether the past training divided data by the same seed and share.
-bool is_divided_alike(const loop::PastTraining&, const data::DataRequest& here);
+bool is_divided_alike(const weights::PastTraining&, const data::DataRequest& here);
 
 /// What the weights of a training will hold about its data.
-loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&);
+weights::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&);
 
 /// The same where it begins with weights of a past training.
-loop::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&,
-                                const loop::PastTraining&);
+weights::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&,
+                                   const weights::PastTraining&);
 
 // What is done to images before a network sees them, beside what was done where its weights learnt
 // from them: another size, other numbers or other pixels cost accuracy, and nothing else shows it.
@@ -61,7 +61,7 @@ struct Preprocessing {
 };
 
 /// What a network did that a file of weights describes.
-Preprocessing preprocessing_of(const loop::ModelDescription&);
+Preprocessing preprocessing_of(const weights::ModelDescription&);
 
 /// "--weights FILE learnt from ...; here it is ... (--FLAG says how)", for each member that both
 /// know and that differs.

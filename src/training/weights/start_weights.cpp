@@ -10,13 +10,13 @@
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
 #include "data/parse_data.h"
-#include "loop/weights/weights.h"
 #include "model/layer_patterns.h"
 #include "model/normalization.h"
-#include "model/weights/keras_config.h"
-#include "model/weights/weight_format.h"
 #include "training/weights/first_weights.h"
 #include "training/weights/past_data.h"
+#include "weights/keras_file.h"
+#include "weights/load.h"
+#include "weights/weight_file.h"
 
 namespace cputrain::training {
 namespace {
@@ -24,20 +24,20 @@ namespace {
 /// Classes of --weights beside those of the data.
 struct KnownClasses {
   std::vector<std::string> file;
-  loop::ClassMatch match;
-  loop::ClassRows rows;
+  weights::ClassMatch match;
+  weights::ClassRows rows;
   bool by_place = false;  ///< names differ, and outputs cannot be moved
 };
 
 KnownClasses known_classes(const TrainingPlan& plan, const data::DataSource& source,
-                           const model::WeightArrays& file) {
+                           const weights::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
-  KnownClasses known{loop::classes_of_weights(file), {}, {}};
+  KnownClasses known{weights::classes_of_weights(file), {}, {}};
   if (known.file.empty()) return known;
   const std::vector<std::string> classes = class_names(source, plan.classes);
-  known.match = loop::match_classes(classes, known.file, source.dataset->classes().size());
+  known.match = weights::match_classes(classes, known.file, source.dataset->classes().size());
   const bool moves = known.match.moves();
-  loop::ClassRows rows{model::class_outputs(plan.graph), known.match.source, known.file.size()};
+  weights::ClassRows rows{model::class_outputs(plan.graph), known.match.source, known.file.size()};
   const auto& needed = rows.outputs.count == 1 ? rows.outputs.negated : rows.outputs.arrays;
   if (classes.size() == known.file.size()) {
     known.by_place = moves && needed.empty();
@@ -96,8 +96,8 @@ void say_classes(const Session& session, const TrainingSpec& spec, const KnownCl
 /// A training that goes on from the weights of another one gets the bits of both in one go from the
 /// same kernels only.
 void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
-                           const model::WeightArrays& file) {
-  const std::string then = loop::kernels_of(file), now = session.backend->facts().kernels;
+                           const weights::WeightArrays& file) {
+  const std::string then = weights::kernels_of(file), now = session.backend->facts().kernels;
   if (!spec.flags.reproducible || then.empty() || then == now) return;
   warn_once(session, fmt::format("--weights {} come from a reproducible training with other "
                                  "kernels ({}; here: {}): the bits are not those of one training",
@@ -106,22 +106,22 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
 
 /// The images that the file says that its network takes. One of Keras was read by now, and is kept.
 std::optional<Shape> image_of_weights(const Session& session, const std::string& path,
-                                      const model::WeightArrays& file) {
-  if (const auto theirs = loop::graph_of_weights(file)) return theirs->image();
-  if (!model::is_of_keras(path)) return {};
-  return model::keras_image(session.services.read_keras(path).texts.config);
+                                      const weights::WeightArrays& file) {
+  if (const auto theirs = weights::graph_of_weights(file)) return theirs->image();
+  if (!weights::is_of_keras(path)) return {};
+  return weights::keras_image(session.services.read_keras(path).texts.config);
 }
 
 /// What was done to the images that a file of weights learnt from, as far as it says.
 Preprocessing preprocessing_of_file(const Session& session, const std::string& path,
-                                    const model::WeightArrays& file) {
+                                    const weights::WeightArrays& file) {
   Preprocessing then{.image = image_of_weights(session, path, file),
-                     .pixels = loop::input_of_weights(file)};
-  const auto past = loop::past_training(file);
+                     .pixels = weights::input_of_weights(file)};
+  const auto past = weights::past_training(file);
   const bool from_synthetic = past && past->data.place == 0;  // made at their size
   if (from_synthetic) return then;
-  then.resize = loop::resizing_of_weights(file);
-  then.exif = loop::exif_of_weights(file);
+  then.resize = weights::resizing_of_weights(file);
+  then.exif = weights::exif_of_weights(file);
   return then;
 }
 
@@ -144,16 +144,16 @@ Preprocessing preprocessing_here(const TrainingPlan& plan, const data::DataSourc
 /// What a file says of itself: one of another program has arrays alone, or Keras' layers beside
 /// them. One of Keras was read by now, and is kept.
 std::string says_of_itself(const Session& session, const std::string& path) {
-  const bool layers = model::is_of_keras(path) &&
-                      model::has_keras_config(session.services.read_keras(path).texts.config);
+  const bool layers = weights::is_of_keras(path) &&
+                      weights::has_keras_config(session.services.read_keras(path).texts.config);
   return layers ? "says its layers, which were read, and neither its classes nor its data"
                 : "says nothing about itself";
 }
 
 void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& plan,
-                                   const model::WeightArrays& file) {
+                                   const weights::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
-  if (loop::input_of_weights(file)) return;
+  if (weights::input_of_weights(file)) return;
   const auto& input = plan.graph.input();
   const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
   say_once(session,
@@ -167,7 +167,7 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
 
 /// A last kernel that nothing was taken for begins as zeros: all classes are then as likely, where
 /// numbers drawn for few outputs of many inputs would begin with answers that are sure and wrong.
-void clear_new_head(const model::Graph& graph, const loop::LoadedWeights& loaded,
+void clear_new_head(const model::Graph& graph, const weights::LoadedWeights& loaded,
                     const compute::Program& program, const Array& weights) {
   const std::vector<std::string> head = model::head_layers(graph);
   if (head.empty()) return;
@@ -191,7 +191,7 @@ void clear_new_head(const model::Graph& graph, const loop::LoadedWeights& loaded
 
 /// Frozen layers are to keep what was learnt elsewhere.
 void warn_of_frozen_gaps(const Session& session, const TrainingPlan& plan,
-                         const loop::LoadedWeights& loaded,
+                         const weights::LoadedWeights& loaded,
                          const compute::ParameterLayout& layout) {
   const auto& parameters = layout.parameters;
   const auto taken = [&](const auto& parameter) {
@@ -217,18 +217,19 @@ void warn_of_frozen_gaps(const Session& session, const TrainingPlan& plan,
 /// Returns the table of what was taken; empty where that is the whole of a file of this program.
 std::string load_start(const Session& session, const TrainingPlan& plan,
                        const data::DataSource& source, const CompiledTraining& compiled,
-                       const model::WeightArrays& file) {
+                       const weights::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
   const compute::Program& program = *compiled.program;
   const model::ClassOutputs outputs = model::class_outputs(plan.graph);
-  loop::check_outputs_agree(file, outputs);
+  weights::check_outputs_agree(file, outputs);
   const std::vector<std::string> classes = class_names(source, plan.classes);
   const KnownClasses known = known_classes(plan, source, file);
   // A file that names no classes may have the outputs of any, and a head is what is to be learnt.
-  const bool partial = spec.flags.partial || (!file.describes_itself() &&
-                                              loop::fits_but_for_outputs(file, program, outputs));
-  const auto load = partial ? loop::load_fitting_weights : loop::load_weights;
-  const loop::LoadedWeights loaded =
+  const bool partial =
+      spec.flags.partial ||
+      (!file.describes_itself() && weights::fits_but_for_outputs(file, program, outputs));
+  const auto load = partial ? weights::load_fitting_weights : weights::load_weights;
+  const weights::LoadedWeights loaded =
       load(file, program, compiled.exchange->arenas().weights, known.rows);
   const auto& parameters = program.layout().parameters;
   if (partial) {
@@ -236,7 +237,7 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   }
   if (!loaded.nonfinite.empty()) {
     fail(ExitCode::data,
-         loop::nonfinite_text(spec.flags.weights, loaded.nonfinite, parameters.size()) +
+         weights::nonfinite_text(spec.flags.weights, loaded.nonfinite, parameters.size()) +
              " (no training can go on from them); use those of a training whose "
              "loss was a number");
   }
@@ -264,18 +265,18 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
 }
 
 /// The arrays of --weights for the network of the plan.
-model::WeightArrays arrays_of_flags(const Session& session, const TrainingPlan& plan) {
-  using model::Otherwise;
+weights::WeightArrays arrays_of_flags(const Session& session, const TrainingPlan& plan) {
+  using weights::Otherwise;
   const TrainingFlags& flags = plan.spec.flags;
-  return model::open_arrays(flags.weights, plan.graph, plan.spec.model->modules,
-                            session.services.read_keras,
-                            flags.partial ? Otherwise::warn : Otherwise::refuse);
+  return weights::open_arrays(flags.weights, plan.graph, plan.spec.model->modules,
+                              session.services.read_keras,
+                              flags.partial ? Otherwise::warn : Otherwise::refuse);
 }
 
 /// Accuracy is too good where images for validation are among those that weights learnt from. Where
 /// files have changed they may also be other data at the same place.
 void warn_of_learnt_images(const Session& session, const TrainingSpec& spec,
-                           const data::DataSource& source, const loop::PastTraining& past) {
+                           const data::DataSource& source, const weights::PastTraining& past) {
   if (source.validation.empty()) return;
   const std::string& file = spec.flags.weights;
   const Learnt learnt = learnt_from(past, source, spec.flags.data_request(spec.seed));
@@ -304,12 +305,13 @@ void warn_of_learnt_images(const Session& session, const TrainingSpec& spec,
 
 /// What the weights of a training on this data will hold about it: earlier trainings, whose weights
 /// it begins with, included.
-loop::TrainingData training_data(const Session& session, const TrainingSpec& spec,
-                                 const data::DataSource& source, const model::WeightArrays* start) {
+weights::TrainingData training_data(const Session& session, const TrainingSpec& spec,
+                                    const data::DataSource& source,
+                                    const weights::WeightArrays* start) {
   const data::DataRequest request = spec.flags.data_request(spec.seed);
-  const auto past = start ? loop::past_training(*start) : std::nullopt;
+  const auto past = start ? weights::past_training(*start) : std::nullopt;
   if (past) warn_of_learnt_images(session, spec, source, *past);
-  loop::TrainingData data =
+  weights::TrainingData data =
       past ? data_to_keep(source, request, *past) : data_to_keep(source, request);
   if (session.leads()) remember_images(data, source, spec.seed);
   return data;
@@ -331,13 +333,14 @@ void check_layouts(const Session& session, const CompiledTraining& compiled) {
                                                                      session.backend->memory())));
 }
 
-loop::TrainingData resumed_data(const Session& session, const TrainingSpec& spec,
-                                const data::DataSource& source,
-                                const std::filesystem::path& checkpoint) {
+weights::TrainingData resumed_data(const Session& session, const TrainingSpec& spec,
+                                   const data::DataSource& source,
+                                   const std::filesystem::path& checkpoint) {
   const data::DataRequest request = spec.flags.data_request(spec.seed);
   if (!session.leads()) return data_to_keep(source, request);
-  const model::WeightArrays file = model::safetensors::File(checkpoint / checkpoint::kModelName);
-  const auto past = loop::past_training(file);
+  const weights::WeightArrays file =
+      weights::safetensors::File(checkpoint / checkpoint::kModelName);
+  const auto past = weights::past_training(file);
   return past ? data_to_keep(source, request, *past) : data_to_keep(source, request);
 }
 
@@ -346,8 +349,8 @@ void check_first_weights(const Session& session, const TrainingPlan& plan,
   const TrainingFlags& flags = plan.spec.flags;
   if (flags.weights.empty()) return;
   if (session.leads()) {
-    const model::WeightArrays file = arrays_of_flags(session, plan);
-    loop::check_fits(file, plan.graph, flags.partial, known_classes(plan, source, file).rows);
+    const weights::WeightArrays file = arrays_of_flags(session, plan);
+    weights::check_fits(file, plan.graph, flags.partial, known_classes(plan, source, file).rows);
   }
   session.communicator->barrier();  // a refusal is rank 0's, and the job's
 }
@@ -359,12 +362,12 @@ FirstWeights start_weights(const Session& session, const TrainingPlan& plan,
   const compute::Program& program = *compiled.program;
   check_layouts(session, compiled);
   // Opened once: it stays the same file where its name gets another one meanwhile.
-  std::optional<model::WeightArrays> file;
+  std::optional<weights::WeightArrays> file;
   if (session.leads() && !spec.flags.weights.empty()) {
     file = arrays_of_flags(session, plan);
   }
   if (session.leads() && (!file || spec.flags.partial || !file->describes_itself())) {
-    loop::initialise_weights(plan.graph, program, spec.seed, weights);
+    weights::initialise_weights(plan.graph, program, spec.seed, weights);
   }
   FirstWeights first;
   if (file) first.table = load_start(session, plan, source, compiled, *file);

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "loop/weights/description.h"
 #include "training/plan/compiled_training.h"
+#include "weights/description.h"
 
 namespace cputrain::training {
 
@@ -19,7 +19,7 @@ void check_layouts(const Session&, const CompiledTraining&);
 struct FirstWeights {
   /// What the weights of this training will hold about its data, and that of earlier ones. Known to
   /// rank 0, which saves.
-  loop::TrainingData data;
+  weights::TrainingData data;
   /// Which arrays of --weights were taken, and how (first_weights.h); empty where there is nothing
   /// to tell. Of rank 0.
   std::string table{};
@@ -35,8 +35,8 @@ FirstWeights start_weights(const Session&, const TrainingPlan&, const data::Data
 
 /// What the weights of a resumed training will hold about its data: what the checkpoint has, which
 /// rank 0 names.
-loop::TrainingData resumed_data(const Session&, const TrainingSpec&, const data::DataSource&,
-                                const std::filesystem::path& checkpoint);
+weights::TrainingData resumed_data(const Session&, const TrainingSpec&, const data::DataSource&,
+                                   const std::filesystem::path& checkpoint);
 
 /// Before anything long begins: Error(data) where --weights do not fit the network. Collective.
 void check_first_weights(const Session&, const TrainingPlan&, const data::DataSource&);

@@ -28,7 +28,7 @@ class KerasReader : public ::testing::Test {
     return folder_.path() / name;
   }
 
-  std::vector<float> numbers(const model::KerasFile& file, const std::string& name) const {
+  std::vector<float> numbers(const weights::KerasFile& file, const std::string& name) const {
     const auto* array = file.arrays.find(name);
     EXPECT_NE(array, nullptr) << name;
     return array ? file.arrays.read_floats(*array) : std::vector<float>();
@@ -87,7 +87,7 @@ TEST_F(KerasReader, ReadsNumbersOfAllWidths) {
     file.array("optimizer/vars/1", {3}, values);
     file.array("layers/c/vars/0", {}, {4});
   }
-  const model::KerasFile file = read_keras(path());
+  const weights::KerasFile file = read_keras(path());
   for (const char* name : {"layers/a/vars/0", "layers/a/vars/1", "layers/a/vars/2",
                            "layers/a/vars/3", "layers/a/vars/4"}) {
     EXPECT_EQ(numbers(file, name), (std::vector<float>{1.5f, -2, 0.25f})) << name;
@@ -132,7 +132,7 @@ TEST_F(KerasReader, LinksComeToAnEnd) {
     H5Lcreate_soft("/a/b/x", file.id(), "soft", H5P_DEFAULT, H5P_DEFAULT);
     H5Lcreate_external("/etc/passwd", "/x", file.id(), "outside", H5P_DEFAULT, H5P_DEFAULT);
   }
-  const model::KerasFile file = read_keras(path());
+  const weights::KerasFile file = read_keras(path());
   ASSERT_EQ(file.arrays.tensors().size(), 1u);
   EXPECT_EQ(numbers(file, "a/b/x"), (std::vector<float>{1, 2}));
   {

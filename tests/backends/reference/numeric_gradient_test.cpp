@@ -10,9 +10,9 @@
 
 #include "backends/reference/reference_backend.h"
 #include "core/random/random.h"
-#include "loop/weights/weights.h"
 #include "model/rewrite.h"
 #include "tests/support/own_program.h"
+#include "weights/load.h"
 
 namespace cputrain::reference {
 namespace {
@@ -52,7 +52,7 @@ void check_gradients(const model::Graph& graph, int classes) {
   const auto backend = make_reference_backend(DType::f64);
   const testing::OwnProgram own(*backend, graph, {kImages});
   compute::Program& program = own.program();
-  loop::initialise_weights(graph, program, 3, own.arenas().weights);
+  weights::initialise_weights(graph, program, 3, own.arenas().weights);
   const auto weights = own.arenas().weights.as<double>();
   const RandomStream noise(5, Purpose::noise);
   for (std::size_t i = 0; i < weights.size(); ++i) {  // biases too are away from zero

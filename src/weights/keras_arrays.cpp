@@ -1,0 +1,367 @@
+#include "weights/keras_arrays.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "weights/keras_differences.h"
+#include "weights/keras_layers.h"
+#include "weights/keras_pixels.h"
+
+namespace cputrain::weights {
+namespace {
+
+using Extents = std::vector<std::size_t>;
+/// Layers of our network that have weights.
+using Nodes = std::vector<const model::Graph::Node*>;
+/// The file's layer for each of them; null: none.
+using Places = std::vector<const KerasLayer*>;
+
+std::string word_of_parameter(const model::ParameterSpec& spec) {
+  return spec.name.substr(spec.name.rfind('/') + 1);
+}
+
+/// Keras has a depthwise kernel as (height, width, channels, filters of each); ours is that of a
+/// convolution in as many groups, (height, width, 1, all filters): the same numbers in a row.
+Extents our_extents(const Extents& theirs, const KerasLayer& layer, const model::Graph::Node& node,
+                    const model::ParameterSpec& spec) {
+  const auto* convolution = std::get_if<model::Convolution>(&node.layer);
+  const bool plain = layer.has_class && layer.kind != KerasKind::depthwise;
+  if (!convolution || convolution->groups < 2 || plain) return theirs;
+  if (theirs.size() != 4 || spec.extents.size() != 4 || spec.extents[2] != 1) return theirs;
+  const bool depthwise = theirs[2] == static_cast<std::size_t>(convolution->groups) &&
+                         theirs[2] * theirs[3] == static_cast<std::size_t>(spec.extents[3]);
+  return depthwise ? Extents{theirs[0], theirs[1], 1, theirs[2] * theirs[3]} : theirs;
+}
+
+/// Whether Keras' layer has no such array since it would be ones or zeros (scale=False).
+bool leaves_out(const KerasLayer& layer, const std::string& word) {
+  return layer.kind == KerasKind::norm && layer.is_told() && (word == "gamma" || word == "beta");
+}
+
+/// Whether each parameter has an array of its shape; the head's may have other outputs.
+bool fits_layer(const KerasLayer& layer, const model::Graph::Node& node, bool head) {
+  return std::ranges::all_of(node.parameters, [&](const model::ParameterSpec& spec) {
+    const auto* array = layer.find(word_of_parameter(spec));
+    if (!array) return leaves_out(layer, word_of_parameter(spec));
+    Extents theirs = our_extents(array->extents, layer, node, spec);
+    Extents ours(spec.extents.begin(), spec.extents.end());
+    if (head && theirs.size() == ours.size()) theirs.back() = ours.back();
+    return theirs == ours;
+  });
+}
+
+Nodes nodes_with_weights(const model::Graph& graph) {
+  Nodes nodes;
+  for (const model::Graph::Node& node : graph.nodes()) {
+    if (!node.parameters.empty()) nodes.push_back(&node);
+  }
+  return nodes;
+}
+
+/// Whether every layer reads the one before, so that the order of layers is the network.
+bool is_chain(const model::Graph& graph) {
+  const auto nodes = graph.nodes();
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    if (nodes[i].src.size() != 1 || nodes[i].src.front() != static_cast<int>(i) - 1) return false;
+  }
+  return true;
+}
+
+/// Layers by their names; two of one name are none.
+class NamesOfFile {
+ public:
+  /// `others`: by what else they may be called, too.
+  NamesOfFile(const std::vector<KerasLayer>& layers, bool others) {
+    for (const KerasLayer& layer : layers) {
+      note(layer.name, layer);
+      if (others && layer.other_name != layer.name) note(layer.other_name, layer);
+    }
+  }
+  const KerasLayer* find(const std::string& name) const {
+    const auto found = layers_.find(name);
+    return found == layers_.end() ? nullptr : found->second;
+  }
+  bool is_twice(const std::string& name) const { return layers_.contains(name) && !find(name); }
+
+ private:
+  void note(const std::string& name, const KerasLayer& layer) {
+    if (name.empty()) return;
+    const auto [place, added] = layers_.emplace(name, &layer);
+    if (!added) place->second = nullptr;
+  }
+
+  std::unordered_map<std::string, const KerasLayer*> layers_;
+};
+
+template <class NameOf>
+Places places_by_name(const NamesOfFile& file, const Nodes& nodes, const NameOf& name_of) {
+  Places places;
+  for (const model::Graph::Node* node : nodes) {
+    const std::optional<std::string> name = name_of(node->name);
+    const KerasLayer* found = name ? file.find(*name) : nullptr;
+    // One that two of ours may mean is the first one's by no right.
+    for (const KerasLayer*& earlier : places) {
+      if (found && earlier == found) earlier = found = nullptr;
+    }
+    places.push_back(found);
+  }
+  return places;
+}
+
+std::ptrdiff_t missing_in(const Places& places) { return std::ranges::count(places, nullptr); }
+
+struct Chosen {
+  std::string how;
+  Places places;
+};
+
+/// By the names of layers alone, if that finds as many as what else they may be called.
+Chosen most_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
+                    std::span<const ModuleNames> names) {
+  Chosen best{"own names", Places(nodes.size(), nullptr)};
+  for (const bool others : {false, true}) {
+    const NamesOfFile file(layers, others);
+    const auto choose = [&](const std::string& how, const auto& name_of) {
+      Chosen chosen{how, places_by_name(file, nodes, name_of)};
+      if (missing_in(chosen.places) < missing_in(best.places)) best = std::move(chosen);
+    };
+    choose("own names", [](const std::string& layer) { return std::optional(layer); });
+    for (const ModuleNames& one : names) {
+      choose(one.source + "'s names", [&](const std::string& layer) { return one.module(layer); });
+    }
+  }
+  return best;
+}
+
+KerasKind kind_of_node(const model::Graph::Node& node, bool depthwise_apart) {
+  if (const auto* convolution = std::get_if<model::Convolution>(&node.layer)) {
+    return convolution->groups > 1 && depthwise_apart ? KerasKind::depthwise
+                                                      : KerasKind::convolution;
+  }
+  if (std::holds_alternative<model::Dense>(node.layer)) return KerasKind::dense;
+  return std::holds_alternative<model::BatchNorm>(node.layer) ? KerasKind::norm : KerasKind::other;
+}
+
+/// The n-th layer of a kind is the n-th of ours, if all shapes say so.
+std::optional<Places> places_by_order(const KerasLayers& file, const Nodes& nodes) {
+  if (!file.in_order || file.layers.size() != nodes.size()) return {};
+  const bool depthwise_apart = std::ranges::any_of(
+      file.layers, [](const auto& layer) { return layer.kind == KerasKind::depthwise; });
+  Places places;
+  std::map<KerasKind, std::size_t> next;
+  for (const model::Graph::Node* node : nodes) {
+    const KerasKind kind = kind_of_node(*node, depthwise_apart);
+    const auto is_next = [&](const KerasLayer& layer) { return layer.kind == kind; };
+    auto found = std::ranges::find_if(file.layers, is_next);
+    for (std::size_t skip = next[kind]++; skip > 0 && found != file.layers.end(); --skip) {
+      found = std::find_if(found + 1, file.layers.end(), is_next);
+    }
+    if (found == file.layers.end() || !fits_layer(*found, *node, node == nodes.back())) return {};
+    places.push_back(&*found);
+  }
+  return places;
+}
+
+/// People put a last layer of their own behind a network of Keras: it is the one that is left.
+void take_last_layer(const KerasLayers& file, const Nodes& nodes, Chosen& chosen) {
+  if (missing_in(chosen.places) != 1 || chosen.places.back()) return;
+  const KerasLayer* left = nullptr;
+  for (const KerasLayer& layer : file.layers) {
+    if (std::ranges::count(chosen.places, &layer) > 0) continue;
+    if (left || !fits_layer(layer, *nodes.back(), true)) return;
+    left = &layer;
+  }
+  if (!left) return;
+  chosen.places.back() = left;
+  chosen.how += fmt::format(", last layer {}", left->name.empty() ? "the one left" : left->name);
+}
+
+[[noreturn]] void which_is_which(const KerasFile& file, const std::string& why) {
+  fail(ExitCode::data,
+       fmt::format("weight file {}: {} (arrays could be taken for others); save the network as a "
+                   ".keras file, which says it, with model.save('model.keras')",
+                   printable(file.path.string()), why));
+}
+
+Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const model::Graph& graph,
+                     std::span<const ModuleNames> names) {
+  const Nodes nodes = nodes_with_weights(graph);
+  Chosen chosen = most_by_name(file.layers, nodes, names);
+  take_last_layer(file, nodes, chosen);
+  if (missing_in(chosen.places) == 0) return chosen;
+  if (is_chain(graph)) {
+    if (auto places = places_by_order(file, nodes)) {
+      return {"layers by their order", std::move(*places)};
+    }
+  }
+  const bool nameless =
+      std::ranges::any_of(file.layers, [](const KerasLayer& layer) { return layer.name.empty(); });
+  if (missing_in(chosen.places) > 0 && nameless) {
+    which_is_which(opened,
+                   "it does not name its layers, as .weights.h5 of older versions of Keras do not");
+  }
+  const NamesOfFile twice(file.layers, false);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (chosen.places[i] || !twice.is_twice(nodes[i]->name)) continue;
+    which_is_which(opened, fmt::format("it has two layers {}", printable(nodes[i]->name)));
+  }
+  return chosen;
+}
+
+/// Networks of keras.applications that have a name in common with one here, and compute something
+/// else: the shapes of all arrays would fit.
+void refuse_other_networks(const KerasFile& opened, const KerasLayers& file) {
+  const auto has = [&](const char* name) {
+    return std::ranges::count(file.layers, name, &KerasLayer::name) > 0;
+  };
+  const bool mobile = has("Conv1") && has("bn_Conv1") && has("expanded_conv_depthwise");
+  const bool residual = has("conv1_bn") && has("conv2_block1_3_conv") && !has("post_bn");
+  if (!mobile && !residual) return;
+  fail(ExitCode::data,
+       fmt::format("weight file {}: its layers are called as those of Keras' {}, which has strides "
+                   "and padding elsewhere than {} here (it would give other answers); use "
+                   "torchvision's or timm's weights as safetensors{}",
+                   printable(opened.path.string()), mobile ? "MobileNetV2" : "ResNet50",
+                   mobile ? "mobilenetv2" : "resnet50",
+                   mobile ? "" : ", or Keras' ResNet50V2 with --model resnet50v2"));
+}
+
+/// The layers whose arrays are taken. A last one of other outputs is a new one here.
+KerasPairs taken_pairs(const model::Graph& graph, const Places& places) {
+  KerasPairs pairs;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const model::Graph::Node& node = graph.nodes()[i];
+    if (node.parameters.empty()) continue;
+    const KerasLayer* layer = places[next++];
+    if (layer && fits_layer(*layer, node, false)) pairs.emplace_back(i, layer);
+  }
+  return pairs;
+}
+
+/// What Keras leaves out: a gamma of ones, a beta of zeros.
+StoredArray constant(const model::ParameterSpec& spec, float value) {
+  const Extents extents(spec.extents.begin(), spec.extents.end());
+  return {.name = spec.name,
+          .extents = extents,
+          .file_name = value ? "(scale=False)" : "(center=False)",
+          .file_extents = extents,
+          .floats = [count = spec.size(), value] { return std::vector<float>(count, value); }};
+}
+
+class Taken {
+ public:
+  explicit Taken(const KerasFile& file)
+      : file_(file), numbers_(std::make_shared<safetensors::File>(file.arrays)) {}
+
+  void take(const model::Graph::Node& node, const KerasLayer& layer) {
+    const bool norm = std::holds_alternative<model::BatchNorm>(node.layer);
+    if (norm && layer.kind == KerasKind::norm && !layer.is_told()) {
+      which_is_which(file_,
+                     fmt::format("{} has {} arrays, and it does not say which",
+                                 layer.name.empty() ? node.name : layer.name, layer.arrays.size()));
+    }
+    for (const model::ParameterSpec& spec : node.parameters) {
+      const std::string word = word_of_parameter(spec);
+      if (const auto* array = layer.find(word)) {
+        arrays_.push_back(stored_array(*array, layer, node, spec));
+        used_.insert(array->name);
+      } else if (norm && leaves_out(layer, word)) {
+        arrays_.push_back(constant(spec, word == "gamma" ? 1.0f : 0.0f));
+      }
+    }
+  }
+
+  WeightArrays finish(const KerasLayers& layers, const std::string& how,
+                      const std::string& caveat) && {
+    std::vector<std::string> ignored = layers.of_pixels;
+    used_.insert(ignored.begin(), ignored.end());
+    const std::set<std::string> needed = groups_of_layers(layers);
+    for (const std::string& name : file_.texts.unread) {
+      if (is_of_no_layer(name) || !needed.contains(group_of(name))) {
+        ignored.push_back(name);
+      } else {
+        arrays_.push_back(
+            {.name = name, .extents = {}, .file_name = name, .file_extents = {}, .floats = {}});
+      }
+    }
+    for (const safetensors::TensorInfo& array : numbers_->tensors()) {
+      if (!used_.contains(array.name)) arrays_.push_back(as_it_is(array));
+    }
+    return {file_.path,         {},    "Keras' layout, " + how, std::move(arrays_),
+            std::move(ignored), caveat};
+  }
+
+ private:
+  StoredArray stored_array(const safetensors::TensorInfo& array, const KerasLayer& layer,
+                           const model::Graph::Node& node, const model::ParameterSpec& spec) const {
+    return {.name = spec.name,
+            .extents = our_extents(array.extents, layer, node, spec),
+            .file_name = array.name,
+            .file_extents = array.extents,
+            .floats = [file = numbers_,
+                       own = numbers_->find(array.name)] { return file->read_floats(*own); },
+            .doubles = [file = numbers_,
+                        own = numbers_->find(array.name)] { return file->read(*own); }};
+  }
+
+  static std::string group_of(const std::string& array) {
+    return array.substr(0, array.rfind('/') + 1);
+  }
+
+  /// Groups with numbers of floating point, those of pixels left out. Whole numbers elsewhere are
+  /// counters and the states of generators.
+  std::set<std::string> groups_of_layers(const KerasLayers& layers) const {
+    std::set<std::string> groups;
+    for (const safetensors::TensorInfo& array : numbers_->tensors()) {
+      groups.insert(group_of(array.name));
+    }
+    for (const std::string& array : layers.of_pixels) groups.erase(group_of(array));
+    return groups;
+  }
+
+  static StoredArray as_it_is(const safetensors::TensorInfo& array) {
+    return {.name = array.name,
+            .extents = array.extents,
+            .file_name = array.name,
+            .file_extents = array.extents,
+            .floats = {}};
+  }
+
+  const KerasFile& file_;
+  /// A copy of the opened file, which outlives that; it has its own list of arrays.
+  std::shared_ptr<const safetensors::File> numbers_;
+  std::vector<StoredArray> arrays_;
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+WeightArrays keras_arrays(const KerasFile& opened, const model::Graph& graph,
+                          std::span<const ModuleNames> names, Otherwise otherwise) {
+  const KerasLayers layers = keras_layers(opened);
+  const Chosen chosen = choose_places(opened, layers, graph, names);
+  const Nodes nodes = nodes_with_weights(graph);
+  if (2 * missing_in(chosen.places) > std::ssize(nodes)) refuse_other_networks(opened, layers);
+  Taken taken(opened);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (chosen.places[i]) taken.take(*nodes[i], *chosen.places[i]);
+  }
+  const bool none = missing_in(chosen.places) == std::ssize(nodes);
+  const auto& input = graph.input();
+  std::vector<std::string> caveats =
+      check_network(opened, graph, taken_pairs(graph, chosen.places), otherwise);
+  caveats.push_back(keras_caveat(layers, input));
+  std::erase(caveats, "");
+  return std::move(taken).finish(layers, none ? "unknown names" : chosen.how, join(caveats, "; "));
+}
+
+}  // namespace cputrain::weights

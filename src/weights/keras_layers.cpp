@@ -1,0 +1,370 @@
+#include "weights/keras_layers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "weights/keras_file.h"
+
+namespace cputrain::weights {
+namespace {
+
+using Words = std::vector<std::string>;
+
+[[noreturn]] void wrong_keras(const KerasFile& file, const std::string& what) {
+  fail(ExitCode::data,
+       fmt::format("weight file {} {} (it cannot be loaded); save it again in Keras",
+                   printable(file.path.string()), what));
+}
+
+/// Behind the last separator; all of it where there is none.
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string parent_of_path(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+/// "conv2d_3" is the fourth conv2d, and "conv2d" the first.
+struct Counted {
+  std::string word;
+  int number = 0;
+};
+
+Counted counted_name(const std::string& name) {
+  const std::size_t line = name.rfind('_');
+  if (line == std::string::npos) return {name};
+  int number = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + line + 1, end, number);
+  if (error != std::errc{} || stop != end || number < 1) return {name};
+  return {name.substr(0, line), number};
+}
+
+/// By the number of axes, which tell layers of our kinds apart.
+KerasKind kind_of_shapes(const std::vector<KerasLayer::Array>& arrays) {
+  const std::size_t axes = arrays.front().info->extents.size();
+  if (axes == 4) return KerasKind::convolution;
+  if (axes == 2) return KerasKind::dense;
+  const bool norm = arrays.size() == 4 && std::ranges::all_of(arrays, [&](const auto& array) {
+                      return array.info->extents == arrays.front().info->extents && axes == 1;
+                    });
+  return norm ? KerasKind::norm : KerasKind::other;
+}
+
+/// The order in which Keras writes the arrays of a layer; empty where their number does not tell.
+Words words_in_order(KerasKind kind, std::size_t count) {
+  switch (kind) {
+    case KerasKind::convolution:
+    case KerasKind::depthwise:
+    case KerasKind::dense:
+      return count <= 2 ? Words{"kernel", "bias"} : Words();
+    case KerasKind::norm:
+      return count == 4   ? Words{"gamma", "beta", "moving_mean", "moving_variance"}
+             : count == 2 ? Words{"moving_mean", "moving_variance"}
+                          : Words();
+    case KerasKind::other:
+      return {};
+  }
+  return {};
+}
+
+void take_words(KerasLayer& layer, const Words& words) {
+  for (std::size_t i = 0; i < layer.arrays.size() && i < words.size(); ++i) {
+    layer.arrays[i].word = words[i];
+  }
+}
+
+/// The older form: every group of a layer lists its arrays, and the file its layers.
+class NamedLayers {
+ public:
+  NamedLayers(const KerasFile& file, std::string root)
+      : file_(file),
+        root_(std::move(root)),
+        unread_(file.texts.unread.begin(), file.texts.unread.end()) {}
+
+  KerasLayers read() const {
+    check_backend();
+    KerasLayers result{.in_order = true, .pixels = pixels()};
+    std::set<std::string> seen;
+    const Words names = list(root_, "layer_names").value();
+    for (const std::string& name : names) {
+      if (!seen.insert(name).second) {
+        wrong_keras(file_, fmt::format("lists the layer {} twice", printable(name)));
+      }
+      add_group(root_.empty() ? name : root_ + "/" + name, name, result);
+    }
+    return result;
+  }
+
+  /// A list of names, which Keras cuts into pieces where it is long (`weight_names0`, ...); nothing
+  /// where there is none.
+  std::optional<Words> list(const std::string& path, const std::string& key) const {
+    const auto found = file_.texts.attributes.find(path);
+    if (found == file_.texts.attributes.end()) return {};
+    const auto whole = found->second.find(key);
+    if (whole != found->second.end()) return whole->second;
+    Words words;
+    for (int piece = 0;; ++piece) {
+      const auto part = found->second.find(key + std::to_string(piece));
+      if (part == found->second.end()) return piece ? std::optional(words) : std::nullopt;
+      words.insert(words.end(), part->second.begin(), part->second.end());
+    }
+  }
+
+ private:
+  /// One that cannot be read is none: names and arrays are told without it, and Python writes
+  /// numbers (Infinity) that no JSON has.
+  KerasPixels pixels() const {
+    try {
+      return file_.texts.config.empty() ? KerasPixels() : keras_config(file_.texts.config).pixels;
+    } catch (const std::runtime_error&) {
+      return {};
+    }
+  }
+
+  /// "conv/kernel:0" -> "conv/kernel".
+  static std::string without_output(const std::string& name) {
+    return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
+  }
+
+  static std::string our_word(const std::string& word) {
+    static const std::set<std::string> same{"kernel", "bias",        "gamma",
+                                            "beta",   "moving_mean", "moving_variance"};
+    if (word == "depthwise_kernel") return "kernel";
+    return same.contains(word) ? word : "";
+  }
+
+  /// Theano turned its kernels round, which no other library does.
+  void check_backend() const {
+    const Words backend = list(root_, "backend").value_or(Words());
+    if (backend != Words{"theano"}) return;
+    fail(ExitCode::data,
+         fmt::format("weight file {} was written with Theano (its kernels are turned round); load "
+                     "and save it in a Keras 2 on TensorFlow first",
+                     printable(file_.path.string())));
+  }
+
+  /// A group has the arrays of one layer, or those of a network within the network, whose layers
+  /// stand before the last word: "conv1_conv/kernel:0". Frozen ones come behind the others there.
+  void add_group(const std::string& group, const std::string& name, KerasLayers& result) const {
+    std::map<std::string, std::size_t> places;
+    std::vector<KerasLayer> layers;
+    for (const std::string& one : list(group, "weight_names").value_or(Words())) {
+      const std::string plain = without_output(one), path = group + "/" + one;
+      if (unread_.contains(path)) continue;
+      const auto [place, added] = places.emplace(parent_of_path(plain), layers.size());
+      const std::string& owner = place->first;  // "conv1/conv", which may be the layer's name
+      if (added) layers.push_back({.name = last_part(owner), .other_name = owner});
+      layers[place->second].arrays.push_back({array(path), our_word(last_part(plain))});
+    }
+    if (layers.size() > 1) result.in_order = false;
+    if (layers.size() == 1) layers.front().other_name = std::exchange(layers.front().name, name);
+    for (KerasLayer& layer : layers) add(std::move(layer), result);
+  }
+
+  static void add(KerasLayer layer, KerasLayers& result) {
+    const std::string first = last_part(without_output(layer.arrays.front().info->name));
+    if (first == "mean" && layer.arrays.size() == 2) {
+      for (const auto& one : layer.arrays) result.of_pixels.push_back(one.info->name);
+      return;
+    }
+    const bool norm = std::ranges::any_of(
+        layer.arrays, [](const auto& one) { return one.word == "moving_variance"; });
+    layer.kind = norm ? KerasKind::norm : kind_of_shapes(layer.arrays);
+    // Keras 1 had other words, in the same order. Words beside known ones are of other layers.
+    const bool known =
+        std::ranges::any_of(layer.arrays, [](const auto& one) { return !one.word.empty(); });
+    if (!known) take_words(layer, words_in_order(layer.kind, layer.arrays.size()));
+    result.layers.push_back(std::move(layer));
+  }
+
+  const safetensors::TensorInfo* array(const std::string& path) const {
+    const safetensors::TensorInfo* found = file_.arrays.find(path);
+    if (found) return found;
+    wrong_keras(file_, fmt::format("lists the array {}, of which it has no numbers of floating "
+                                   "point",
+                                   printable(path)));
+  }
+
+  const KerasFile& file_;
+  std::string root_;
+  std::set<std::string> unread_;
+};
+
+/// Keras 3: groups are named after the class of a layer, and arrays are numbered.
+class NumberedLayers {
+ public:
+  explicit NumberedLayers(const KerasFile& file) : file_(file) { gather(); }
+
+  KerasLayers read() {
+    read_config();
+    KerasLayers result{.pixels = pixels_};
+    bool counted = true, configured = true;
+    std::set<std::string> places;
+    for (const std::string& group : groups_in_order()) {
+      if (!add_numbered(group, result)) continue;
+      counted = counted && is_counted(group);
+      configured = configured && config_.contains(usual(group));
+      places.insert(parent_of_path(group));
+    }
+    // Else numbers of one place say which layer comes first; names of members come in any order.
+    const bool has_config = !file_.texts.config.empty();
+    result.in_order = has_config ? configured : counted && places.size() == 1;
+    return result;
+  }
+
+ private:
+  using Arrays = std::map<int, const safetensors::TensorInfo*>;
+  struct Configured {
+    std::size_t place;  ///< among the layers of config.json
+    KerasConfigLayer layer;
+  };
+
+  /// Older files have another word for the list of layers.
+  static std::string usual(std::string group) {
+    static const std::string old = "_layer_checkpoint_dependencies";
+    for (std::size_t at = group.find(old); at != std::string::npos; at = group.find(old)) {
+      group.replace(at, old.size(), "layers");
+    }
+    return group;
+  }
+
+  void gather() {
+    for (const safetensors::TensorInfo& array : file_.arrays.tensors()) {
+      const std::string vars = parent_of_path(array.name);
+      const std::string number = last_part(array.name);
+      int value = 0;
+      const char* end = number.data() + number.size();
+      const auto [stop, error] = std::from_chars(number.data(), end, value);
+      if (last_part(vars) != "vars" || error != std::errc{} || stop != end) continue;
+      const std::string group = parent_of_path(vars);
+      if (!group.empty()) groups_[group][value] = &array;  // else the network's own
+    }
+  }
+
+  void read_config() {
+    if (file_.texts.config.empty()) return;
+    try {
+      KerasConfig config = keras_config(file_.texts.config);
+      pixels_ = std::move(config.pixels);
+      for (KerasConfigLayer& layer : config.layers) {
+        const std::string group = layer.group;
+        config_.emplace(group, Configured{config_.size(), std::move(layer)});
+      }
+    } catch (const std::runtime_error& error) {
+      wrong_keras(file_, std::string("has a config.json that cannot be read: ") + error.what());
+    }
+  }
+
+  /// As config.json has them, the others behind; or by class and number.
+  std::vector<std::string> groups_in_order() const {
+    using Rank = std::tuple<std::size_t, std::string, std::string, int, std::string>;
+    std::set<Rank> order;
+    for (const auto& [group, arrays] : groups_) {
+      const auto found = config_.find(usual(group));
+      const std::size_t place = found == config_.end() ? config_.size() : found->second.place;
+      const Counted name = counted_name(last_part(group));
+      order.emplace(place, parent_of_path(group), name.word, name.number, group);
+    }
+    std::vector<std::string> groups;
+    for (const Rank& rank : order) groups.push_back(std::get<4>(rank));
+    return groups;
+  }
+
+  /// Whether the group is in a list of layers, which Keras names after their class. Members of a
+  /// network that is a class of its own have the names that it gives them.
+  static bool is_listed(const std::string& group) {
+    return last_part(parent_of_path(usual(group))) == "layers";
+  }
+
+  /// Nothing where the class is none of ours.
+  static std::optional<KerasKind> kind_of_class(const std::string& group) {
+    static const std::map<std::string, KerasKind> kinds{{"conv2d", KerasKind::convolution},
+                                                        {"depthwise_conv2d", KerasKind::depthwise},
+                                                        {"dense", KerasKind::dense},
+                                                        {"batch_normalization", KerasKind::norm}};
+    const auto kind = kinds.find(counted_name(last_part(group)).word);
+    return kind == kinds.end() ? std::nullopt : std::optional(kind->second);
+  }
+
+  static bool is_counted(const std::string& group) {
+    return is_listed(group) && kind_of_class(group).has_value();
+  }
+
+  std::string name_of(const std::string& group) const {
+    const auto found = file_.texts.attributes.find(group + "/vars");
+    if (found != file_.texts.attributes.end()) {
+      const auto name = found->second.find("name");
+      if (name != found->second.end() && name->second.size() == 1) return name->second.front();
+    }
+    const auto configured = config_.find(usual(group));
+    return configured == config_.end() ? "" : configured->second.layer.name;
+  }
+
+  /// False where it is no layer with weights.
+  bool add_numbered(const std::string& group, KerasLayers& result) const {
+    const Arrays& arrays = groups_.at(group);
+    if (counted_name(last_part(group)).word == "normalization" && arrays.size() == 2) {
+      for (const auto& [number, array] : arrays) result.of_pixels.push_back(array->name);
+      return false;
+    }
+    KerasLayer layer{.name = name_of(group), .group = usual(group)};
+    for (const auto& [number, array] : arrays) layer.arrays.push_back({array, ""});
+    const std::optional<KerasKind> kind = kind_of_class(group);
+    layer.has_class = kind && is_listed(group);
+    if (!is_listed(group)) layer.other_name = last_part(group);
+    if (layer.has_class) layer.kind = *kind;
+    if (!is_listed(group)) layer.kind = kind_of_shapes(layer.arrays);
+    take_words(layer, words_of(group, layer));
+    result.layers.push_back(std::move(layer));
+    return true;
+  }
+
+  Words words_of(const std::string& group, const KerasLayer& layer) const {
+    const auto configured = config_.find(usual(group));
+    if (layer.kind != KerasKind::norm || layer.arrays.size() != 3 || configured == config_.end()) {
+      return words_in_order(layer.kind, layer.arrays.size());
+    }
+    const KerasConfigLayer& config = configured->second.layer;
+    if (config.scale == config.center) return {};
+    return {config.scale ? "gamma" : "beta", "moving_mean", "moving_variance"};
+  }
+
+  const KerasFile& file_;
+  std::map<std::string, Arrays> groups_;
+  std::map<std::string, Configured> config_;  ///< by group
+  KerasPixels pixels_;
+};
+
+}  // namespace
+
+const safetensors::TensorInfo* KerasLayer::find(const std::string& word) const {
+  for (const Array& array : arrays) {
+    if (array.word == word) return array.info;
+  }
+  return nullptr;
+}
+
+bool KerasLayer::is_told() const {
+  return std::ranges::none_of(arrays, [](const Array& array) { return array.word.empty(); });
+}
+
+KerasLayers keras_layers(const KerasFile& file) {
+  for (const char* root : {"", "model_weights"}) {
+    const NamedLayers named(file, root);
+    if (named.list(root, "layer_names")) return named.read();
+  }
+  return NumberedLayers(file).read();
+}
+
+}  // namespace cputrain::weights

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weights/keras_file.h"
+
+namespace cputrain::weights {
+
+/// What the arrays of a layer are for. Files whose layers have no classes tell it by the shapes.
+enum class KerasKind { convolution, depthwise, dense, norm, other };
+
+/// A layer of a Keras file that has arrays.
+struct KerasLayer {
+  struct Array {
+    const safetensors::TensorInfo* info;
+    std::string word;  ///< as we say it: "kernel"; empty where the file does not tell
+  };
+
+  std::string name{};  ///< empty where the file does not say
+  /// What else it may be called: as a member of its network, or within it. Empty: nothing.
+  std::string other_name{};
+  std::string group{};  ///< as the configuration counts them; empty in the older form
+  KerasKind kind = KerasKind::other;
+  bool has_class = false;  ///< which says the kind; else it is what the shapes say
+  std::vector<Array> arrays{};
+
+  /// Null where there is none.
+  const safetensors::TensorInfo* find(const std::string& word) const;
+  bool is_told() const;  ///< what each of its arrays is
+};
+
+struct KerasLayers {
+  std::vector<KerasLayer> layers{};
+  /// The layers of one kind are certain to stand in the order of the network.
+  bool in_order = false;
+  /// Arrays of layers that change pixels by numbers of their own (Normalization).
+  std::vector<std::string> of_pixels{};
+  /// What the file's configuration says of layers in front.
+  KerasPixels pixels{};
+};
+
+/// Layers of a file of Keras 3 (groups `layers/conv2d/vars`, arrays by number) or of the older form
+/// (groups by layer, which list their arrays by name). Error(data).
+KerasLayers keras_layers(const KerasFile&);
+
+}  // namespace cputrain::weights

@@ -1,0 +1,431 @@
+#include "weights/keras_steps.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/json_text.h"
+#include "core/text.h"
+#include "weights/keras_file.h"
+#include "weights/keras_pixels.h"
+
+namespace cputrain::weights {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMostPixels = 16384;
+
+std::optional<int> number_in(const json& value, std::int64_t least) {
+  if (!value.is_number_integer()) return {};
+  const auto number = value.get<std::int64_t>();
+  if (number < least || number > kMostPixels) return {};
+  return static_cast<int>(number);
+}
+
+/// 2 or [2, 2].
+std::optional<Sides> sides_in(const json& value) {
+  const bool list = value.is_array() && value.size() == 2;
+  const auto height = number_in(list ? value[0] : value, 1);
+  const auto width = number_in(list ? value[1] : value, 1);
+  return height && width ? std::optional(Sides{*height, *width}) : std::nullopt;
+}
+
+std::optional<model::Padding> padding_in(const json& config) {
+  const std::string word = keras_text(keras_member(config, "padding"));
+  if (word == "valid") return model::Padding::valid;
+  return word == "same" ? std::optional(model::Padding::same) : std::nullopt;
+}
+
+bool is_number(const json& value, double wanted) {
+  return value.is_number() && value.get<double>() == wanted;
+}
+
+/// What neither windows nor kernels here can be.
+std::string unlike_in(const json& config) {
+  if (keras_member(config, "data_format") == json("channels_first")) {
+    return "data_format channels_first";
+  }
+  const auto dilation = sides_in(keras_member(config, "dilation_rate"));
+  if (!dilation || *dilation == Sides{1, 1}) return "";
+  return fmt::format("dilation_rate {}x{}", (*dilation)[0], (*dilation)[1]);
+}
+
+NetworkStep windowed(StepKind kind, const json& config, const char* size) {
+  return {.kind = kind,
+          .size = sides_in(keras_member(config, size)),
+          .stride = sides_in(keras_member(config, "strides")),
+          .padding = padding_in(config),
+          .unlike = unlike_in(config)};
+}
+
+NetworkStep convolution_of(const json& config) {
+  NetworkStep step = windowed(StepKind::weights, config, "kernel_size");
+  step.groups = number_in(keras_member(config, "groups"), 1);
+  return step;
+}
+
+/// Its groups follow from the shape of its kernel.
+NetworkStep depthwise_of(const json& config) {
+  return windowed(StepKind::weights, config, "kernel_size");
+}
+
+NetworkStep normalization_of(const json& config) {
+  NetworkStep step{.kind = StepKind::weights};
+  const json& said = keras_member(config, "axis");  // Keras 2: [3]
+  const json& axis = said.is_array() && said.size() == 1 ? said.front() : said;
+  const auto number = number_in(axis, 1);
+  if (number && *number < 3) step.axis = number;
+  const json& epsilon = keras_member(config, "epsilon");
+  if (epsilon.is_number()) step.epsilon = epsilon.get<double>();
+  return step;
+}
+
+NetworkStep pool_of(StepKind kind, const json& config) {
+  NetworkStep step = windowed(kind, config, "pool_size");
+  if (keras_member(config, "strides").is_null()) step.stride = step.size;
+  const bool known = step.size && step.stride && step.padding;
+  return known ? step : NetworkStep{};
+}
+
+NetworkStep global_pool_of(StepKind kind, const json& config) {
+  return {.kind = kind, .global = true, .unlike = unlike_in(config)};
+}
+
+/// [[top, bottom], [left, right]].
+NetworkStep zero_pad_of(const json& config) {
+  NetworkStep step{.kind = StepKind::zero_pad, .unlike = unlike_in(config)};
+  const json& padding = keras_member(config, "padding");
+  if (!padding.is_array() || padding.size() != 2) return {};
+  for (int axis = 0; axis < 2; ++axis) {
+    const json& sides = padding[axis];
+    if (!sides.is_array() || sides.size() != 2) return {};
+    for (int end = 0; end < 2; ++end) {
+      const auto zeros = number_in(sides[end], 0);
+      if (!zeros) return {};
+      step.zeros[2 * axis + end] = *zeros;
+    }
+  }
+  return step;
+}
+
+NetworkStep concat_of(const json& config) {
+  const json& axis = keras_member(config, "axis");
+  const bool channels = axis.is_null() || axis == json(-1) || axis == json(3);
+  return {.kind = channels ? StepKind::concat : StepKind::foreign,
+          .word = channels ? "" : " of another axis than the last"};
+}
+
+/// Another layout of the same numbers in the same order, as far as one axis is left: [n], [1, 1,
+/// n].
+NetworkStep reshape_of(const json& config) {
+  const json& shape = keras_member(config, "target_shape");
+  if (!shape.is_array() || shape.empty()) return {};
+  const bool flat = std::all_of(shape.begin(), shape.end() - 1,
+                                [](const json& sides) { return sides == json(1); });
+  return {.kind = flat ? StepKind::same : StepKind::foreign};
+}
+
+NetworkStep flatten_of(const json& config) {
+  const std::string unlike = unlike_in(config);
+  if (unlike.empty()) return {.kind = StepKind::same};
+  return {.kind = StepKind::foreign, .word = " " + unlike};
+}
+
+NetworkStep named_activation(const std::string& word) {
+  return {.kind = StepKind::activation, .word = word};
+}
+
+NetworkStep relu_of(const json& config) {
+  const json& most = keras_member(config, "max_value");
+  const json& threshold = keras_member(config, "threshold");
+  const json& slope = keras_member(config, "negative_slope");
+  if (!threshold.is_null() && !is_number(threshold, 0))
+    return named_activation("relu with a threshold");
+  if (!slope.is_null() && !is_number(slope, 0)) return named_activation("relu with a slope");
+  if (most.is_null()) return named_activation("relu");
+  if (is_number(most, 6)) return named_activation("relu6");
+  return most.is_number() ? named_activation(fmt::format("relu up to {:g}", most.get<double>()))
+                          : NetworkStep{};
+}
+
+/// Keras' own functions; a person's may have any other name.
+NetworkStep activation_of_word(const std::string& word) {
+  static const std::set<std::string> known{
+      "relu", "relu6",        "silu",      "elu",        "selu",       "gelu",
+      "tanh", "sigmoid",      "softmax",   "softplus",   "softsign",   "exponential",
+      "mish", "hard_sigmoid", "hard_silu", "leaky_relu", "log_softmax"};
+  if (word == "linear") return {.kind = StepKind::same};
+  if (word == "swish") return named_activation("silu");
+  if (word == "hard_swish") return named_activation("hard_silu");
+  return known.contains(word) ? named_activation(word) : NetworkStep{};
+}
+
+/// What the member `activation` says.
+NetworkStep activation_of(const json& config) {
+  const json& said = keras_member(config, "activation");
+  if (said.is_string()) return activation_of_word(said.get<std::string>());
+  if (keras_member(said, "class_name") == json("ReLU"))
+    return relu_of(keras_member(said, "config"));
+  const bool none = said.is_null() && config.is_object() && config.contains("activation");
+  return {.kind = none ? StepKind::same : StepKind::unknown};
+}
+
+using Reader = std::function<NetworkStep(const json& config)>;
+
+const std::map<std::string, Reader>& readers() {
+  static const auto always = [](NetworkStep step) {
+    return [step = std::move(step)](const json&) { return step; };
+  };
+  static const auto of_kind = [](NetworkStep (*read)(StepKind, const json&), StepKind kind) {
+    return [read, kind](const json& config) { return read(kind, config); };
+  };
+  static const std::map<std::string, Reader> all{
+      {"Conv2D", convolution_of},
+      {"DepthwiseConv2D", depthwise_of},
+      {"Dense", always({.kind = StepKind::weights})},
+      {"BatchNormalization", normalization_of},
+      {"ZeroPadding2D", zero_pad_of},
+      {"MaxPooling2D", of_kind(pool_of, StepKind::max_pool)},
+      {"AveragePooling2D", of_kind(pool_of, StepKind::average_pool)},
+      {"GlobalMaxPooling2D", of_kind(global_pool_of, StepKind::max_pool)},
+      {"GlobalAveragePooling2D", of_kind(global_pool_of, StepKind::average_pool)},
+      {"Activation", activation_of},
+      {"ReLU", relu_of},
+      {"LeakyReLU", always(named_activation("leaky_relu"))},
+      {"ELU", always(named_activation("elu"))},
+      {"Softmax", always(named_activation("softmax"))},
+      {"Add", always({.kind = StepKind::add})},
+      {"Concatenate", concat_of},
+      {"Reshape", reshape_of},
+      {"Flatten", flatten_of}};
+  return all;
+}
+
+/// Layers that do nothing, or nothing when no training goes on.
+constexpr std::string_view kChangeNothing =
+    "InputLayer Dropout SpatialDropout1D SpatialDropout2D GaussianNoise GaussianDropout "
+    "AlphaDropout ActivityRegularization Identity RandomFlip RandomRotation RandomZoom "
+    "RandomContrast RandomHeight RandomTranslation RandomBrightness RandomWidth RandomHue "
+    "RandomColorDegeneration RandomColorJitter RandomSaturation RandomGrayscale "
+    "RandomPosterization RandomSharpness RandomPerspective RandomShear RandomElasticTransform "
+    "RandomGaussianBlur RandomInvert RandomErasing RandAugment AugMix MixUp CutMix";
+
+/// In front they change images, which is told elsewhere (keras_caveat).
+constexpr std::string_view kOfImages =
+    "Rescaling Normalization Resizing CenterCrop RandomCrop Cropping2D";
+
+/// Keras' own classes that no layer here is like, in files that do not say whose classes are:
+/// those of Keras 2.
+constexpr std::string_view kForeign =
+    "Permute UnitNormalization UpSampling2D Conv2DTranspose Multiply Average Maximum Minimum "
+    "Subtract Dot PReLU ThresholdedReLU SeparableConv2D LayerNormalization GroupNormalization "
+    "RepeatVector Masking LocallyConnected2D LocallyConnected1D Conv1D MaxPooling1D "
+    "AveragePooling1D GlobalMaxPooling1D GlobalAveragePooling1D ZeroPadding1D Cropping1D "
+    "UpSampling1D SpectralNormalization LSTM GRU Bidirectional TimeDistributed Attention "
+    "MultiHeadAttention Embedding EinsumDense Solarization AutoContrast Equalization";
+
+/// A function that a network calls: "Relu" of Keras 3, "nn.relu" of Keras 2.
+NetworkStep operation_of(const std::string& class_name, const json& config) {
+  if (class_name == "Add") return {.kind = StepKind::add};
+  const std::string function = keras_text(keras_member(config, "function"));
+  std::string word = function.starts_with("nn.") ? function.substr(3) : class_name;
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  const NetworkStep step = activation_of_word(word);
+  return step.kind == StepKind::activation ? step : NetworkStep{.kind = StepKind::pixels};
+}
+
+using nlohmann::json;
+
+bool is_among(std::string_view words, const std::string& word) {
+  const std::vector<std::string> all = split(words, ' ');
+  return std::ranges::find(all, word) != all.end();
+}
+
+/// Whether a layer or network of a Keras file is of one of Keras' own classes.
+bool is_keras_class(const json& entry) {
+  return keras_text(keras_member(entry, "registered_name")).find('>') == std::string::npos;
+}
+
+/// What a layer of Keras does. A class of Keras' own that no layer here is like is foreign,
+/// its word what to say behind its name; any other class is unknown.
+NetworkStep layer_step(const json& entry) {
+  const std::string kind = keras_text(keras_member(entry, "class_name"));
+  const json& config = keras_member(entry, "config");
+  if (is_among(kChangeNothing, kind) || keeps_numbers(kind, config))
+    return {.kind = StepKind::same};
+  if (is_among(kOfImages, kind)) return {.kind = StepKind::pixels};
+  if (is_keras_operation(entry)) return operation_of(kind, config);
+  const auto reader = readers().find(kind);
+  if (reader != readers().end()) return reader->second(config);
+  return {.kind = is_among(kForeign, kind) || says_keras_class(entry) ? StepKind::foreign
+                                                                      : StepKind::unknown};
+}
+
+/// The steps that a layer reads; nothing where that is not known.
+using Sources = std::optional<std::vector<int>>;
+
+constexpr int kUnknownStep = -1;
+
+Sources only(int step) { return std::vector<int>{step}; }
+
+/// The layer of ["conv2d", 0, 0]; nothing where it is no such list, or not the first output.
+std::optional<std::string> name_in_history(const json& value) {
+  const bool fits = value.is_array() && value.size() >= 3 && value[0].is_string() &&
+                    value[1].is_number_integer() && value[2].is_number_integer();
+  return fits && value[2] == json(0) ? std::optional(value[0].get<std::string>()) : std::nullopt;
+}
+
+/// Names of the layers whose outputs stand in a call: of Keras 3 objects that say it, of Keras 2
+/// lists of name and numbers.
+void gather_names(const json& value, std::vector<std::string>& names) {
+  if (const auto name = name_in_history(value)) {
+    names.push_back(*name);
+  } else if (keras_member(value, "class_name") == json("__keras_tensor__")) {
+    gather_names(keras_member(keras_member(value, "config"), "keras_history"), names);
+  } else if (value.is_structured()) {
+    for (const json& one : value) gather_names(one, names);
+  }
+}
+
+/// What a layer of a functional network reads; nothing where it is called more than once.
+std::optional<std::vector<std::string>> names_read(const json& entry) {
+  const json& calls = keras_member(entry, "inbound_nodes");
+  if (!calls.is_array() || calls.size() != 1) return {};
+  const json& call = calls.front();
+  std::vector<std::string> names, others;
+  gather_names(call.is_object() ? keras_member(call, "args") : call, names);
+  gather_names(keras_member(call, "kwargs"), others);
+  return others.empty() ? std::optional(names) : std::nullopt;
+}
+
+class StepReader {
+ public:
+  void add_input() { push({.kind = StepKind::input, .name = "the image"}, {}); }
+
+  /// Appends the steps of a network whose arrays lie in `place`. `inputs`: what it reads.
+  /// Returns the step that makes its output. parse_strict_json bounds the
+  /// depth.
+  int add_network(const json& network, const std::string& place, const Sources& inputs) {
+    const std::string kind = keras_text(keras_member(network, "class_name"));
+    const bool chain = kind == "Sequential";
+    const bool known =
+        (chain || kind == "Functional" || kind == "Model") && is_keras_class(network);
+    KerasGroups groups(place);
+    std::map<std::string, int> outputs;
+    int last = kUnknownStep;
+    Sources before = one_of(network, inputs);
+    for (const json& entry : keras_layers_of(network)) {
+      Sources src = chain ? before : sources(entry, outputs, before);
+      if (!known) src.reset();
+      last = add(entry, groups, src);
+      before = chain ? only(last) : before;
+      const auto [named, added] = outputs.emplace(name_of(entry), last);
+      if (!added) named->second = kUnknownStep;
+    }
+    return chain ? last : output_of(network, outputs);
+  }
+
+  KerasSteps finish(int output) && { return {std::move(steps_), output, std::move(not_compared_)}; }
+
+ private:
+  static bool is_input(const json& entry) {
+    return keras_member(entry, "class_name") == json("InputLayer");
+  }
+
+  static std::string name_of(const json& entry) {
+    const std::string name = keras_text(keras_member(entry, "name"));
+    return name.empty() ? keras_text(keras_member(keras_member(entry, "config"), "name")) : name;
+  }
+
+  /// Networks of several inputs do not say here which is which.
+  static Sources one_of(const json& network, const Sources& inputs) {
+    int count = 0;
+    for (const json& entry : keras_layers_of(network)) count += is_input(entry);
+    return count <= 1 ? inputs : std::nullopt;
+  }
+
+  static Sources sources(const json& entry, const std::map<std::string, int>& outputs,
+                         const Sources& inputs) {
+    if (is_input(entry)) return inputs;
+    const auto names = names_read(entry);
+    if (!names || names->empty()) return {};
+    std::vector<int> src;
+    for (const std::string& name : *names) {
+      const auto found = outputs.find(name);
+      src.push_back(found == outputs.end() ? kUnknownStep : found->second);
+    }
+    return src;
+  }
+
+  static int output_of(const json& network, const std::map<std::string, int>& outputs) {
+    std::vector<std::string> names;
+    gather_names(keras_member(keras_member(network, "config"), "output_layers"), names);
+    const auto found = names.size() == 1 ? outputs.find(names.front()) : outputs.end();
+    return found == outputs.end() ? kUnknownStep : found->second;
+  }
+
+  int push(NetworkStep step, const Sources& src) {
+    const bool known = src && std::ranges::count(*src, kUnknownStep) == 0;
+    if (known) step.src = *src;
+    steps_.push_back(std::move(step));
+    return static_cast<int>(steps_.size()) - 1;
+  }
+
+  /// What a step does may depend on how many others it reads.
+  static void adjust(NetworkStep& step, const std::string& called, bool operation, bool single,
+                     bool several) {
+    const bool joins = step.kind == StepKind::add || step.kind == StepKind::concat;
+    if (joins && operation && single) step.kind = StepKind::pixels;  // "x + 1"
+    if (step.kind == StepKind::pixels && several) step.kind = StepKind::foreign;
+    if (step.kind == StepKind::pixels || step.kind == StepKind::foreign) {
+      step.word = called + step.word;
+    } else if (joins != several && step.kind != StepKind::weights) {
+      step.kind = StepKind::unknown;
+    }
+  }
+
+  /// Returns the step that makes the layer's output.
+  int add(const json& entry, KerasGroups& groups, const Sources& src) {
+    const std::string kind = keras_text(keras_member(entry, "class_name"));
+    const std::optional<std::string> group = groups.next(kind);
+    if (group && keras_layers_of(entry).is_array()) {
+      return add_network(entry, *group + "/", src);
+    }
+    const json& config = keras_member(entry, "config");
+    NetworkStep step = is_keras_class(entry) ? layer_step(entry) : NetworkStep{};
+    step.name = name_of(entry);
+    const std::string called = printable(fmt::format("{} ({})", kind, step.name));
+    if (step.kind == StepKind::unknown) not_compared_.push_back(called);
+    const bool several = src && src->size() > 1;
+    adjust(step, called, is_keras_operation(entry), src && src->size() == 1, several);
+    step.group = group.value_or("");
+    const bool weights = step.kind == StepKind::weights;
+    const int place = push(std::move(step), src);
+    if (!weights || kind == "BatchNormalization") return place;
+    return push(activation_of(config), only(place));
+  }
+
+  NetworkSteps steps_;
+  std::vector<std::string> not_compared_;
+};
+
+}  // namespace
+
+KerasSteps keras_steps(const std::string& text) {
+  StepReader reader;
+  reader.add_input();
+  const int output = reader.add_network(parse_strict_json(text), "", only(0));
+  return std::move(reader).finish(output);
+}
+
+}  // namespace cputrain::weights

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "compute/program.h"
+#include "model/exported_model.h"
+#include "system/files.h"
+#include "weights/weight_file.h"
+#include "weights/weight_match.h"
+
+/// Weights between programs, files and initial values.
+namespace cputrain::weights {
+
+struct ModelDescription;
+
+/// Keras' initial values, f(seed, layer), into the arena.
+void initialise_weights(const model::Graph&, const compute::Program&, std::uint64_t seed,
+                        const Array& weights);
+
+/// 64-bit hash of all parameters as float32 in canonical layout and model order, without padding:
+/// 16 hexadecimal digits.
+std::string weights_hash(const compute::Program&, const Array& weights);
+
+/// weights.safetensors in Keras' names and layout. Error(output).
+void save_weights(const std::filesystem::path&, const ModelDescription&, const compute::Program&,
+                  const Array& weights, system::Durability = system::Durability::disk);
+
+/// What was read of a weight file.
+struct LoadedWeights {
+  WeightMatch match;
+  std::vector<std::string> by_class{};  ///< arrays of which the outputs of common classes were read
+  std::vector<std::string> nonfinite{};  ///< arrays that hold NaN or infinity
+};
+
+/// Error(data) where the arrays that make the outputs are of different numbers of them.
+void check_outputs_agree(const WeightArrays&, const model::ClassOutputs&);
+
+/// Fills the arena by name, what makes the outputs as `rows` says. Error(data) says what is
+/// missing, has another shape or belongs to no parameter, the first few of each; or that the file
+/// names more or fewer classes than its outputs speak of, or holds a negative variance.
+LoadedWeights load_weights(const WeightArrays&, const compute::Program&, const Array& weights,
+                           const ClassRows& rows = {});
+
+/// Fills what fits by name and shape, for fine-tuning with another head, and leaves the rest as it
+/// is. Where the file has more or fewer classes, outputs of those that both have fit, too. An array
+/// with as many columns as there are classes here is none of the file's outputs then, and taken as
+/// it is. Error(data) where nothing fits, and no output either.
+LoadedWeights load_fitting_weights(const WeightArrays&, const compute::Program&,
+                                   const Array& weights, const ClassRows& rows = {});
+
+/// Before a program is made: Error(data) where loading would find that the file does not fit the
+/// network. With `partial` something has to, such as the output of a class that both have.
+void check_fits(const WeightArrays&, const model::Graph&, bool partial, const ClassRows& rows = {});
+
+/// Whether everything of the network is there and nothing else, but for what makes the outputs:
+/// those may be of other classes, or missing.
+bool fits_but_for_outputs(const WeightArrays&, const compute::Program&, const model::ClassOutputs&);
+
+/// "weight file W: 2 of 14 parameter arrays hold NaN or infinity: a/kernel, a/bias"; empty where
+/// there is none.
+std::string nonfinite_text(const std::filesystem::path&, const std::vector<std::string>& arrays,
+                           std::size_t of);
+
+/// Numbers of a file that holds exactly the graph's parameters, for export. Error(data) as above.
+model::WeightValues open_weights(WeightArrays, const model::Graph&);
+
+}  // namespace cputrain::weights

@@ -1,0 +1,309 @@
+#include "weights/weight_file.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "system/bounded_file.h"
+#include "weights/keras_arrays.h"
+#include "weights/torch_arrays.h"
+
+namespace cputrain::weights {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_view_literals;
+
+std::vector<StoredArray> own_arrays(const safetensors::File& file) {
+  const auto shared = std::make_shared<const safetensors::File>(file);
+  std::vector<StoredArray> arrays;
+  for (const safetensors::TensorInfo& tensor : shared->tensors()) {
+    arrays.push_back({.name = tensor.name,
+                      .extents = tensor.extents,
+                      .file_name = tensor.name,
+                      .file_extents = tensor.extents,
+                      .floats = [shared, &tensor] { return shared->read_floats(tensor); },
+                      .doubles = [shared, &tensor] { return shared->read(tensor); }});
+  }
+  return arrays;
+}
+
+/// A form of weights, known by the end of its name or by bytes.
+struct Form {
+  std::string_view bytes{};  ///< empty: the name alone tells
+  std::size_t at = 0;        ///< where the bytes begin
+  std::array<std::string_view, 2> endings{};
+  std::string_view text;
+};
+
+constexpr std::string_view kSavedModel =
+    "this is TensorFlow's SavedModel (a program as a graph, whose arrays have no names of layers); "
+    "load it in the Keras 2 that made it (tf_keras.models.load_model) and save it with "
+    "model.save('x.keras') or model.save_weights('x.weights.h5')";
+constexpr std::string_view kCheckpoint =
+    "this is a checkpoint of TensorFlow (a table of objects in several files); make the network in "
+    "the Keras 2 that wrote it, model.load_weights() it without .index or .data in its name, and "
+    "save it with model.save('x.keras') or model.save_weights('x.weights.h5')";
+constexpr std::string_view kNumpy =
+    "this is a file of NumPy (its arrays are those of any program); where they have the names that "
+    "layers have here, safetensors.numpy.save_file(dict(numpy.load('x.npz')), 'x.safetensors') "
+    "makes a file that is read";
+
+constexpr std::string_view kPage =
+    "this is a page of HTML (what a server sends in place of a file that it has not, or wants a "
+    "login for); download the file itself";
+
+/// In this order; what is told by bytes comes first.
+constexpr Form kForms[] = {
+    {"<!DOCTYPE"sv, 0, {}, kPage},
+    {"<!doctype"sv, 0, {}, kPage},
+    {"<html"sv, 0, {}, kPage},
+    {"version https://git-lfs"sv,
+     0,
+     {},
+     "this is a pointer of Git LFS (three lines in place of the file); git lfs pull fetches the "
+     "file itself"},
+    {"{"sv,
+     0,
+     {},
+     "this is JSON (a model file, or what a server sends in place of a file); name the file of "
+     "weights"},
+    {"TFL3"sv,
+     4,
+     {".tflite"},
+     "this is a model of TensorFlow Lite (for inference: its arrays are renamed, and mostly "
+     "rounded to bytes); use the file that it was made from: in Keras, model.save('x.keras') or "
+     "model.save_weights('x.weights.h5')"},
+    {"\x93NUMPY"sv, 0, {".npy", ".npz"}, kNumpy},
+    {"model_checkpoint_path:"sv, 0, {".index", ".meta"}, kCheckpoint},
+    {"",
+     0,
+     {".onnx"},
+     "this is an ONNX graph (cputrain writes such files and reads none: programs that make them "
+     "rename arrays and merge layers); use the weights that it was made from, as safetensors of "
+     "PyTorch or as model.save('x.keras') of Keras"},
+    {"",
+     0,
+     {".pb", ".pbtxt"},
+     "this is a graph of TensorFlow, frozen or of a SavedModel (its arrays have no names of "
+     "layers); load what it was made from in Keras and save it with model.save('x.keras') or "
+     "model.save_weights('x.weights.h5')"},
+    {"",
+     0,
+     {".msgpack"},
+     "this is a file of Flax (its arrays have other names than layers have here); in Python, read "
+     "it with flax.serialization.msgpack_restore and write the arrays under the names that layers "
+     "have here (cputrain info --model NAME) with safetensors.numpy.save_file"},
+    {"",
+     0,
+     {".zip"},
+     "this is a zip archive of other files than Keras'; unpack it, and name the file of weights "
+     "that lies in it"}};
+
+std::string in_small_letters(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;  // what cannot be looked at is not there for us
+  return fs::exists(path, ignored);
+}
+
+/// "model.ckpt.data-00000-of-00001".
+bool is_shard(const std::string& name) {
+  const std::size_t data = name.rfind(".data-");
+  return data != std::string::npos && name.find("-of-", data) != std::string::npos;
+}
+
+fs::path with_ending(fs::path path, const char* ending) { return path += ending; }
+
+constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n", kZip = "PK\x03\x04",
+                           kEmptyZip = "PK\x05\x06";
+
+/// Enough for the name of an archive's first file.
+std::string first_bytes(const std::filesystem::path& path) {
+  try {
+    const system::RegularFile file(path);
+    std::string bytes(512, '\0');
+    bytes.resize(file.read_some(0, std::as_writable_bytes(std::span(bytes))));
+    return bytes;
+  } catch (const std::runtime_error& error) {
+    fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); check --weights",
+                                     path.string(), error.what()));
+  }
+}
+
+/// A file that is called as Keras' are, and begins with none of what these begin with.
+void refuse_wrong_name(const std::filesystem::path& path, std::string_view text) {
+  const std::string ending = path.extension().string();
+  const bool archive = ending == ".keras", hdf5 = ending == ".h5" || ending == ".hdf5";
+  if (!(archive || hdf5)) return;
+  const char* what = text.empty() ? "is empty"
+                     : archive    ? "is no .keras archive, though it is called one"
+                                  : "is no HDF5 file, though it is called one";
+  fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); check --weights",
+                                   path.string(), what));
+}
+
+/// The name of an archive's first file: 26 bytes behind its beginning is its length.
+std::string_view first_name(std::string_view zip) {
+  if (zip.size() < 30) return {};
+  const auto length = static_cast<unsigned char>(zip[26]) | static_cast<unsigned char>(zip[27])
+                                                                << 8;
+  return zip.substr(30, static_cast<std::size_t>(length));
+}
+
+/// The form of a zip archive. NumPy's, and those that are called as others are, are refused, where
+/// they do not begin as Keras' do.
+WeightFormat form_of_archive(const std::filesystem::path& path, std::string_view zip) {
+  const std::string_view first = first_name(zip);
+  if (first.ends_with("/data.pkl")) return WeightFormat::pickle;
+  constexpr std::string_view kKeras[] = {"metadata.json", "config.json", "model.weights.h5"};
+  if (std::ranges::find(kKeras, first) != std::end(kKeras)) return WeightFormat::keras;
+  const std::string what = foreign_file(first.ends_with(".npy") ? "arrays.npz" : path, zip);
+  if (!what.empty()) refuse_foreign(path, what);
+  return WeightFormat::keras;
+}
+
+/// A text of Python.
+std::string python_text(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\\' || c == '\'') result += '\\';
+    result += c;
+  }
+  return result + "'";
+}
+
+}  // namespace
+
+std::vector<double> StoredArray::read() const {
+  if (doubles) return doubles();
+  const std::vector<float> values = floats();
+  return {values.begin(), values.end()};
+}
+
+WeightArrays::WeightArrays(const safetensors::File& file)
+    : WeightArrays(file.path(), file.metadata(), "", own_arrays(file)) {}
+
+WeightArrays::WeightArrays(std::filesystem::path path, safetensors::Metadata metadata,
+                           std::string origin, std::vector<StoredArray> arrays,
+                           std::vector<std::string> ignored, std::string caveat)
+    : path_(std::move(path)),
+      metadata_(std::move(metadata)),
+      origin_(std::move(origin)),
+      caveat_(std::move(caveat)),
+      arrays_(std::move(arrays)),
+      ignored_(std::move(ignored)) {
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    if (arrays_[i].floats) places_[arrays_[i].name] = i;  // others are told of, and not read
+  }
+}
+
+const StoredArray* WeightArrays::find(const std::string& name) const {
+  const auto found = places_.find(name);
+  return found == places_.end() ? nullptr : &arrays_[found->second];
+}
+
+std::string foreign_file(const fs::path& path, std::string_view bytes) {
+  const auto by_bytes = std::ranges::find_if(kForms, [&](const Form& form) {
+    return !form.bytes.empty() && bytes.size() > form.at &&
+           bytes.substr(form.at).starts_with(form.bytes);
+  });
+  if (by_bytes != std::end(kForms)) return std::string(by_bytes->text);
+  const std::string name = in_small_letters(path.filename().string());
+  if (is_shard(name)) return std::string(kCheckpoint);
+  const auto by_name = std::ranges::find_if(kForms, [&](const Form& form) {
+    return std::ranges::any_of(form.endings, [&](std::string_view ending) {
+      return !ending.empty() && name.ends_with(ending);
+    });
+  });
+  return by_name == std::end(kForms) ? "" : std::string(by_name->text);
+}
+
+std::string foreign_folder(const fs::path& path) {
+  if (is_there(path / "saved_model.pb") || is_there(path / "saved_model.pbtxt")) {
+    return std::string(kSavedModel);
+  }
+  const fs::path index = with_ending(path, ".index");
+  if (!is_there(path) && is_there(index)) return std::string(kCheckpoint);
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(path, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (is_shard(entry->path().filename().string())) return std::string(kCheckpoint);
+  }
+  return "";  // what cannot be looked at is told where it is read
+}
+
+void refuse_foreign(const fs::path& path, const std::string& what) {
+  fail(ExitCode::data, fmt::format("--weights {}: {}", printable(path.string()), what));
+}
+
+WeightFormat weight_format(const std::filesystem::path& path) {
+  const std::string bytes = first_bytes(path);
+  const std::string_view text = bytes;
+  if (text.starts_with(kHdf5)) return WeightFormat::hdf5;
+  if (text.starts_with(kZip) || text.starts_with(kEmptyZip)) return form_of_archive(path, text);
+  // Protocol 2 and later, which PyTorch has always written; behind it a header of safetensors would
+  // be one of at least 32 KB that begins otherwise.
+  const bool safetensors = text.size() > 8 && text[8] == '{';  // behind its header's length
+  const bool pickle = text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
+  if (pickle && !safetensors) return WeightFormat::pickle;
+  if (safetensors) return WeightFormat::safetensors;
+  const std::string what = foreign_file(path, text);
+  if (!what.empty()) refuse_foreign(path, what);
+  refuse_wrong_name(path, text);
+  return WeightFormat::safetensors;
+}
+
+bool is_of_keras(const std::filesystem::path& path) {
+  const WeightFormat format = weight_format(path);
+  return format == WeightFormat::hdf5 || format == WeightFormat::keras;
+}
+
+void refuse_pickle(const std::filesystem::path& path) {
+  throw ErrorWithLines(
+      ExitCode::data,
+      fmt::format("--weights {}: this is a pickle of PyTorch (a program that runs as it is read, "
+                  "which a file from elsewhere must not); these lines of Python make safetensors "
+                  "of it (pip install torch safetensors; src/weights/README.md explains them):",
+                  printable(path.string())),
+      {"import argparse, torch, safetensors.torch",
+       "torch.serialization.add_safe_globals([argparse.Namespace])",
+       fmt::format("file = torch.load({}, map_location='cpu', weights_only=True)",
+                   python_text(path.string())),
+       "names = ['state_dict_ema', 'model_ema', 'state_dict', 'model']  # averages (EMA) first",
+       "state = next((file[n] for n in names if isinstance(file.get(n), dict)), file)",
+       "state = {k: v.clone().contiguous() for k, v in state.items() if torch.is_tensor(v) and "
+       "v.dim()}",
+       "safetensors.torch.save_file(state, 'weights.safetensors')"});
+}
+
+WeightArrays open_arrays(const std::filesystem::path& path, const model::Graph& graph,
+                         std::span<const ModuleNames> names, const ReadKeras& read_keras,
+                         Otherwise otherwise) {
+  switch (weight_format(path)) {
+    case WeightFormat::pickle:
+      refuse_pickle(path);
+    case WeightFormat::hdf5:
+    case WeightFormat::keras:
+      return keras_arrays(read_keras(path), graph, names, otherwise);
+    case WeightFormat::safetensors:
+      break;
+  }
+  return arrays_for(safetensors::File(path), graph, names);
+}
+
+}  // namespace cputrain::weights

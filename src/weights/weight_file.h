@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "model/graph.h"
+#include "weights/keras_file.h"
+#include "weights/module_names.h"
+#include "weights/safetensors.h"
+
+namespace cputrain::weights {
+
+/// An array of a weight file as this program knows it: by its own name, in the canonical layout.
+struct StoredArray {
+  std::string name;                       ///< "conv2d/kernel"; the file's where it means none
+  std::vector<std::size_t> extents;       ///< canonical
+  std::string file_name;                  ///< "layer1.0.conv1.weight"
+  std::vector<std::size_t> file_extents;  ///< (out, in, height, width) of PyTorch's
+  bool rearranged = false;                ///< its numbers have another order in the file
+  std::function<std::vector<float>()> floats;
+  /// Where it is given, the numbers with all their digits.
+  std::function<std::vector<double>()> doubles{};
+
+  std::vector<double> read() const;
+};
+
+/// The arrays of a weight file, whatever program wrote it. Copies share the opened file.
+class WeightArrays {
+ public:
+  /// Those of a file with this program's names and layout.
+  WeightArrays(const safetensors::File&);
+  /// `origin`: whose names and layout the file has, for people. `caveat`: what they should know.
+  WeightArrays(std::filesystem::path, safetensors::Metadata, std::string origin,
+               std::vector<StoredArray>, std::vector<std::string> ignored = {},
+               std::string caveat = {});
+
+  const std::filesystem::path& path() const { return path_; }
+  const safetensors::Metadata& metadata() const { return metadata_; }
+  /// Empty for this program's own.
+  const std::string& origin() const { return origin_; }
+  const std::vector<StoredArray>& arrays() const { return arrays_; }
+  /// Why its numbers may mean something else here; mostly empty.
+  const std::string& caveat() const { return caveat_; }
+  /// Arrays of the file that no network has weights for, such as counters of batches.
+  const std::vector<std::string>& ignored() const { return ignored_; }
+  /// Null where there is none of that name.
+  const StoredArray* find(const std::string& name) const;
+  /// Whether the file names its network. Files of other programs do not.
+  bool describes_itself() const { return metadata_.contains("graph"); }
+
+ private:
+  std::filesystem::path path_;
+  safetensors::Metadata metadata_;
+  std::string origin_, caveat_;
+  std::vector<StoredArray> arrays_;
+  std::vector<std::string> ignored_;
+  std::unordered_map<std::string, std::size_t> places_;  ///< in arrays_, by name
+};
+
+/// With lines to be printed behind its message, each as it is: a program that a person copies.
+class ErrorWithLines : public Error {
+ public:
+  ErrorWithLines(ExitCode code, const std::string& message, std::vector<std::string> lines)
+      : Error(code, message), lines_(std::move(lines)) {}
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+/// What a weight file is, by its first bytes.
+enum class WeightFormat {
+  safetensors,  ///< and whatever is none of the others
+  hdf5,         ///< Keras' .h5, .hdf5 and .weights.h5
+  keras,        ///< Keras' .keras: a zip archive with HDF5 inside
+  pickle,       ///< PyTorch's .pth, .pt and .bin
+};
+
+/// Error(data) where it cannot be read, is of a form that is known and not read (ONNX, a checkpoint
+/// of TensorFlow), or is called as Keras' files are and begins as none does.
+WeightFormat weight_format(const std::filesystem::path&);
+
+/// Either of Keras' own.
+bool is_of_keras(const std::filesystem::path&);
+
+/// Error(data): pickles are programs that run as they are read. Says how to make safetensors of
+/// one.
+[[noreturn]] void refuse_pickle(const std::filesystem::path&);
+
+/// The arrays of a weight file for this network, whatever program wrote it, by its first bytes.
+/// `names`: what others call the layers. Error(data), and that of `read_keras`. `otherwise`: what
+/// is done where the file's network computes something else with the same arrays.
+WeightArrays open_arrays(const std::filesystem::path&, const model::Graph&,
+                         std::span<const ModuleNames> names, const ReadKeras& read_keras,
+                         Otherwise otherwise = Otherwise::refuse);
+
+/// What a file is and what to do with it, by its first bytes (32 are enough) and its name: "this
+/// is ... (why it is not read); do ...". Empty where it is none of those that are known.
+std::string foreign_file(const std::filesystem::path&, std::string_view first_bytes);
+
+/// The same of a folder, and of a name that no file has where it is the beginning of the names of
+/// files, as TensorFlow's checkpoints are called.
+std::string foreign_folder(const std::filesystem::path&);
+
+/// Error(data): `what`, as one of the above gave it.
+[[noreturn]] void refuse_foreign(const std::filesystem::path&, const std::string& what);
+
+}  // namespace cputrain::weights

@@ -1,0 +1,91 @@
+#include "weights/weight_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "core/error.h"
+#include "tests/support/refusal.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::weights {
+namespace {
+
+using namespace std::string_literals;
+
+struct Case {
+  const char* name;
+  std::string bytes;
+  const char* says;
+};
+
+const std::string kZip = "PK\x03\x04"s + std::string(22, '\0');
+
+class ForeignFiles : public ::testing::Test {
+ protected:
+  std::filesystem::path put(const std::string& name, const std::string& bytes) {
+    const auto path = folder_.path() / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  std::string refusal(const std::filesystem::path& path) {
+    return testing::refusal_of(ExitCode::data, [&] { weight_format(path); });
+  }
+  const std::filesystem::path& folder() const { return folder_.path(); }
+
+ private:
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(ForeignFiles, AreNamedWithWhatToDo) {
+  const Case cases[] = {
+      {"m.onnx", "\x08\x07\x12\x07pytorch"s, "ONNX"},
+      {"m.ONNX", "\x08\x07\x12\x07pytorch"s, "ONNX"},
+      {"m.tflite", "\x1c\0\0\0TFL3"s, "TensorFlow Lite"},
+      {"renamed", "\x20\0\0\0TFL3"s, "TensorFlow Lite"},
+      {"saved_model.pb", "\x08\x01\x12\x02"s, "graph of TensorFlow"},
+      {"m.ckpt.index", "\0\0\x0d"s, "checkpoint of TensorFlow"},
+      {"m.ckpt.meta", "\x0a\x10"s, "checkpoint of TensorFlow"},
+      {"m.ckpt.data-00000-of-00001", "\x01\x02"s, "checkpoint of TensorFlow"},
+      {"checkpoint", "model_checkpoint_path: \"m.ckpt\""s, "checkpoint of TensorFlow"},
+      {"m.npz", kZip + "\x05\0\0\0a.npy"s, "NumPy"},
+      {"renamed", kZip + "\x05\0\0\0a.npy"s, "NumPy"},
+      {"m.npy", "\x93NUMPY\x01\0"s, "NumPy"},
+      {"m.msgpack", "\x81\xa6params"s, "Flax"},
+      {"m.zip", kZip + "\x05\0\0\0a.pth"s, "unpack it"},
+      {"empty.zip", "PK\x05\x06"s, "unpack it"},
+      {"m.safetensors", "<!DOCTYPE html>"s, "page of HTML"},
+      {"m.safetensors", "version https://git-lfs.github.com/spec/v1\n"s, "git lfs pull"},
+      {"m.safetensors", "{\"error\": \"none\"}"s, "this is JSON"}};
+  for (const Case& one : cases) {
+    const std::string text = refusal(put(one.name, one.bytes));
+    EXPECT_NE(text.find(one.says), std::string::npos) << one.name << ": " << text;
+    EXPECT_NE(text.find(one.name), std::string::npos) << text;
+  }
+}
+
+TEST_F(ForeignFiles, ContentsGoBeforeNames) {
+  EXPECT_EQ(weight_format(put("m.onnx", "\x02\0\0\0\0\0\0\0{}"s)), WeightFormat::safetensors);
+  EXPECT_EQ(weight_format(put("m.pb", "\x89HDF\r\n\x1a\n...."s)), WeightFormat::hdf5);
+  EXPECT_EQ(weight_format(put("m.zip", kZip + "\x0d\0\0\0metadata.json"s)), WeightFormat::keras);
+  EXPECT_EQ(weight_format(put("m.zip", kZip + "\x10\0\0\0archive/data.pkl"s)),
+            WeightFormat::pickle);
+  EXPECT_EQ(weight_format(put("m.index", "\x80\x02\x8a\nl\xfc"s)), WeightFormat::pickle);
+}
+
+TEST_F(ForeignFiles, FoldersAndNamesOfSeveralFiles) {
+  put("saved/saved_model.pb", "");
+  put("saved/variables/variables.index", "");
+  put("saved/variables/variables.data-00000-of-00001", "");
+  EXPECT_NE(foreign_folder(folder() / "saved").find("SavedModel"), std::string::npos);
+  EXPECT_NE(foreign_folder(folder() / "saved/variables").find("checkpoint"), std::string::npos);
+  EXPECT_NE(foreign_folder(folder() / "saved/variables/variables").find("checkpoint"),
+            std::string::npos);
+  put("other/weights.safetensors", "");
+  EXPECT_EQ(foreign_folder(folder() / "other"), "");
+  EXPECT_EQ(foreign_folder(folder() / "none"), "");
+}
+
+}  // namespace
+}  // namespace cputrain::weights
