@@ -280,8 +280,7 @@ class Taken {
     }
   }
 
-  WeightArrays finish(const KerasLayers& layers, const std::string& how,
-                      const std::string& caveat) && {
+  WeightArrays finish(const KerasLayers& layers, const std::string& how, std::string caveat) && {
     std::vector<std::string> ignored = layers.of_pixels;
     used_.insert(ignored.begin(), ignored.end());
     const std::set<std::string> needed = groups_of_layers(layers);
@@ -294,10 +293,15 @@ class Taken {
       }
     }
     for (const safetensors::TensorInfo& array : numbers_->tensors()) {
-      if (!used_.contains(array.name)) arrays_.push_back(as_it_is(array));
+      if (!used_.contains(array.name)) arrays_.push_back(unread_array(array));
     }
-    return {file_.path,         {},    "Keras' layout, " + how, std::move(arrays_),
-            std::move(ignored), caveat};
+    return WeightArrays({.path = file_.path,
+                         .origin = "Keras' layout, " + how,
+                         .arrays = std::move(arrays_),
+                         .ignored = std::move(ignored),
+                         .caveat = std::move(caveat),
+                         .image = layers.network.image,
+                         .says_layers = layers.network.lists_layers});
   }
 
  private:
@@ -328,14 +332,6 @@ class Taken {
     return groups;
   }
 
-  static StoredArray as_it_is(const safetensors::TensorInfo& array) {
-    return {.name = array.name,
-            .extents = array.extents,
-            .file_name = array.name,
-            .file_extents = array.extents,
-            .floats = {}};
-  }
-
   const KerasFile& file_;
   /// A copy of the opened file, which outlives that; it has its own list of arrays.
   std::shared_ptr<const safetensors::File> numbers_;
@@ -358,7 +354,7 @@ WeightArrays keras_arrays(const KerasFile& opened, const model::Graph& graph,
   const bool none = missing_in(chosen.places) == std::ssize(nodes);
   const auto& input = graph.input();
   std::vector<std::string> caveats =
-      check_network(opened, graph, taken_pairs(graph, chosen.places), otherwise);
+      check_network(opened, layers.network, graph, taken_pairs(graph, chosen.places), otherwise);
   caveats.push_back(keras_caveat(layers, input));
   std::erase(caveats, "");
   return std::move(taken).finish(layers, none ? "unknown names" : chosen.how, join(caveats, "; "));

@@ -7,11 +7,9 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <stdexcept>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "weights/keras_steps.h"
 #include "weights/step_paths.h"
 
 namespace cputrain::weights {
@@ -258,15 +256,8 @@ bool has_all(const model::Graph& graph, const KerasPairs& pairs) {
 
 }  // namespace
 
-KerasDifferences keras_differences(const std::string& config, const model::Graph& graph,
+KerasDifferences keras_differences(const KerasNetwork& file, const model::Graph& graph,
                                    const KerasPairs& pairs) {
-  if (config.empty()) return {};
-  KerasSteps file;
-  try {
-    file = keras_steps(config);
-  } catch (const std::runtime_error&) {
-    return {};  // a .keras archive was refused by then; Python writes numbers that no JSON has
-  }
   const NetworkSteps ours = network_steps(graph);
   const StepNames names(file.steps);
   Comparison comparison(ours, file.steps);
@@ -275,13 +266,14 @@ KerasDifferences keras_differences(const std::string& config, const model::Graph
     if (step != kNone) comparison.pair(static_cast<int>(node), step);
   }
   KerasDifferences differences = std::move(comparison).differences(file.output);
-  differences.not_compared = std::move(file.not_compared);
+  differences.not_compared = file.not_compared;
   return differences;
 }
 
-std::vector<std::string> check_network(const KerasFile& opened, const model::Graph& graph,
-                                       const KerasPairs& pairs, Otherwise otherwise) {
-  const KerasDifferences found = keras_differences(opened.texts.config, graph, pairs);
+std::vector<std::string> check_network(const KerasFile& opened, const KerasNetwork& file,
+                                       const model::Graph& graph, const KerasPairs& pairs,
+                                       Otherwise otherwise) {
+  const KerasDifferences found = keras_differences(file, graph, pairs);
   const std::string outputs = caveat_of_outputs(found);
   const std::string unknown = caveat_of_unknown(found);
   if (found.layers.empty()) return {outputs, unknown};

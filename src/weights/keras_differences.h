@@ -26,14 +26,13 @@ struct KerasDifferences {
   std::vector<std::string> not_compared{};
 };
 
-/// None for a file without a configuration, or with one that cannot be read.
-KerasDifferences keras_differences(const std::string& config, const model::Graph&,
-                                   const KerasPairs&);
+/// None where the file says nothing of its network.
+KerasDifferences keras_differences(const KerasNetwork&, const model::Graph&, const KerasPairs&);
 
 /// What people should know where the file's network computes something else than the one here, as
 /// far as its configuration says. Error(data) for Otherwise::refuse, unless layers are missing,
 /// too: that is told elsewhere, and is reason enough.
-std::vector<std::string> check_network(const KerasFile&, const model::Graph&, const KerasPairs&,
-                                       Otherwise);
+std::vector<std::string> check_network(const KerasFile&, const KerasNetwork&, const model::Graph&,
+                                       const KerasPairs&, Otherwise);
 
 }  // namespace cputrain::weights

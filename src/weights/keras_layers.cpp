@@ -94,7 +94,8 @@ class NamedLayers {
 
   KerasLayers read() const {
     check_backend();
-    KerasLayers result{.in_order = true, .pixels = pixels()};
+    KerasLayers result{.in_order = true,
+                       .network = network_said_by(file_.texts.config).value_or(KerasNetwork{})};
     std::set<std::string> seen;
     const Words names = list(root_, "layer_names").value();
     for (const std::string& name : names) {
@@ -122,16 +123,6 @@ class NamedLayers {
   }
 
  private:
-  /// One that cannot be read is none: names and arrays are told without it, and Python writes
-  /// numbers (Infinity) that no JSON has.
-  KerasPixels pixels() const {
-    try {
-      return file_.texts.config.empty() ? KerasPixels() : keras_config(file_.texts.config).pixels;
-    } catch (const std::runtime_error&) {
-      return {};
-    }
-  }
-
   /// "conv/kernel:0" -> "conv/kernel".
   static std::string without_output(const std::string& name) {
     return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
@@ -204,31 +195,30 @@ class NamedLayers {
 /// Keras 3: groups are named after the class of a layer, and arrays are numbered.
 class NumberedLayers {
  public:
-  explicit NumberedLayers(const KerasFile& file) : file_(file) { gather(); }
+  explicit NumberedLayers(const KerasFile& file) : file_(file) {
+    gather();
+    read_network();
+  }
 
   KerasLayers read() {
-    read_config();
-    KerasLayers result{.pixels = pixels_};
+    KerasLayers result;
     bool counted = true, configured = true;
     std::set<std::string> places;
     for (const std::string& group : groups_in_order()) {
       if (!add_numbered(group, result)) continue;
       counted = counted && is_counted(group);
-      configured = configured && config_.contains(usual(group));
+      configured = configured && places_.contains(usual(group));
       places.insert(parent_of_path(group));
     }
     // Else numbers of one place say which layer comes first; names of members come in any order.
     const bool has_config = !file_.texts.config.empty();
     result.in_order = has_config ? configured : counted && places.size() == 1;
+    result.network = std::move(network_);
     return result;
   }
 
  private:
   using Arrays = std::map<int, const safetensors::TensorInfo*>;
-  struct Configured {
-    std::size_t place;  ///< among the layers of config.json
-    KerasConfigLayer layer;
-  };
 
   /// Older files have another word for the list of layers.
   static std::string usual(std::string group) {
@@ -252,14 +242,12 @@ class NumberedLayers {
     }
   }
 
-  void read_config() {
+  void read_network() {
     if (file_.texts.config.empty()) return;
     try {
-      KerasConfig config = keras_config(file_.texts.config);
-      pixels_ = std::move(config.pixels);
-      for (KerasConfigLayer& layer : config.layers) {
-        const std::string group = layer.group;
-        config_.emplace(group, Configured{config_.size(), std::move(layer)});
+      network_ = read_keras_network(file_.texts.config);
+      for (std::size_t i = 0; i < network_.steps.size(); ++i) {
+        if (!network_.steps[i].group.empty()) places_.emplace(network_.steps[i].group, i);
       }
     } catch (const std::runtime_error& error) {
       wrong_keras(file_, std::string("has a config.json that cannot be read: ") + error.what());
@@ -271,8 +259,8 @@ class NumberedLayers {
     using Rank = std::tuple<std::size_t, std::string, std::string, int, std::string>;
     std::set<Rank> order;
     for (const auto& [group, arrays] : groups_) {
-      const auto found = config_.find(usual(group));
-      const std::size_t place = found == config_.end() ? config_.size() : found->second.place;
+      const auto found = places_.find(usual(group));
+      const std::size_t place = found == places_.end() ? network_.steps.size() : found->second;
       const Counted name = counted_name(last_part(group));
       order.emplace(place, parent_of_path(group), name.word, name.number, group);
     }
@@ -301,14 +289,20 @@ class NumberedLayers {
     return is_listed(group) && kind_of_class(group).has_value();
   }
 
+  /// What the configuration says of its layer; null: nothing.
+  const NetworkStep* step_of_group(const std::string& group) const {
+    const auto found = places_.find(usual(group));
+    return found == places_.end() ? nullptr : &network_.steps[found->second];
+  }
+
   std::string name_of(const std::string& group) const {
     const auto found = file_.texts.attributes.find(group + "/vars");
     if (found != file_.texts.attributes.end()) {
       const auto name = found->second.find("name");
       if (name != found->second.end() && name->second.size() == 1) return name->second.front();
     }
-    const auto configured = config_.find(usual(group));
-    return configured == config_.end() ? "" : configured->second.layer.name;
+    const NetworkStep* configured = step_of_group(group);
+    return configured ? configured->name : "";
   }
 
   /// False where it is no layer with weights.
@@ -331,19 +325,18 @@ class NumberedLayers {
   }
 
   Words words_of(const std::string& group, const KerasLayer& layer) const {
-    const auto configured = config_.find(usual(group));
-    if (layer.kind != KerasKind::norm || layer.arrays.size() != 3 || configured == config_.end()) {
+    const NetworkStep* configured = step_of_group(group);
+    if (layer.kind != KerasKind::norm || layer.arrays.size() != 3 || !configured) {
       return words_in_order(layer.kind, layer.arrays.size());
     }
-    const KerasConfigLayer& config = configured->second.layer;
-    if (config.scale == config.center) return {};
-    return {config.scale ? "gamma" : "beta", "moving_mean", "moving_variance"};
+    if (configured->scale == configured->center) return {};
+    return {configured->scale ? "gamma" : "beta", "moving_mean", "moving_variance"};
   }
 
   const KerasFile& file_;
   std::map<std::string, Arrays> groups_;
-  std::map<std::string, Configured> config_;  ///< by group
-  KerasPixels pixels_;
+  KerasNetwork network_;
+  std::map<std::string, std::size_t> places_;  ///< among its steps, by group
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weights/keras_file.h"
+#include "weights/keras_network.h"
 
 namespace cputrain::weights {
 
@@ -36,8 +37,8 @@ struct KerasLayers {
   bool in_order = false;
   /// Arrays of layers that change pixels by numbers of their own (Normalization).
   std::vector<std::string> of_pixels{};
-  /// What the file's configuration says of layers in front.
-  KerasPixels pixels{};
+  /// What the file's configuration says; empty where it has none that can be read.
+  KerasNetwork network{};
 };
 
 /// Layers of a file of Keras 3 (groups `layers/conv2d/vars`, arrays by number) or of the older form

@@ -1,6 +1,7 @@
 #include "weights/keras_pixels.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -137,10 +138,11 @@ std::string caveat_of_own_numbers(const KerasLayers& file, const model::Input& i
   if (!file.of_pixels.empty()) {
     return fmt::format("{} ({}), {}", does, first_few(file.of_pixels, 2), must);
   }
-  if (file.pixels.layers.empty()) return "";
+  if (file.network.pixels.layers.empty()) return "";
   std::vector<std::string> kinds;
-  for (const KerasPixelLayer& layer : file.pixels.layers) kinds.push_back(printable(layer.kind));
-  const auto scaling = file.pixels.scaling();
+  for (const KerasPixelLayer& layer : file.network.pixels.layers)
+    kinds.push_back(printable(layer.kind));
+  const auto scaling = file.network.pixels.scaling();
   if (!scaling) return fmt::format("{} ({}), {}", does, first_few(kinds), must);
   if (does_the_same(*scaling, input)) return "";
   const std::string flag = flag_of(*scaling);
@@ -198,13 +200,13 @@ bool keeps_numbers(const std::string& class_name, const json& config) {
 std::string keras_caveat(const KerasLayers& file, const model::Input& input) {
   std::vector<std::string> caveats;
   if (auto own = caveat_of_own_numbers(file, input); !own.empty()) caveats.push_back(own);
-  if (auto crops = caveat_of_crops(file.pixels); !crops.empty()) caveats.push_back(crops);
+  if (auto crops = caveat_of_crops(file.network.pixels); !crops.empty()) caveats.push_back(crops);
   if (has_layer(file, "block1_conv1")) {
     caveats.push_back(
         "its layers are called as those of Keras' VGG networks, whose published weights learnt "
         "from pixels in the order BGR, which no flag says here");
   }
-  const bool says_nothing = file.of_pixels.empty() && file.pixels.layers.empty();
+  const bool says_nothing = file.of_pixels.empty() && file.network.pixels.layers.empty();
   if (says_nothing && has_layer(file, "conv1_conv") && has_layer(file, "post_bn") &&
       input != model::parse_normalization("symmetric")) {
     caveats.push_back(

@@ -35,9 +35,11 @@ enum class StepKind {
 struct NetworkStep {
   StepKind kind = StepKind::unknown;
   std::string name{};
-  std::string word{};   ///< names an activation ("relu"), or what is of pixels or foreign
-  std::string group{};  ///< of weights: where they lie in a file of Keras
-  bool global = false;  ///< a pool over the whole image
+  std::string word{};  ///< names an activation ("relu"), or what is of pixels or foreign
+  std::string
+      group{};  ///< where the weights of a layer of Keras lie in its file: "layers/conv2d_1"
+  bool scale = true, center = true;  ///< a batch normalization of Keras has a gamma, a beta
+  bool global = false;               ///< a pool over the whole image
   std::optional<Sides> size{}, stride{};
   std::optional<model::Padding> padding{};
   std::array<int, 4> zeros{};  ///< a zero_pad's: top, bottom, left, right

@@ -1,6 +1,7 @@
 #include "weights/weight_file.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -28,12 +29,9 @@ std::vector<StoredArray> own_arrays(const safetensors::File& file) {
   const auto shared = std::make_shared<const safetensors::File>(file);
   std::vector<StoredArray> arrays;
   for (const safetensors::TensorInfo& tensor : shared->tensors()) {
-    arrays.push_back({.name = tensor.name,
-                      .extents = tensor.extents,
-                      .file_name = tensor.name,
-                      .file_extents = tensor.extents,
-                      .floats = [shared, &tensor] { return shared->read_floats(tensor); },
-                      .doubles = [shared, &tensor] { return shared->read(tensor); }});
+    StoredArray& array = arrays.emplace_back(unread_array(tensor));
+    array.floats = [shared, &tensor] { return shared->read_floats(tensor); };
+    array.doubles = [shared, &tensor] { return shared->read(tensor); };
   }
   return arrays;
 }
@@ -195,26 +193,27 @@ std::vector<double> StoredArray::read() const {
   return {values.begin(), values.end()};
 }
 
-WeightArrays::WeightArrays(const safetensors::File& file)
-    : WeightArrays(file.path(), file.metadata(), "", own_arrays(file)) {}
+StoredArray unread_array(const safetensors::TensorInfo& tensor) {
+  return {.name = tensor.name,
+          .extents = tensor.extents,
+          .file_name = tensor.name,
+          .file_extents = tensor.extents,
+          .floats = {}};
+}
 
-WeightArrays::WeightArrays(std::filesystem::path path, safetensors::Metadata metadata,
-                           std::string origin, std::vector<StoredArray> arrays,
-                           std::vector<std::string> ignored, std::string caveat)
-    : path_(std::move(path)),
-      metadata_(std::move(metadata)),
-      origin_(std::move(origin)),
-      caveat_(std::move(caveat)),
-      arrays_(std::move(arrays)),
-      ignored_(std::move(ignored)) {
-  for (std::size_t i = 0; i < arrays_.size(); ++i) {
-    if (arrays_[i].floats) places_[arrays_[i].name] = i;  // others are told of, and not read
+WeightArrays::WeightArrays(const safetensors::File& file)
+    : WeightArrays({.path = file.path(), .metadata = file.metadata(), .arrays = own_arrays(file)}) {
+}
+
+WeightArrays::WeightArrays(WeightContents contents) : contents_(std::move(contents)) {
+  for (std::size_t i = 0; i < arrays().size(); ++i) {
+    if (arrays()[i].floats) places_[arrays()[i].name] = i;  // others are told of, and not read
   }
 }
 
 const StoredArray* WeightArrays::find(const std::string& name) const {
   const auto found = places_.find(name);
-  return found == places_.end() ? nullptr : &arrays_[found->second];
+  return found == places_.end() ? nullptr : &arrays()[found->second];
 }
 
 std::string foreign_file(const fs::path& path, std::string_view bytes) {

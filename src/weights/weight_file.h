@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/shape.h"
 #include "model/graph.h"
 #include "weights/keras_file.h"
 #include "weights/module_names.h"
@@ -32,37 +34,46 @@ struct StoredArray {
   std::vector<double> read() const;
 };
 
+/// An array under its name in the file, whose numbers are not read: no network here has it.
+StoredArray unread_array(const safetensors::TensorInfo&);
+
+/// What a weight file holds and says, by whatever program it was written.
+struct WeightContents {
+  std::filesystem::path path;
+  safetensors::Metadata metadata{};
+  std::string origin{};  ///< whose names and layout it has, for people; empty: this program's own
+  std::vector<StoredArray> arrays{};
+  /// Arrays that no network has weights for, such as counters of batches.
+  std::vector<std::string> ignored{};
+  std::string caveat{};  ///< why its numbers may mean something else here; mostly empty
+  /// What the network of a file of Keras takes; nothing where that may be of any size.
+  std::optional<Shape> image{};
+  bool says_layers = false;  ///< the same file's configuration lists them
+};
+
 /// The arrays of a weight file, whatever program wrote it. Copies share the opened file.
 class WeightArrays {
  public:
   /// Those of a file with this program's names and layout.
   WeightArrays(const safetensors::File&);
-  /// `origin`: whose names and layout the file has, for people. `caveat`: what they should know.
-  WeightArrays(std::filesystem::path, safetensors::Metadata, std::string origin,
-               std::vector<StoredArray>, std::vector<std::string> ignored = {},
-               std::string caveat = {});
+  explicit WeightArrays(WeightContents);
 
-  const std::filesystem::path& path() const { return path_; }
-  const safetensors::Metadata& metadata() const { return metadata_; }
-  /// Empty for this program's own.
-  const std::string& origin() const { return origin_; }
-  const std::vector<StoredArray>& arrays() const { return arrays_; }
-  /// Why its numbers may mean something else here; mostly empty.
-  const std::string& caveat() const { return caveat_; }
-  /// Arrays of the file that no network has weights for, such as counters of batches.
-  const std::vector<std::string>& ignored() const { return ignored_; }
+  const std::filesystem::path& path() const { return contents_.path; }
+  const safetensors::Metadata& metadata() const { return contents_.metadata; }
+  const std::string& origin() const { return contents_.origin; }
+  const std::vector<StoredArray>& arrays() const { return contents_.arrays; }
+  const std::vector<std::string>& ignored() const { return contents_.ignored; }
+  const std::string& caveat() const { return contents_.caveat; }
+  const std::optional<Shape>& image() const { return contents_.image; }
+  bool says_layers() const { return contents_.says_layers; }
   /// Null where there is none of that name.
   const StoredArray* find(const std::string& name) const;
   /// Whether the file names its network. Files of other programs do not.
-  bool describes_itself() const { return metadata_.contains("graph"); }
+  bool describes_itself() const { return metadata().contains("graph"); }
 
  private:
-  std::filesystem::path path_;
-  safetensors::Metadata metadata_;
-  std::string origin_, caveat_;
-  std::vector<StoredArray> arrays_;
-  std::vector<std::string> ignored_;
-  std::unordered_map<std::string, std::size_t> places_;  ///< in arrays_, by name
+  WeightContents contents_;
+  std::unordered_map<std::string, std::size_t> places_;  ///< among the arrays, by name
 };
 
 /// With lines to be printed behind its message, each as it is: a program that a person copies.

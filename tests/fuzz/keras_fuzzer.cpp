@@ -1,7 +1,7 @@
 #include "backends/hdf5/zip_archive.h"
 #include "tests/fuzz/fuzzer.h"
 #include "weights/keras_arrays.h"
-#include "weights/keras_file.h"
+#include "weights/keras_network.h"
 
 namespace cputrain::testing {
 namespace {
@@ -126,7 +126,7 @@ std::vector<std::string> fuzzer_seeds() {
 
 bool fuzzer_takes(const std::string& text) {
   if (text.starts_with("PK")) return read_archive(text);
-  if (text.starts_with("{")) return is_read([&] { weights::keras_config(text); });
+  if (text.starts_with("{")) return is_read([&] { weights::read_keras_network(text); });
   return read_layers(text);
 }
 

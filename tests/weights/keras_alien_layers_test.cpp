@@ -7,16 +7,17 @@
 namespace cputrain::weights {
 namespace {
 
+using namespace model;
 using Found = std::vector<std::string>;
 
 /// a, then head on the mean of its image.
-model::Graph our_network() {
-  model::Graph graph({8, 8, 3});
-  graph.add(model::Convolution{.filters = 8, .kernel = 1}, "a");
-  graph.add(model::BatchNorm{}, "norm");
-  graph.add(model::GlobalAveragePool{});
-  graph.add(model::Dense{2}, "head");
-  graph.add(model::SoftmaxCrossEntropy{});
+Graph our_network() {
+  Graph graph({8, 8, 3});
+  graph.add(Convolution{.filters = 8, .kernel = 1}, "a");
+  graph.add(BatchNorm{}, "norm");
+  graph.add(GlobalAveragePool{});
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -26,7 +27,7 @@ struct Alien {
 };
 
 KerasDifferences compared(const Alien& of) {
-  const model::Graph graph = our_network();
+  const Graph graph = our_network();
   std::vector<KerasLayer> layers{{.name = "a"}, {.name = "norm"}, {.name = "head"}};
   const KerasPairs pairs{{1, &layers[0]}, {2, &layers[1]}, {4, &layers[2]}};
   std::string all =
@@ -35,7 +36,7 @@ KerasDifferences compared(const Alien& of) {
       "," + of.middle + keras_layer("GlobalAveragePooling2D", "g") + "," +
       keras_layer("Dense", "head", R"("activation": "softmax")") + "," + of.behind;
   all.pop_back();
-  return keras_differences(keras_network("Sequential", all), graph, pairs);
+  return keras_differences(read_keras_network(keras_network("Sequential", all)), graph, pairs);
 }
 
 /// Between norm and the mean.
@@ -114,18 +115,20 @@ TEST(KerasAlienLayers, ANormalizationOfAnotherAxis) {
 
 /// Keras 2 writes [1] for one behind a Dense, where that is the last axis.
 TEST(KerasAlienLayers, ANormalizationOfNoImage) {
-  model::Graph graph({8, 8, 3});
-  graph.add(model::GlobalAveragePool{});
-  graph.add(model::Dense{4}, "wide");
-  graph.add(model::BatchNorm{}, "norm");
-  graph.add(model::Dense{2}, "head");
-  graph.add(model::SoftmaxCrossEntropy{});
+  Graph graph({8, 8, 3});
+  graph.add(GlobalAveragePool{});
+  graph.add(Dense{4}, "wide");
+  graph.add(BatchNorm{}, "norm");
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
   const KerasLayer wide{.name = "wide"}, norm{.name = "norm"};
   const std::string layers = keras_layer("GlobalAveragePooling2D", "g") + "," +
                              keras_layer("Dense", "wide", R"("activation": "linear")") + "," +
                              keras_layer("BatchNormalization", "norm", R"("axis": [1])");
   const KerasPairs pairs{{2, &wide}, {3, &norm}};
-  EXPECT_EQ(keras_differences(keras_network("Sequential", layers), graph, pairs).layers, Found{});
+  EXPECT_EQ(keras_differences(read_keras_network(keras_network("Sequential", layers)), graph, pairs)
+                .layers,
+            Found{});
 }
 
 /// Nobody knows what they do.

@@ -1,10 +1,15 @@
-#include "weights/keras_file.h"
+#include "weights/keras_network.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace cputrain::weights {
 namespace {
+
+std::optional<Shape> keras_image(const std::string& config) {
+  const auto network = network_said_by(config);
+  return network ? network->image : std::nullopt;
+}
 
 /// A network of these layers.
 std::string network(const std::string& layers, const std::string& more = "") {

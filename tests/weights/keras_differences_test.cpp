@@ -9,9 +9,10 @@
 namespace cputrain::weights {
 namespace {
 
+using namespace model;
 using Found = std::vector<std::string>;
 
-KerasDifferences differences(const std::string& config, const model::Graph& graph) {
+KerasDifferences differences(const std::string& config, const Graph& graph) {
   std::vector<KerasLayer> layers;
   KerasPairs pairs;
   layers.reserve(graph.nodes().size());
@@ -19,32 +20,32 @@ KerasDifferences differences(const std::string& config, const model::Graph& grap
     if (graph.nodes()[i].parameters.empty()) continue;
     pairs.emplace_back(i, &layers.emplace_back(KerasLayer{.name = graph.nodes()[i].name}));
   }
-  return keras_differences(config, graph, pairs);
+  return keras_differences(network_said_by(config).value_or(KerasNetwork{}), graph, pairs);
 }
 
-Found found(const std::string& config, const model::Graph& graph) {
+Found found(const std::string& config, const Graph& graph) {
   return differences(config, graph).layers;
 }
 
 struct Chain {
-  model::Convolution stem{.filters = 4, .kernel = 3, .stride = 2, .padding = model::Padding::same};
-  model::BatchNorm norm{};
-  std::vector<model::Layer> between{model::Relu{}, model::MaxPool{}};
-  std::vector<model::Layer> behind{};
+  Convolution stem{.filters = 4, .kernel = 3, .stride = 2, .padding = Padding::same};
+  BatchNorm norm{};
+  std::vector<Layer> between{Relu{}, MaxPool{}};
+  std::vector<Layer> behind{};
 };
 
 /// stem, norm, between, last, (flat), head.
-model::Graph our_chain(const Chain& of) {
-  model::Graph graph({16, 16, 3});
+Graph our_chain(const Chain& of) {
+  Graph graph({16, 16, 3});
   graph.add(of.stem, "stem");
   graph.add(of.norm, "norm");
-  for (const model::Layer& layer : of.between) graph.add(layer);
-  graph.add(model::Convolution{.filters = 4, .kernel = 3, .padding = model::Padding::same}, "last");
-  graph.add(model::GlobalAveragePool{});
-  graph.add(model::Dropout{0.5f});
-  graph.add(model::Dense{2}, "head");
-  for (const model::Layer& layer : of.behind) graph.add(layer);
-  graph.add(model::SoftmaxCrossEntropy{});
+  for (const Layer& layer : of.between) graph.add(layer);
+  graph.add(Convolution{.filters = 4, .kernel = 3, .padding = Padding::same}, "last");
+  graph.add(GlobalAveragePool{});
+  graph.add(Dropout{0.5f});
+  graph.add(Dense{2}, "head");
+  for (const Layer& layer : of.behind) graph.add(layer);
+  graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -98,18 +99,13 @@ TEST(KerasDifferences, OfALayerItself) {
 }
 
 TEST(KerasDifferences, OfWhatStandsBetweenLayers) {
-  const model::Graph ours = our_chain({});
-  EXPECT_EQ(found(sequential({}), our_chain({.between = {model::MaxPool{}}})),
+  const Graph ours = our_chain({});
+  EXPECT_EQ(found(sequential({}), our_chain({.between = {MaxPool{}}})),
             Found{"between norm and last: relu then max_pool of 2 (stride 2, valid) in the file, "
                   "max_pool of 2 (stride 2, valid) here"});
-  EXPECT_EQ(
-      found(sequential({}), our_chain({.between = {model::Relu{}, model::AveragePool{}}})).size(),
-      1u);
-  EXPECT_EQ(
-      found(sequential({}), our_chain({.between = {model::Relu{}, model::MaxPool{3, 2}}})).size(),
-      1u);
-  EXPECT_EQ(
-      found(sequential({}), our_chain({.between = {model::Relu6{}, model::MaxPool{}}})).size(), 1u);
+  EXPECT_EQ(found(sequential({}), our_chain({.between = {Relu{}, AveragePool{}}})).size(), 1u);
+  EXPECT_EQ(found(sequential({}), our_chain({.between = {Relu{}, MaxPool{3, 2}}})).size(), 1u);
+  EXPECT_EQ(found(sequential({}), our_chain({.between = {Relu6{}, MaxPool{}}})).size(), 1u);
   // The activation may be an argument of the layer before.
   const std::string bent = keras_layer(
       "Conv2D", "stem", keras_windows("kernel_size", 3, 2, "same") + R"(, "activation": "relu")");
@@ -125,7 +121,7 @@ TEST(KerasDifferences, OfWhatStandsBetweenLayers) {
 }
 
 TEST(KerasDifferences, AreNoneWhereTheSameIsSaidInOtherWords) {
-  const model::Graph ours = our_chain({});
+  const Graph ours = our_chain({});
   EXPECT_EQ(found(sequential({.between = kKerasPool + "," + kKerasRelu}), ours), Found{});
   EXPECT_EQ(found(sequential({.global = keras_layer("AveragePooling2D", "g",
                                                     keras_windows("pool_size", 4, 4)) +
@@ -136,9 +132,9 @@ TEST(KerasDifferences, AreNoneWhereTheSameIsSaidInOtherWords) {
             Found{});
   const std::string every_second =
       keras_layer("MaxPooling2D", "p", keras_windows("pool_size", 1, 2));
-  EXPECT_EQ(found(sequential({.between = every_second}),
-                  our_chain({.between = {model::AveragePool{1, 2}}})),
-            Found{});
+  EXPECT_EQ(
+      found(sequential({.between = every_second}), our_chain({.between = {AveragePool{1, 2}}})),
+      Found{});
   const auto pad = [](int before, int after) {
     return keras_layer("ZeroPadding2D", "z",
                        fmt::format(R"("padding": [[{0}, {1}], [{0}, {1}]])", before, after));
@@ -159,18 +155,18 @@ TEST(KerasDifferences, ZerosBeforeAMaxPool) {
   const std::string theirs = keras_layer("ZeroPadding2D", "z", R"("padding": [[1, 1], [1, 1]])") +
                              "," +
                              keras_layer("MaxPooling2D", "p", keras_windows("pool_size", 3, 2));
-  const model::MaxPool own{3, 2, model::Padding::half};
+  const MaxPool own{3, 2, Padding::half};
   EXPECT_EQ(found(sequential({.between = kKerasRelu + "," + theirs}),
-                  our_chain({.between = {model::Relu{}, own}})),
+                  our_chain({.between = {Relu{}, own}})),
             Found{});
   EXPECT_EQ(found(sequential({.between = theirs}), our_chain({.between = {own}})).size(), 1u);
   EXPECT_EQ(found(sequential({.between = theirs}),
-                  our_chain({.between = {model::ZeroPad{1, 1, 1, 1}, model::MaxPool{3, 2}}})),
+                  our_chain({.between = {ZeroPad{1, 1, 1, 1}, MaxPool{3, 2}}})),
             Found{});
 }
 
 TEST(KerasDifferences, AreNotGuessedWhereTheFileLeavesThingsOpen) {
-  const model::Graph ours = our_chain({.stem = {.filters = 4, .kernel = 3}, .between = {}});
+  const Graph ours = our_chain({.stem = {.filters = 4, .kernel = 3}, .between = {}});
   // Keras 1 has other words.
   EXPECT_EQ(found(sequential({.stem = keras_layer("Conv2D", "stem"),
                               .norm = keras_layer("BatchNormalization", "norm"),
@@ -201,23 +197,22 @@ TEST(KerasDifferences, BehindTheLastLayer) {
   EXPECT_EQ(differences(sequential({.head = head("linear")}), our_chain({})).outputs, "");
   EXPECT_EQ(found(sequential({.head = head("relu")}), our_chain({})),
             Found{"behind head: relu in the file, nothing here"});
-  EXPECT_EQ(found(sequential({.head = head("relu")}), our_chain({.behind = {model::Relu{}}})),
-            Found{});
+  EXPECT_EQ(found(sequential({.head = head("relu")}), our_chain({.behind = {Relu{}}})), Found{});
 }
 
 /// stem, norm, relu; a and b (with ReLU) read it; their sum, then b again behind it.
-model::Graph our_branches(bool bends, bool swapped = false) {
-  model::Graph graph({16, 16, 3});
-  const auto pointwise = model::Convolution{.filters = 4, .kernel = 1};
-  const int stem = graph.add(model::Convolution{.filters = 4, .kernel = 3}, "stem");
+Graph our_branches(bool bends, bool swapped = false) {
+  Graph graph({16, 16, 3});
+  const auto pointwise = Convolution{.filters = 4, .kernel = 1};
+  const int stem = graph.add(Convolution{.filters = 4, .kernel = 3}, "stem");
   const int a = graph.add(pointwise, "a", {stem});
   int b = graph.add(pointwise, "b", {stem});
-  if (bends) b = graph.add(model::Relu{}, "bent", {b});
-  const int sum = graph.add(model::Add{}, "sum", swapped ? std::vector{b, a} : std::vector{a, b});
-  graph.add(model::Concat{}, "all", {sum, a});
-  graph.add(model::GlobalAveragePool{});
-  graph.add(model::Dense{2}, "head");
-  graph.add(model::SoftmaxCrossEntropy{});
+  if (bends) b = graph.add(Relu{}, "bent", {b});
+  const int sum = graph.add(Add{}, "sum", swapped ? std::vector{b, a} : std::vector{a, b});
+  graph.add(Concat{}, "all", {sum, a});
+  graph.add(GlobalAveragePool{});
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -270,8 +265,7 @@ TEST(KerasDifferences, OfANetworkWithinANetwork) {
                   keras_inbound({"i"}, false)) +
       R"(], "output_layers": ["stem", 0, 0]}})";
   EXPECT_EQ(found(sequential({.stem = body}), our_chain({})), Found{});
-  EXPECT_EQ(found(sequential({.stem = body}), our_chain({.between = {model::MaxPool{}}})).size(),
-            1u);
+  EXPECT_EQ(found(sequential({.stem = body}), our_chain({.between = {MaxPool{}}})).size(), 1u);
   EXPECT_EQ(found(sequential({.stem = body + "," + kKerasRelu}), our_chain({})),
             Found{"between stem and norm: relu in the file, nothing here"});
 }

@@ -8,17 +8,18 @@
 
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/torch_layout.h"
+#include "weights/torch_arrays.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::weights {
 namespace {
 
+using namespace model;
 using Tensors = std::vector<safetensors::OutTensor>;
 
 /// Every parameter counts on from the one before, so that each number of the network is another.
-model::ExportedModel numbered(const model::Graph& graph) {
-  return {"m", {"a", "b"}, model::ExportedImages{}, graph, [graph](const std::string& parameter) {
+ExportedModel numbered(const Graph& graph) {
+  return {"m", {"a", "b"}, ExportedImages{}, graph, [graph](const std::string& parameter) {
             float first = 0;
             for (const auto& node : graph.nodes()) {
               for (const auto& spec : node.parameters) {
@@ -33,25 +34,25 @@ model::ExportedModel numbered(const model::Graph& graph) {
 }
 
 /// Kernels, groups, rows of a flattened map, and normalization of both.
-model::Graph network() {
-  model::Graph graph({5, 6, 3});
-  graph.add(model::Convolution{.filters = 4, .kernel = 3}, "conv");
-  graph.add(model::BatchNorm{}, "norm");
-  graph.add(model::Convolution{.filters = 8, .kernel = 2, .bias = false, .groups = 4}, "deep");
-  graph.add(model::Flatten{}, "flat");
-  graph.add(model::BatchNorm{}, "flat_norm");
-  graph.add(model::Dense{5}, "first");
-  graph.add(model::Relu{}, "relu");
-  graph.add(model::Dense{2}, "head");
-  graph.add(model::SoftmaxCrossEntropy{});
+Graph network() {
+  Graph graph({5, 6, 3});
+  graph.add(Convolution{.filters = 4, .kernel = 3}, "conv");
+  graph.add(BatchNorm{}, "norm");
+  graph.add(Convolution{.filters = 8, .kernel = 2, .bias = false, .groups = 4}, "deep");
+  graph.add(Flatten{}, "flat");
+  graph.add(BatchNorm{}, "flat_norm");
+  graph.add(Dense{5}, "first");
+  graph.add(Relu{}, "relu");
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
 
-model::Graph head_alone() {
-  model::Graph graph({5, 6, 3});
-  graph.add(model::Flatten{}, "flat");
-  graph.add(model::Dense{2}, "head");
-  graph.add(model::SoftmaxCrossEntropy{});
+Graph head_alone() {
+  Graph graph({5, 6, 3});
+  graph.add(Flatten{}, "flat");
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -59,7 +60,7 @@ class TorchArrays : public ::testing::Test {
  protected:
   /// The network's own export, its tensors changed.
   template <class Change>
-  safetensors::File written(const model::Graph& graph, const Change& change,
+  safetensors::File written(const Graph& graph, const Change& change,
                             const safetensors::Metadata& metadata = {}) {
     Tensors tensors = torch_tensors(numbered(graph));
     change(tensors);
@@ -68,8 +69,8 @@ class TorchArrays : public ::testing::Test {
     return safetensors::File(path);
   }
 
-  void expect_whole(const model::Graph& graph, const WeightArrays& arrays) {
-    const model::ExportedModel model = numbered(graph);
+  void expect_whole(const Graph& graph, const WeightArrays& arrays) {
+    const ExportedModel model = numbered(graph);
     for (const auto& node : graph.nodes()) {
       for (const auto& spec : node.parameters) {
         const StoredArray* array = arrays.find(spec.name);
@@ -92,7 +93,7 @@ void add_counters(Tensors& tensors) {
 }
 
 TEST_F(TorchArrays, ComeBackAsTheyWereExported) {
-  const model::Graph graph = network();
+  const Graph graph = network();
   const WeightArrays said = arrays_for(written(graph, nothing, {{"layout", "torch"}}), graph);
   expect_whole(graph, said);
   const WeightArrays found = arrays_for(written(graph, add_counters), graph);
@@ -104,7 +105,7 @@ TEST_F(TorchArrays, ComeBackAsTheyWereExported) {
 }
 
 TEST_F(TorchArrays, OurOwnLayoutIsLeftAlone) {
-  const model::Graph graph = network();
+  const Graph graph = network();
   const WeightArrays arrays = arrays_for(
       written(graph,
               [](Tensors& tensors) {
@@ -116,7 +117,7 @@ TEST_F(TorchArrays, OurOwnLayoutIsLeftAlone) {
 }
 
 TEST_F(TorchArrays, NamesByRulesAndBehindABeginning) {
-  const model::Graph graph = network();
+  const Graph graph = network();
   const ModuleNames names{"others",
                           {{"conv", "stem"},
                            {"norm", "bn"},
@@ -137,7 +138,7 @@ TEST_F(TorchArrays, NamesByRulesAndBehindABeginning) {
 }
 
 /// Every parameter by our name and in our layout.
-Tensors our_tensors(const model::Graph& graph) {
+Tensors our_tensors(const Graph& graph) {
   Tensors tensors;
   for (const auto& node : graph.nodes()) {
     for (const auto& spec : node.parameters) {
@@ -157,7 +158,7 @@ void put_behind(const std::string& beginning, Tensors& tensors) {
 TEST_F(TorchArrays, WhatStandsBeforeAllNamesIsLeftOutAndSaid) {
   for (const char* beginning : {"module.", "model.", "_orig_mod.", "module._orig_mod.", "net.",
                                 "backbone.", "sequential/", "model/sequential_1/"}) {
-    for (const model::Graph& graph : {network(), head_alone()}) {
+    for (const Graph& graph : {network(), head_alone()}) {
       const bool torch = std::string_view(beginning).ends_with('.');
       const WeightArrays arrays = arrays_for(written(graph,
                                                      [&](Tensors& tensors) {
@@ -175,7 +176,7 @@ TEST_F(TorchArrays, WhatStandsBeforeAllNamesIsLeftOutAndSaid) {
 }
 
 TEST_F(TorchArrays, AnotherArrayBesideTheNetworkStaysOne) {
-  const model::Graph graph = network();
+  const Graph graph = network();
   const auto array = [](const char* name) {
     return safetensors::OutTensor{name, {2}, [] { return std::vector<float>{1, 2}; }};
   };
@@ -199,7 +200,7 @@ TEST_F(TorchArrays, AnotherArrayBesideTheNetworkStaysOne) {
 }
 
 TEST_F(TorchArrays, AHeadStandsOnANetworkWithinAnother) {
-  const model::Graph graph = network();
+  const Graph graph = network();
   const auto all_but_head = [](Tensors& tensors) {
     for (auto& tensor : tensors) {
       if (!tensor.name.starts_with("head")) tensor.name.insert(0, "backbone.");
@@ -221,7 +222,7 @@ TEST_F(TorchArrays, AHeadStandsOnANetworkWithinAnother) {
 }
 
 TEST_F(TorchArrays, TwoThatMayBeMeantAreRefused) {
-  const model::Graph graph = network();
+  const Graph graph = network();
   const auto refused = [&](const auto& change) {
     try {
       arrays_for(written(graph, change), graph);
@@ -253,7 +254,7 @@ TEST_F(TorchArrays, TwoThatMayBeMeantAreRefused) {
 }
 
 TEST_F(TorchArrays, AnIncompleteFileHasABeginningToo) {
-  const model::Graph graph = network();
+  const Graph graph = network();
   const WeightArrays arrays = arrays_for(written(graph,
                                                  [](Tensors& tensors) {
                                                    std::erase_if(tensors, [](const auto& tensor) {
@@ -268,7 +269,7 @@ TEST_F(TorchArrays, AnIncompleteFileHasABeginningToo) {
 
 /// Nothing of it stands behind one beginning.
 TEST_F(TorchArrays, PartsOfAnotherNetworkAreNone) {
-  const model::Graph graph = network();
+  const Graph graph = network();
   const auto scattered = [](Tensors& tensors) {
     int block = 0;
     for (auto& tensor : tensors) tensor.name.insert(0, "layer" + std::to_string(block++) + ".");
@@ -279,7 +280,7 @@ TEST_F(TorchArrays, PartsOfAnotherNetworkAreNone) {
 }
 
 TEST_F(TorchArrays, AHeadOfOtherClassesHasItsOwnShape) {
-  const model::Graph graph = network();
+  const Graph graph = network();
   const auto thousand = [](Tensors& tensors) {
     for (auto& tensor : tensors) {
       if (tensor.name != "head.weight") continue;
@@ -333,7 +334,7 @@ TEST(ModuleNames, OfBuiltInNetworksNameEveryLayerOnce) {
       const int side = entry.recipe.image_size;
       std::set<std::string> modules;
       std::size_t layers = 0;
-      const model::Graph graph = entry.build({side, side, 3}, 10);
+      const Graph graph = entry.build({side, side, 3}, 10);
       for (const auto& node : graph.nodes()) {
         if (node.parameters.empty()) continue;
         ++layers;

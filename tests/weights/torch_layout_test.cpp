@@ -1,4 +1,4 @@
-#include "weights/torch_layout.h"
+#include "weights/torch_arrays.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,11 @@
 namespace cputrain::weights {
 namespace {
 
+using namespace model;
+
 /// Values 0, 1, 2, ... in the canonical layout, so that a value tells where it was.
-model::ExportedModel counting(const model::Graph& graph) {
-  return {"m", {"a", "b"}, model::ExportedImages{}, graph, [graph](const std::string& parameter) {
+ExportedModel counting(const Graph& graph) {
+  return {"m", {"a", "b"}, ExportedImages{}, graph, [graph](const std::string& parameter) {
             for (const auto& node : graph.nodes()) {
               for (const auto& spec : node.parameters) {
                 if (spec.name != parameter) continue;
@@ -35,15 +37,15 @@ const safetensors::OutTensor& find(const std::vector<safetensors::OutTensor>& te
 using Extents = std::vector<std::size_t>;
 
 TEST(TorchLayout, TurnsKernelsAndRowsOfAFlattenedMap) {
-  model::Graph graph({3, 4, 3});
-  graph.add(model::Convolution{2, 2}, "conv");  // -> 2x3x2
-  graph.add(model::Relu{});
-  graph.add(model::Flatten{});
-  graph.add(model::Dropout{0.5f});
-  graph.add(model::Dense{5}, "first");
-  graph.add(model::Dense{1}, "second");
-  graph.add(model::SigmoidCrossEntropy{});
-  const model::ExportedModel model = counting(graph);
+  Graph graph({3, 4, 3});
+  graph.add(Convolution{2, 2}, "conv");  // -> 2x3x2
+  graph.add(Relu{});
+  graph.add(Flatten{});
+  graph.add(Dropout{0.5f});
+  graph.add(Dense{5}, "first");
+  graph.add(Dense{1}, "second");
+  graph.add(SigmoidCrossEntropy{});
+  const ExportedModel model = counting(graph);
   const auto tensors = torch_tensors(model);
   EXPECT_EQ(tensors.size(), 6u);
 
@@ -80,13 +82,13 @@ TEST(TorchLayout, TurnsKernelsAndRowsOfAFlattenedMap) {
 }
 
 TEST(TorchLayout, NamesBatchNormAsAStateDict) {
-  model::Graph graph({2, 2, 3});
-  graph.add(model::BatchNorm{}, "maps");
-  graph.add(model::Flatten{});
-  graph.add(model::BatchNorm{}, "vector");  // its channels are the flattened map
-  graph.add(model::Dense{2}, "dense");
-  graph.add(model::SoftmaxCrossEntropy{});
-  const model::ExportedModel model = counting(graph);
+  Graph graph({2, 2, 3});
+  graph.add(BatchNorm{}, "maps");
+  graph.add(Flatten{});
+  graph.add(BatchNorm{}, "vector");  // its channels are the flattened map
+  graph.add(Dense{2}, "dense");
+  graph.add(SoftmaxCrossEntropy{});
+  const ExportedModel model = counting(graph);
   const auto tensors = torch_tensors(model);
   for (const char* part : {"weight", "bias", "running_mean", "running_var"}) {
     EXPECT_EQ(find(tensors, std::string("maps.") + part).values(), (std::vector<float>{0, 1, 2}));
@@ -98,27 +100,27 @@ TEST(TorchLayout, NamesBatchNormAsAStateDict) {
 
 /// Flattened maps one behind the other: each keeps an order of its own.
 TEST(TorchLayout, OfVectorsThatAreJoined) {
-  model::Graph graph({1, 2, 3});
-  const int map = graph.add(model::Relu6{});
-  const int flat = graph.add(model::Flatten{});
-  graph.add(model::GlobalAveragePool{}, "means", {map});
-  graph.add(model::Concat{}, "both", {flat, flat + 1, flat});
-  graph.add(model::Silu{});
-  graph.add(model::Dense{1}, "dense");
-  graph.add(model::SigmoidCrossEntropy{});
-  const model::ExportedModel model = counting(graph);
+  Graph graph({1, 2, 3});
+  const int map = graph.add(Relu6{});
+  const int flat = graph.add(Flatten{});
+  graph.add(GlobalAveragePool{}, "means", {map});
+  graph.add(Concat{}, "both", {flat, flat + 1, flat});
+  graph.add(Silu{});
+  graph.add(Dense{1}, "dense");
+  graph.add(SigmoidCrossEntropy{});
+  const ExportedModel model = counting(graph);
   const auto tensors = torch_tensors(model);
   EXPECT_EQ(find(tensors, "dense.weight").values(),
             (std::vector<float>{0, 3, 1, 4, 2, 5, 6, 7, 8, 9, 12, 10, 13, 11, 14}));
 }
 
 TEST(TorchLayout, OfGroupsHasTheChannelsOfOne) {
-  model::Graph graph({2, 2, 3});
-  graph.add(model::Convolution{.filters = 6, .kernel = 2, .bias = false, .groups = 3}, "conv");
-  graph.add(model::Flatten{});
-  graph.add(model::Dense{1}, "dense");
-  graph.add(model::SigmoidCrossEntropy{});
-  const model::ExportedModel model = counting(graph);
+  Graph graph({2, 2, 3});
+  graph.add(Convolution{.filters = 6, .kernel = 2, .bias = false, .groups = 3}, "conv");
+  graph.add(Flatten{});
+  graph.add(Dense{1}, "dense");
+  graph.add(SigmoidCrossEntropy{});
+  const ExportedModel model = counting(graph);
   const auto tensors = torch_tensors(model);
   const auto& kernel = find(tensors, "conv.weight");
   EXPECT_EQ(kernel.extents, (Extents{6, 1, 2, 2}));
@@ -132,12 +134,12 @@ TEST(TorchLayout, OfGroupsHasTheChannelsOfOne) {
 
 /// PyTorch deals other channels to the groups than we do.
 TEST(TorchLayout, RefusesGroupsOfAFlattenedMap) {
-  model::Graph graph({2, 2, 3});
-  graph.add(model::Flatten{});
-  graph.add(model::Convolution{.filters = 3, .kernel = 1, .groups = 3}, "conv");
-  graph.add(model::Dense{1}, "dense");
-  graph.add(model::SigmoidCrossEntropy{});
-  const model::ExportedModel model = counting(graph);
+  Graph graph({2, 2, 3});
+  graph.add(Flatten{});
+  graph.add(Convolution{.filters = 3, .kernel = 1, .groups = 3}, "conv");
+  graph.add(Dense{1}, "dense");
+  graph.add(SigmoidCrossEntropy{});
+  const ExportedModel model = counting(graph);
   EXPECT_THROW(torch_tensors(model), Error);
 }
 

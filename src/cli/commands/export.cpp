@@ -17,9 +17,9 @@
 #include "training/request/build_graph.h"
 #include "training/request/choose_training.h"
 #include "weights/description.h"
-#include "weights/keras_file.h"
+#include "weights/keras_network.h"
 #include "weights/load.h"
-#include "weights/torch_layout.h"
+#include "weights/torch_arrays.h"
 #include "weights/weight_file.h"
 #include "zoo/model_file.h"
 
@@ -179,7 +179,8 @@ training::TrainingSpec spec_for(const ExportOptions& options,
   training::TrainingFlags flags = options;
   std::optional<Shape> theirs;
   if (weights::is_of_keras(options.weights)) {
-    theirs = weights::keras_image(read_keras(options.weights).texts.config);
+    const auto network = weights::network_said_by(read_keras(options.weights).texts.config);
+    if (network) theirs = network->image;
   }
   const bool takes = theirs && theirs->height == theirs->width && !flags.image_size;
   if (takes) flags.image_size = theirs->height;
@@ -194,9 +195,8 @@ training::TrainingSpec spec_for(const ExportOptions& options,
 
 /// A file of Keras without a configuration (.weights.h5) may hide a layer that changes pixels.
 void say_pixels(const ExportOptions& options, const model::Graph& graph,
-                const weights::ReadKeras& read_keras) {
-  if (!weights::is_of_keras(options.weights)) return;
-  if (weights::has_keras_config(read_keras(options.weights).texts.config)) return;
+                const weights::WeightArrays& file) {
+  if (!weights::is_of_keras(options.weights) || file.says_layers()) return;
   const auto& input = graph.input();
   system::tell(
       fmt::format("--weights {} does not say how pixels become numbers; here they do as {} "
@@ -216,7 +216,7 @@ weights::ModelDescription described_by_flags(const ExportOptions& options,
   weights::ModelDescription description{.model = spec.model->name,
                                         .classes = {},
                                         .graph = training::build_graph(spec, std::max(outputs, 2))};
-  say_pixels(options, description.graph, read_keras);
+  say_pixels(options, description.graph, file);
   for (int label = 0; label < std::max(outputs, 2); ++label) {
     description.classes.push_back(
         data::name_of_nameless(description.classes, static_cast<std::size_t>(label)));

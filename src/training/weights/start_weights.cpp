@@ -14,7 +14,6 @@
 #include "model/normalization.h"
 #include "training/weights/first_weights.h"
 #include "training/weights/past_data.h"
-#include "weights/keras_file.h"
 #include "weights/load.h"
 #include "weights/weight_file.h"
 
@@ -104,19 +103,15 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
                                  spec.flags.weights, printable(then), now));
 }
 
-/// The images that the file says that its network takes. One of Keras was read by now, and is kept.
-std::optional<Shape> image_of_weights(const Session& session, const std::string& path,
-                                      const weights::WeightArrays& file) {
-  if (const auto theirs = weights::graph_of_weights(file)) return theirs->image();
-  if (!weights::is_of_keras(path)) return {};
-  return weights::keras_image(session.services.read_keras(path).texts.config);
+/// The images that the file says that its network takes.
+std::optional<Shape> image_of_weights(const weights::WeightArrays& file) {
+  const auto theirs = weights::graph_of_weights(file);
+  return theirs ? std::optional(theirs->image()) : file.image();
 }
 
 /// What was done to the images that a file of weights learnt from, as far as it says.
-Preprocessing preprocessing_of_file(const Session& session, const std::string& path,
-                                    const weights::WeightArrays& file) {
-  Preprocessing then{.image = image_of_weights(session, path, file),
-                     .pixels = weights::input_of_weights(file)};
+Preprocessing preprocessing_of_file(const weights::WeightArrays& file) {
+  Preprocessing then{.image = image_of_weights(file), .pixels = weights::input_of_weights(file)};
   const auto past = weights::past_training(file);
   const bool from_synthetic = past && past->data.place == 0;  // made at their size
   if (from_synthetic) return then;
@@ -141,28 +136,22 @@ Preprocessing preprocessing_here(const TrainingPlan& plan, const data::DataSourc
   return here;
 }
 
-/// What a file says of itself: one of another program has arrays alone, or Keras' layers beside
-/// them. One of Keras was read by now, and is kept.
-std::string says_of_itself(const Session& session, const std::string& path) {
-  const bool layers = weights::is_of_keras(path) &&
-                      weights::has_keras_config(session.services.read_keras(path).texts.config);
-  return layers ? "says its layers, which were read, and neither its classes nor its data"
-                : "says nothing about itself";
-}
-
 void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& plan,
                                    const weights::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
   if (weights::input_of_weights(file)) return;
+  // A file of another program has arrays alone, or Keras' layers beside them.
+  const char* of_itself =
+      file.says_layers() ? "says its layers, which were read, and neither its classes nor its data"
+                         : "says nothing about itself";
   const auto& input = plan.graph.input();
   const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
   say_once(session,
            fmt::format("Weights: {} {}: its arrays are taken by name, in "
                        "{}, for {} and images of {}, pixels as {} (--normalize must say what they "
                        "were when it learnt); outputs for the classes in the order of the data",
-                       spec.flags.weights, says_of_itself(session, spec.flags.weights), origin,
-                       spec.model->name, shape_text(plan.graph.image()),
-                       model::normalization_text(input)));
+                       spec.flags.weights, of_itself, origin, spec.model->name,
+                       shape_text(plan.graph.image()), model::normalization_text(input)));
 }
 
 /// A last kernel that nothing was taken for begins as zeros: all classes are then as likely, where
@@ -243,8 +232,8 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   }
   say_what_is_taken_for_granted(session, plan, file);
   const std::string& path = spec.flags.weights;
-  for (const std::string& line : preprocessing_differences(
-           path, preprocessing_of_file(session, path, file), preprocessing_here(plan, source))) {
+  for (const std::string& line : preprocessing_differences(path, preprocessing_of_file(file),
+                                                           preprocessing_here(plan, source))) {
     warn_once(session, line);
   }
   if (!file.caveat().empty()) {

@@ -1,19 +1,19 @@
-#include "weights/keras_steps.h"
+#include "weights/keras_layer_steps.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "core/json_text.h"
 #include "core/text.h"
 #include "weights/keras_file.h"
 #include "weights/keras_pixels.h"
@@ -23,20 +23,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMostPixels = 16384;
-
-std::optional<int> number_in(const json& value, std::int64_t least) {
-  if (!value.is_number_integer()) return {};
-  const auto number = value.get<std::int64_t>();
-  if (number < least || number > kMostPixels) return {};
-  return static_cast<int>(number);
-}
-
 /// 2 or [2, 2].
 std::optional<Sides> sides_in(const json& value) {
   const bool list = value.is_array() && value.size() == 2;
-  const auto height = number_in(list ? value[0] : value, 1);
-  const auto width = number_in(list ? value[1] : value, 1);
+  const auto height = keras_number(list ? value[0] : value, 1);
+  const auto width = keras_number(list ? value[1] : value, 1);
   return height && width ? std::optional(Sides{*height, *width}) : std::nullopt;
 }
 
@@ -70,7 +61,7 @@ NetworkStep windowed(StepKind kind, const json& config, const char* size) {
 
 NetworkStep convolution_of(const json& config) {
   NetworkStep step = windowed(StepKind::weights, config, "kernel_size");
-  step.groups = number_in(keras_member(config, "groups"), 1);
+  step.groups = keras_number(keras_member(config, "groups"), 1);
   return step;
 }
 
@@ -83,7 +74,7 @@ NetworkStep normalization_of(const json& config) {
   NetworkStep step{.kind = StepKind::weights};
   const json& said = keras_member(config, "axis");  // Keras 2: [3]
   const json& axis = said.is_array() && said.size() == 1 ? said.front() : said;
-  const auto number = number_in(axis, 1);
+  const auto number = keras_number(axis, 1);
   if (number && *number < 3) step.axis = number;
   const json& epsilon = keras_member(config, "epsilon");
   if (epsilon.is_number()) step.epsilon = epsilon.get<double>();
@@ -110,7 +101,7 @@ NetworkStep zero_pad_of(const json& config) {
     const json& sides = padding[axis];
     if (!sides.is_array() || sides.size() != 2) return {};
     for (int end = 0; end < 2; ++end) {
-      const auto zeros = number_in(sides[end], 0);
+      const auto zeros = keras_number(sides[end], 0);
       if (!zeros) return {};
       step.zeros[2 * axis + end] = *zeros;
     }
@@ -170,16 +161,6 @@ NetworkStep activation_of_word(const std::string& word) {
   return known.contains(word) ? named_activation(word) : NetworkStep{};
 }
 
-/// What the member `activation` says.
-NetworkStep activation_of(const json& config) {
-  const json& said = keras_member(config, "activation");
-  if (said.is_string()) return activation_of_word(said.get<std::string>());
-  if (keras_member(said, "class_name") == json("ReLU"))
-    return relu_of(keras_member(said, "config"));
-  const bool none = said.is_null() && config.is_object() && config.contains("activation");
-  return {.kind = none ? StepKind::same : StepKind::unknown};
-}
-
 using Reader = std::function<NetworkStep(const json& config)>;
 
 const std::map<std::string, Reader>& readers() {
@@ -199,7 +180,7 @@ const std::map<std::string, Reader>& readers() {
       {"AveragePooling2D", of_kind(pool_of, StepKind::average_pool)},
       {"GlobalMaxPooling2D", of_kind(global_pool_of, StepKind::max_pool)},
       {"GlobalAveragePooling2D", of_kind(global_pool_of, StepKind::average_pool)},
-      {"Activation", activation_of},
+      {"Activation", keras_activation_step},
       {"ReLU", relu_of},
       {"LeakyReLU", always(named_activation("leaky_relu"))},
       {"ELU", always(named_activation("elu"))},
@@ -251,14 +232,22 @@ bool is_among(std::string_view words, const std::string& word) {
   return std::ranges::find(all, word) != all.end();
 }
 
-/// Whether a layer or network of a Keras file is of one of Keras' own classes.
+}  // namespace
+
 bool is_keras_class(const json& entry) {
   return keras_text(keras_member(entry, "registered_name")).find('>') == std::string::npos;
 }
 
-/// What a layer of Keras does. A class of Keras' own that no layer here is like is foreign,
-/// its word what to say behind its name; any other class is unknown.
-NetworkStep layer_step(const json& entry) {
+NetworkStep keras_activation_step(const json& config) {
+  const json& said = keras_member(config, "activation");
+  if (said.is_string()) return activation_of_word(said.get<std::string>());
+  if (keras_member(said, "class_name") == json("ReLU"))
+    return relu_of(keras_member(said, "config"));
+  const bool none = said.is_null() && config.is_object() && config.contains("activation");
+  return {.kind = none ? StepKind::same : StepKind::unknown};
+}
+
+NetworkStep keras_layer_step(const json& entry) {
   const std::string kind = keras_text(keras_member(entry, "class_name"));
   const json& config = keras_member(entry, "config");
   if (is_among(kChangeNothing, kind) || keeps_numbers(kind, config))
@@ -269,163 +258,6 @@ NetworkStep layer_step(const json& entry) {
   if (reader != readers().end()) return reader->second(config);
   return {.kind = is_among(kForeign, kind) || says_keras_class(entry) ? StepKind::foreign
                                                                       : StepKind::unknown};
-}
-
-/// The steps that a layer reads; nothing where that is not known.
-using Sources = std::optional<std::vector<int>>;
-
-constexpr int kUnknownStep = -1;
-
-Sources only(int step) { return std::vector<int>{step}; }
-
-/// The layer of ["conv2d", 0, 0]; nothing where it is no such list, or not the first output.
-std::optional<std::string> name_in_history(const json& value) {
-  const bool fits = value.is_array() && value.size() >= 3 && value[0].is_string() &&
-                    value[1].is_number_integer() && value[2].is_number_integer();
-  return fits && value[2] == json(0) ? std::optional(value[0].get<std::string>()) : std::nullopt;
-}
-
-/// Names of the layers whose outputs stand in a call: of Keras 3 objects that say it, of Keras 2
-/// lists of name and numbers.
-void gather_names(const json& value, std::vector<std::string>& names) {
-  if (const auto name = name_in_history(value)) {
-    names.push_back(*name);
-  } else if (keras_member(value, "class_name") == json("__keras_tensor__")) {
-    gather_names(keras_member(keras_member(value, "config"), "keras_history"), names);
-  } else if (value.is_structured()) {
-    for (const json& one : value) gather_names(one, names);
-  }
-}
-
-/// What a layer of a functional network reads; nothing where it is called more than once.
-std::optional<std::vector<std::string>> names_read(const json& entry) {
-  const json& calls = keras_member(entry, "inbound_nodes");
-  if (!calls.is_array() || calls.size() != 1) return {};
-  const json& call = calls.front();
-  std::vector<std::string> names, others;
-  gather_names(call.is_object() ? keras_member(call, "args") : call, names);
-  gather_names(keras_member(call, "kwargs"), others);
-  return others.empty() ? std::optional(names) : std::nullopt;
-}
-
-class StepReader {
- public:
-  void add_input() { push({.kind = StepKind::input, .name = "the image"}, {}); }
-
-  /// Appends the steps of a network whose arrays lie in `place`. `inputs`: what it reads.
-  /// Returns the step that makes its output. parse_strict_json bounds the
-  /// depth.
-  int add_network(const json& network, const std::string& place, const Sources& inputs) {
-    const std::string kind = keras_text(keras_member(network, "class_name"));
-    const bool chain = kind == "Sequential";
-    const bool known =
-        (chain || kind == "Functional" || kind == "Model") && is_keras_class(network);
-    KerasGroups groups(place);
-    std::map<std::string, int> outputs;
-    int last = kUnknownStep;
-    Sources before = one_of(network, inputs);
-    for (const json& entry : keras_layers_of(network)) {
-      Sources src = chain ? before : sources(entry, outputs, before);
-      if (!known) src.reset();
-      last = add(entry, groups, src);
-      before = chain ? only(last) : before;
-      const auto [named, added] = outputs.emplace(name_of(entry), last);
-      if (!added) named->second = kUnknownStep;
-    }
-    return chain ? last : output_of(network, outputs);
-  }
-
-  KerasSteps finish(int output) && { return {std::move(steps_), output, std::move(not_compared_)}; }
-
- private:
-  static bool is_input(const json& entry) {
-    return keras_member(entry, "class_name") == json("InputLayer");
-  }
-
-  static std::string name_of(const json& entry) {
-    const std::string name = keras_text(keras_member(entry, "name"));
-    return name.empty() ? keras_text(keras_member(keras_member(entry, "config"), "name")) : name;
-  }
-
-  /// Networks of several inputs do not say here which is which.
-  static Sources one_of(const json& network, const Sources& inputs) {
-    int count = 0;
-    for (const json& entry : keras_layers_of(network)) count += is_input(entry);
-    return count <= 1 ? inputs : std::nullopt;
-  }
-
-  static Sources sources(const json& entry, const std::map<std::string, int>& outputs,
-                         const Sources& inputs) {
-    if (is_input(entry)) return inputs;
-    const auto names = names_read(entry);
-    if (!names || names->empty()) return {};
-    std::vector<int> src;
-    for (const std::string& name : *names) {
-      const auto found = outputs.find(name);
-      src.push_back(found == outputs.end() ? kUnknownStep : found->second);
-    }
-    return src;
-  }
-
-  static int output_of(const json& network, const std::map<std::string, int>& outputs) {
-    std::vector<std::string> names;
-    gather_names(keras_member(keras_member(network, "config"), "output_layers"), names);
-    const auto found = names.size() == 1 ? outputs.find(names.front()) : outputs.end();
-    return found == outputs.end() ? kUnknownStep : found->second;
-  }
-
-  int push(NetworkStep step, const Sources& src) {
-    const bool known = src && std::ranges::count(*src, kUnknownStep) == 0;
-    if (known) step.src = *src;
-    steps_.push_back(std::move(step));
-    return static_cast<int>(steps_.size()) - 1;
-  }
-
-  /// What a step does may depend on how many others it reads.
-  static void adjust(NetworkStep& step, const std::string& called, bool operation, bool single,
-                     bool several) {
-    const bool joins = step.kind == StepKind::add || step.kind == StepKind::concat;
-    if (joins && operation && single) step.kind = StepKind::pixels;  // "x + 1"
-    if (step.kind == StepKind::pixels && several) step.kind = StepKind::foreign;
-    if (step.kind == StepKind::pixels || step.kind == StepKind::foreign) {
-      step.word = called + step.word;
-    } else if (joins != several && step.kind != StepKind::weights) {
-      step.kind = StepKind::unknown;
-    }
-  }
-
-  /// Returns the step that makes the layer's output.
-  int add(const json& entry, KerasGroups& groups, const Sources& src) {
-    const std::string kind = keras_text(keras_member(entry, "class_name"));
-    const std::optional<std::string> group = groups.next(kind);
-    if (group && keras_layers_of(entry).is_array()) {
-      return add_network(entry, *group + "/", src);
-    }
-    const json& config = keras_member(entry, "config");
-    NetworkStep step = is_keras_class(entry) ? layer_step(entry) : NetworkStep{};
-    step.name = name_of(entry);
-    const std::string called = printable(fmt::format("{} ({})", kind, step.name));
-    if (step.kind == StepKind::unknown) not_compared_.push_back(called);
-    const bool several = src && src->size() > 1;
-    adjust(step, called, is_keras_operation(entry), src && src->size() == 1, several);
-    step.group = group.value_or("");
-    const bool weights = step.kind == StepKind::weights;
-    const int place = push(std::move(step), src);
-    if (!weights || kind == "BatchNormalization") return place;
-    return push(activation_of(config), only(place));
-  }
-
-  NetworkSteps steps_;
-  std::vector<std::string> not_compared_;
-};
-
-}  // namespace
-
-KerasSteps keras_steps(const std::string& text) {
-  StepReader reader;
-  reader.add_input();
-  const int output = reader.add_network(parse_strict_json(text), "", only(0));
-  return std::move(reader).finish(output);
 }
 
 }  // namespace cputrain::weights
