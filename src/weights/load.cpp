@@ -51,30 +51,19 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
 
 namespace {
 
-std::vector<WantedParameter> wanted_by(const compute::Program& program) {
-  std::vector<WantedParameter> wanted;
-  for (const auto& p : program.layout().parameters) wanted.push_back({p.name, p.extents});
-  return wanted;
-}
-
-std::vector<WantedParameter> wanted_by(const model::Graph& graph) {
-  std::vector<WantedParameter> wanted;
-  for (const auto& node : graph.nodes()) {
-    for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});
-  }
-  return wanted;
-}
-
 /// Whose weights a file has, and what to do about it.
 std::string other_model_text(const WeightArrays& file, const WeightMatch& match) {
   const char* rest = "or start training from what fits with --partial";
   const auto name = file.metadata().find("model");
   if (!file.describes_itself() || name == file.metadata().end()) {
-    if (match.differs_in_inputs()) {
+    // Dense layers that read another number of inputs are all that does not fit, but for outputs.
+    const std::vector<std::string> other_inputs = match.named(Fit::other_inputs);
+    const bool other = match.count(Fit::other_shape) + match.count(Fit::missing) > 0;
+    if (!other_inputs.empty() && !other && match.extra.empty()) {
       return fmt::format(
           "(the weights of {} fit images of one size alone, which was another); "
           "give the --image-size of their training, {}",
-          first_few(match.other_rows, 3), rest);
+          first_few(other_inputs, 3), rest);
     }
     return fmt::format("(its weights belong to another model); check --weights and --model, {}",
                        rest);
@@ -94,15 +83,16 @@ void need_whole(const WeightArrays& file, const WeightMatch& match) {
 }
 
 /// Whether outputs of classes that both have can be taken from an array of the file.
-bool has_common_columns(const WeightArrays& file, const std::string& name, const ClassRows& rows) {
-  return rows.has_columns(name, file.find(name)->extents.back());
+bool has_common_columns(const WeightMatch::Row& row, const ClassRows& rows) {
+  return row.fit == Fit::other_outputs &&
+         rows.has_columns(row.parameter, row.array->extents.back());
 }
 
 /// Why a head of other classes has no output in common with the file's; empty where the shapes say
 /// it.
 std::string no_column_text(const WeightArrays& file, const WeightMatch& match,
                            const ClassRows& rows) {
-  if (match.other_columns.empty()) return "";
+  if (match.count(Fit::other_outputs) == 0) return "";
   const std::vector<std::string> classes = classes_of_weights(file);
   if (classes.empty()) return "; it names no classes, so its outputs may be of any";
   if (!rows.has_common()) {
@@ -116,12 +106,11 @@ std::string no_column_text(const WeightArrays& file, const WeightMatch& match,
   return one ? "; one output that speaks for two classes is neither's" : "";
 }
 
-void need_some(const WeightArrays& file, const WeightMatch& match,
-               const std::vector<WantedParameter>& wanted, const ClassRows& rows) {
-  const bool common = std::ranges::any_of(match.other_columns, [&](const auto& array) {
-    return has_common_columns(file, wanted[array.position].name, rows);
+void need_some(const WeightArrays& file, const WeightMatch& match, const ClassRows& rows) {
+  const bool fits = std::ranges::any_of(match.rows, [&](const WeightMatch::Row& row) {
+    return row.fit == Fit::whole || has_common_columns(row, rows);
   });
-  if (common || !match.fitting.empty()) return;
+  if (fits) return;
   fail(ExitCode::data,
        fmt::format("weight file {} has nothing that fits the model: {}{} (training would start "
                    "from initial weights); leave --weights out, or choose the --model it was made "
@@ -129,15 +118,11 @@ void need_some(const WeightArrays& file, const WeightMatch& match,
                    file.path().string(), misfit_text(match), no_column_text(file, match, rows)));
 }
 
-bool fits_but_for(const WeightMatch& match, const std::vector<WantedParameter>& wanted,
-                  const model::ClassOutputs& outputs) {
-  const auto is_output = [&](const std::string& name) {
-    return std::ranges::find(outputs.arrays, name) != outputs.arrays.end();
-  };
-  return match.other_shape.empty() && match.extra.empty() &&
-         std::ranges::all_of(match.missing, is_output) &&
-         std::ranges::all_of(match.other_columns, [&](const auto& array) {
-           return is_output(wanted[array.position].name);
+bool fits_but_for(const WeightMatch& match, const model::ClassOutputs& outputs) {
+  return match.extra.empty() && std::ranges::all_of(match.rows, [&](const WeightMatch::Row& row) {
+           const bool of_head = row.fit == Fit::missing || row.fit == Fit::other_outputs;
+           return row.fit == Fit::whole ||
+                  (of_head && std::ranges::count(outputs.arrays, row.parameter) > 0);
          });
 }
 
@@ -153,76 +138,73 @@ void need_no_negative_variance(const std::filesystem::path& path, const std::str
 }
 
 /// Values on their way into the arena.
-void put(const WeightArrays& file, LoadedWeights& loaded, const compute::Program& program,
+void put(const WeightArrays& file, WeightMatch& match, const compute::Program& program,
          std::size_t parameter, const std::vector<double>& values, const Array& weights) {
-  need_no_negative_variance(file.path(), program.layout().parameters[parameter].name, values);
-  if (!compute::all_numbers(values))
-    loaded.nonfinite.push_back(program.layout().parameters[parameter].name);
+  const std::string& name = match.rows[parameter].parameter;
+  need_no_negative_variance(file.path(), name, values);
+  if (!compute::all_numbers(values)) match.nonfinite.push_back(name);
   program.parameters().from_canonical(parameter, values, weights);
 }
 
-LoadedWeights load_fitting(const WeightArrays& file, WeightMatch match,
-                           const compute::Program& program, const Array& weights,
-                           const ClassRows& rows) {
-  LoadedWeights loaded{std::move(match)};
-  for (const std::size_t p : loaded.match.fitting) {
-    const std::string& name = program.layout().parameters[p].name;
-    std::vector<double> values = file.find(name)->read();
-    if (rows.concerns(name)) rows.rearrange(name, values);
-    put(file, loaded, program, p, values, weights);
+void load_whole_arrays(const WeightArrays& file, WeightMatch& match,
+                       const compute::Program& program, const Array& weights,
+                       const ClassRows& rows) {
+  for (std::size_t p = 0; p < match.rows.size(); ++p) {
+    const WeightMatch::Row& row = match.rows[p];
+    if (row.fit != Fit::whole) continue;
+    std::vector<double> values = row.array->read();
+    if (rows.concerns(row.parameter)) rows.rearrange(row.parameter, values);
+    put(file, match, program, p, values, weights);
   }
-  return loaded;
 }
 
 /// Outputs of classes that both have, where the file has more or fewer of them.
-void load_common_classes(const WeightArrays& file, const compute::Program& program,
-                         const Array& weights, const ClassRows& rows, LoadedWeights& loaded) {
-  std::erase_if(loaded.match.other_columns, [&](const auto& array) {
-    const std::string& name = program.layout().parameters[array.position].name;
-    if (!has_common_columns(file, name, rows)) return false;
-    std::vector<double> values = program.parameters().to_canonical(array.position, weights);
-    rows.take_columns(file.find(name)->read(), values);
-    put(file, loaded, program, array.position, values, weights);
-    loaded.by_class.push_back(name);
-    return true;
-  });
+void load_common_classes(const WeightArrays& file, WeightMatch& match,
+                         const compute::Program& program, const Array& weights,
+                         const ClassRows& rows) {
+  for (std::size_t p = 0; p < match.rows.size(); ++p) {
+    WeightMatch::Row& row = match.rows[p];
+    if (!has_common_columns(row, rows)) continue;
+    std::vector<double> values = program.parameters().to_canonical(p, weights);
+    rows.take_columns(row.array->read(), values);
+    put(file, match, program, p, values, weights);
+    row.fit = Fit::common_classes;
+  }
 }
 
 }  // namespace
 
-LoadedWeights load_weights(const WeightArrays& file, const compute::Program& program,
-                           const Array& weights, const ClassRows& rows) {
-  WeightMatch match = match_weights(file, wanted_by(program));
+WeightMatch load_weights(const WeightArrays& file, const compute::Program& program,
+                         const Array& weights, const ClassRows& rows) {
+  WeightMatch match = match_weights(file, program.layout());
   need_whole(file, match);
   if (!rows.are_equally_many()) {
     refuse_other_classes(file.path(), rows.file_classes, rows.outputs.count);
   }
-  return load_fitting(file, std::move(match), program, weights, rows);
+  load_whole_arrays(file, match, program, weights, rows);
+  return match;
 }
 
-LoadedWeights load_fitting_weights(const WeightArrays& file, const compute::Program& program,
-                                   const Array& weights, const ClassRows& rows) {
-  const std::vector<WantedParameter> wanted = wanted_by(program);
-  WeightMatch match = match_weights(file, wanted);
-  need_some(file, match, wanted, rows);
-  LoadedWeights loaded = load_fitting(file, std::move(match), program, weights, rows);
-  load_common_classes(file, program, weights, rows, loaded);
-  return loaded;
+WeightMatch load_fitting_weights(const WeightArrays& file, const compute::Program& program,
+                                 const Array& weights, const ClassRows& rows) {
+  WeightMatch match = match_weights(file, program.layout());
+  need_some(file, match, rows);
+  load_whole_arrays(file, match, program, weights, rows);
+  load_common_classes(file, match, program, weights, rows);
+  return match;
 }
 
 bool fits_but_for_outputs(const WeightArrays& file, const compute::Program& program,
                           const model::ClassOutputs& outputs) {
-  const std::vector<WantedParameter> wanted = wanted_by(program);
-  return fits_but_for(match_weights(file, wanted), wanted, outputs);
+  return fits_but_for(match_weights(file, program.layout()), outputs);
 }
 
 void check_fits(const WeightArrays& file, const model::Graph& graph, bool partial,
                 const ClassRows& rows) {
-  const std::vector<WantedParameter> wanted = wanted_by(graph);
-  const WeightMatch match = match_weights(file, wanted);
+  const WeightMatch match = match_weights(file, graph);
   const bool other_head =
-      !file.describes_itself() && fits_but_for(match, wanted, model::class_outputs(graph));
-  partial || other_head ? need_some(file, match, wanted, rows) : need_whole(file, match);
+      !file.describes_itself() && fits_but_for(match, model::class_outputs(graph));
+  partial || other_head ? need_some(file, match, rows) : need_whole(file, match);
 }
 
 std::string nonfinite_text(const std::filesystem::path& path,
@@ -250,7 +232,7 @@ void check_outputs_agree(const WeightArrays& file, const model::ClassOutputs& ou
 model::WeightValues open_weights(WeightArrays arrays, const model::Graph& graph) {
   const auto file = std::make_shared<const WeightArrays>(std::move(arrays));
   check_outputs_agree(*file, model::class_outputs(graph));
-  need_whole(*file, match_weights(*file, wanted_by(graph)));
+  need_whole(*file, match_weights(*file, graph));
   return [file](const std::string& parameter) {
     std::vector<float> values = file->find(parameter)->floats();
     need_no_negative_variance(file->path(), parameter, values);

@@ -28,28 +28,21 @@ std::string weights_hash(const compute::Program&, const Array& weights);
 void save_weights(const std::filesystem::path&, const ModelDescription&, const compute::Program&,
                   const Array& weights, system::Durability = system::Durability::disk);
 
-/// What was read of a weight file.
-struct LoadedWeights {
-  WeightMatch match;
-  std::vector<std::string> by_class{};  ///< arrays of which the outputs of common classes were read
-  std::vector<std::string> nonfinite{};  ///< arrays that hold NaN or infinity
-};
-
 /// Error(data) where the arrays that make the outputs are of different numbers of them.
 void check_outputs_agree(const WeightArrays&, const model::ClassOutputs&);
 
 /// Fills the arena by name, what makes the outputs as `rows` says. Error(data) says what is
 /// missing, has another shape or belongs to no parameter, the first few of each; or that the file
 /// names more or fewer classes than its outputs speak of, or holds a negative variance.
-LoadedWeights load_weights(const WeightArrays&, const compute::Program&, const Array& weights,
-                           const ClassRows& rows = {});
+WeightMatch load_weights(const WeightArrays&, const compute::Program&, const Array& weights,
+                         const ClassRows& rows = {});
 
 /// Fills what fits by name and shape, for fine-tuning with another head, and leaves the rest as it
 /// is. Where the file has more or fewer classes, outputs of those that both have fit, too. An array
 /// with as many columns as there are classes here is none of the file's outputs then, and taken as
 /// it is. Error(data) where nothing fits, and no output either.
-LoadedWeights load_fitting_weights(const WeightArrays&, const compute::Program&,
-                                   const Array& weights, const ClassRows& rows = {});
+WeightMatch load_fitting_weights(const WeightArrays&, const compute::Program&, const Array& weights,
+                                 const ClassRows& rows = {});
 
 /// Before a program is made: Error(data) where loading would find that the file does not fit the
 /// network. With `partial` something has to, such as the output of a class that both have.

@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
+#include "core/csv.h"
 #include "core/text.h"
 #include "data/classes/class_names.h"
 
 namespace cputrain::weights {
 namespace {
 
-std::string joined_extents(const auto& extents) {
+/// "3x3x64x128"; "a single number" for a scalar.
+std::string extents_text(const auto& extents) {
   return extents.empty() ? "a single number" : fmt::format("{}", fmt::join(extents, "x"));
 }
 
@@ -20,13 +23,50 @@ bool same(std::span<const std::size_t> stored, std::span<const int> wanted) {
                             [](int n) { return static_cast<std::size_t>(n); });
 }
 
-bool differs_in_columns(std::span<const std::size_t> stored, std::span<const int> wanted) {
-  return !stored.empty() && stored.size() == wanted.size() &&
-         same(stored.first(stored.size() - 1), wanted.first(wanted.size() - 1));
+Fit fit_of(std::span<const std::size_t> stored, std::span<const int> wanted) {
+  if (same(stored, wanted)) return Fit::whole;
+  if (stored.empty() || stored.size() != wanted.size()) return Fit::other_shape;
+  const std::size_t last = stored.size() - 1;
+  if (same(stored.first(last), wanted.first(last))) return Fit::other_outputs;
+  return last == 1 && same(stored.last(1), wanted.last(1)) ? Fit::other_inputs : Fit::other_shape;
 }
 
-bool differs_in_rows(std::span<const std::size_t> stored, std::span<const int> wanted) {
-  return stored.size() == 2 && wanted.size() == 2 && same(stored.last(1), wanted.last(1));
+/// `match` has the rows of a network.
+WeightMatch matched(const WeightArrays& file, WeightMatch match) {
+  std::set<std::string> known;
+  for (WeightMatch::Row& row : match.rows) {
+    known.insert(row.parameter);
+    const StoredArray* array = file.find(row.parameter);
+    if (!array) continue;
+    row.array = *array;
+    row.fit = fit_of(array->extents, row.extents);
+  }
+  for (const StoredArray& array : file.arrays()) {
+    if (!known.contains(array.name)) match.extra.push_back(array);
+  }
+  return match;
+}
+
+std::string csv_row(const std::string& parameter, const std::string& shape,
+                    const std::string& array, const std::string& array_shape, const char* done) {
+  return fmt::format("{},{},{},{},{}\r\n", csv_cell(parameter), shape, csv_cell(printable(array)),
+                     array_shape, done);
+}
+
+const char* done_with(const WeightMatch::Row& row) {
+  switch (row.fit) {
+    case Fit::whole:
+      return row.array->rearranged ? "rearranged" : "taken";
+    case Fit::common_classes:
+      return "outputs of common classes";
+    case Fit::missing:
+      return "not in the file";
+    case Fit::other_outputs:
+    case Fit::other_inputs:
+    case Fit::other_shape:
+      break;
+  }
+  return "left: another shape";
 }
 
 /// One output speaks for two classes.
@@ -52,49 +92,64 @@ void take_what_is_left(std::vector<std::optional<std::size_t>>& source, std::vec
 
 }  // namespace
 
-std::string extents_text(std::span<const std::size_t> extents) { return joined_extents(extents); }
-std::string extents_text(std::span<const int> extents) { return joined_extents(extents); }
+std::size_t WeightMatch::count(Fit fit) const {
+  return static_cast<std::size_t>(std::ranges::count(rows, fit, &Row::fit));
+}
 
-WeightMatch match_weights(const WeightArrays& file, std::span<const WantedParameter> wanted) {
+std::vector<std::string> WeightMatch::named(Fit fit) const {
+  std::vector<std::string> names;
+  for (const Row& row : rows) {
+    if (row.fit == fit) names.push_back(row.parameter);
+  }
+  return names;
+}
+
+bool WeightMatch::whole() const {
+  return extra.empty() && std::ranges::all_of(rows, &Row::is_taken);
+}
+
+bool WeightMatch::takes(const std::string& parameter) const {
+  const auto row = std::ranges::find(rows, parameter, &Row::parameter);
+  return row != rows.end() && row->is_taken();
+}
+
+WeightMatch match_weights(const WeightArrays& file, const model::Graph& graph) {
   WeightMatch match;
-  std::set<std::string> known;
-  for (std::size_t p = 0; p < wanted.size(); ++p) {
-    const auto& [name, extents] = wanted[p];
-    known.insert(name);
-    const auto* array = file.find(name);
-    if (!array) {
-      match.missing.push_back(name);
-    } else if (!same(array->extents, extents)) {
-      const std::string text = fmt::format("{} is {}, not {}", name, extents_text(array->extents),
-                                           extents_text(extents));
-      if (differs_in_columns(array->extents, extents)) {
-        match.other_columns.push_back({p, text});
-      } else {
-        match.other_shape.push_back(text);
-        if (differs_in_rows(array->extents, extents)) match.other_rows.push_back(name);
-      }
-    } else {
-      match.fitting.push_back(p);
-    }
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) match.rows.push_back({spec.name, spec.extents});
   }
-  for (const auto& array : file.arrays()) {
-    if (!known.contains(array.name)) match.extra.push_back(printable(array.name));
+  return matched(file, std::move(match));
+}
+
+WeightMatch match_weights(const WeightArrays& file, const compute::ParameterLayout& layout) {
+  WeightMatch match;
+  for (const auto& parameter : layout.parameters) {
+    match.rows.push_back({parameter.name, parameter.extents});
   }
-  return match;
+  return matched(file, std::move(match));
 }
 
 std::string misfit_text(const WeightMatch& match) {
   constexpr std::size_t kNamed = 3;
-  std::vector<std::string> parts;
+  std::vector<std::string> parts, other_shape, extra;
   const auto add = [&](const std::vector<std::string>& names, const char* what) {
     if (!names.empty())
       parts.push_back(fmt::format("{} {} ({})", names.size(), what, first_few(names, kNamed)));
   };
-  add(match.missing, "missing");
-  std::vector<std::string> other_shape = match.other_shape;
-  for (const auto& array : match.other_columns) other_shape.push_back(array.text);
+  const auto add_shapes = [&](bool outputs) {
+    for (const WeightMatch::Row& row : match.rows) {
+      if (row.is_taken() || !row.array || (row.fit == Fit::other_outputs) != outputs) continue;
+      other_shape.push_back(fmt::format("{} is {}, not {}", row.parameter,
+                                        extents_text(row.array->extents),
+                                        extents_text(row.extents)));
+    }
+  };
+  add_shapes(false);
+  add_shapes(true);
+  for (const StoredArray& array : match.extra) extra.push_back(printable(array.name));
+  add(match.named(Fit::missing), "missing");
   add(other_shape, "of another shape");
-  add(match.extra, "not in the model");
+  add(extra, "not in the model");
   return join(parts, "; ");
 }
 
@@ -157,6 +212,42 @@ void ClassRows::take_columns(std::span<const double> from, std::vector<double>& 
       values[r * columns + c] = from[r * file_classes + *source[c]];
     }
   }
+}
+
+std::string taken_text(const WeightArrays& file, const WeightMatch& match,
+                       const ClassMatch& classes, const std::string& name) {
+  std::string text = fmt::format("{} of {} parameter arrays are those of {}",
+                                 match.count(Fit::whole), match.rows.size(), name);
+  if (!file.origin().empty()) {
+    const auto rearranged = std::ranges::count_if(match.rows, [](const WeightMatch::Row& row) {
+      return row.fit == Fit::whole && row.array->rearranged;
+    });
+    text += fmt::format(" ({}; {} rearranged)", file.origin(), rearranged);
+  }
+  if (const auto by_class = match.named(Fit::common_classes); !by_class.empty()) {
+    text += fmt::format("; of {} the outputs of {} that both know", first_few(by_class),
+                        counted(classes.by_name, "class"));
+  }
+  if (!match.whole()) text += "; left: " + misfit_text(match);
+  if (!file.ignored().empty()) {
+    text +=
+        fmt::format("; not needed: {} without weights", counted(file.ignored().size(), "array"));
+  }
+  return text;
+}
+
+std::string taken_table(const WeightArrays& file, const WeightMatch& match) {
+  std::string table = "parameter,shape,array,array_shape,done\r\n";
+  for (const WeightMatch::Row& row : match.rows) {
+    table +=
+        csv_row(row.parameter, extents_text(row.extents), row.array ? row.array->file_name : "",
+                row.array ? extents_text(row.array->file_extents) : "", done_with(row));
+  }
+  for (const StoredArray& array : match.extra) {
+    table += csv_row("", "", array.file_name, extents_text(array.file_extents), "not in the model");
+  }
+  for (const std::string& name : file.ignored()) table += csv_row("", "", name, "", "not needed");
+  return table;
 }
 
 }  // namespace cputrain::weights

@@ -6,52 +6,47 @@
 #include <string>
 #include <vector>
 
+#include "compute/program.h"
 #include "data/classes/alike_names.h"
+#include "model/graph.h"
 #include "model/layer_patterns.h"
 #include "weights/weight_file.h"
 
 namespace cputrain::weights {
 
-/// "3x3x64x128"; "a single number" for a scalar.
-std::string extents_text(std::span<const std::size_t>);
-std::string extents_text(std::span<const int>);
-
-/// A parameter that a model wants: its name and canonical extents.
-struct WantedParameter {
-  std::string name;
-  std::vector<int> extents;
+/// What becomes of a parameter of a network beside the arrays of a weight file.
+enum class Fit {
+  whole,           ///< there is an array of its shape
+  common_classes,  ///< taken: the outputs of the classes that both have
+  other_outputs,   ///< of another shape: in the last extent alone, as outputs of other classes are
+  other_inputs,    ///< in the first of two alone: a dense layer behind images of another size
+  other_shape,
+  missing
 };
 
-/// How the tensors of a weight file fit the parameters of a model, by name and shape.
+/// The table of a network's parameters beside the arrays of a weight file, by name and shape.
 struct WeightMatch {
-  std::vector<std::size_t> fitting;      ///< positions of the wanted ones
-  std::vector<std::string> missing;      ///< names that the file lacks
-  std::vector<std::string> other_shape;  ///< "dense/kernel is 144x3, not 144x4"
-  std::vector<std::string> extra;        ///< names that the model lacks
+  struct Row {
+    std::string parameter;
+    std::vector<int> extents;            ///< canonical
+    std::optional<StoredArray> array{};  ///< nothing where the file has none of its name
+    Fit fit = Fit::missing;
 
-  /// Arrays whose shapes differ in the last extent alone, as those of the outputs of other classes
-  /// do.
-  struct OtherColumns {
-    std::size_t position;  ///< the wanted one's
-    std::string text;      ///< as in other_shape
+    bool is_taken() const { return fit == Fit::whole || fit == Fit::common_classes; }
   };
-  std::vector<OtherColumns> other_columns{};
-  /// Those of `other_shape` whose shapes differ in the first of two extents alone: dense layers
-  /// that read another number of inputs, as behind a Flatten of images of another size.
-  std::vector<std::string> other_rows{};
 
-  /// Whether dense layers that read another number of inputs are all that does not fit, but for
-  /// outputs of other classes.
-  bool differs_in_inputs() const {
-    return !other_rows.empty() && other_rows.size() == other_shape.size() && missing.empty() &&
-           extra.empty();
-  }
-  bool whole() const {
-    return missing.empty() && other_shape.empty() && other_columns.empty() && extra.empty();
-  }
+  std::vector<Row> rows{};               ///< in the network's order
+  std::vector<StoredArray> extra{};      ///< arrays that are no parameter's
+  std::vector<std::string> nonfinite{};  ///< once loaded: parameters that hold NaN or infinity
+
+  std::size_t count(Fit) const;
+  std::vector<std::string> named(Fit) const;
+  bool whole() const;
+  bool takes(const std::string& parameter) const;
 };
 
-WeightMatch match_weights(const WeightArrays&, std::span<const WantedParameter>);
+WeightMatch match_weights(const WeightArrays&, const model::Graph&);
+WeightMatch match_weights(const WeightArrays&, const compute::ParameterLayout&);
 
 /// What does not fit, the first few of each kind: "2 missing (a, b); 1 of another shape
 /// (dense/kernel is 144x3, not 144x4); 9 not in the model (c, d, e, ...)".
@@ -98,5 +93,14 @@ struct ClassRows {
   /// Puts these columns into the network's own values.
   void take_columns(std::span<const double> from, std::vector<double>& values) const;
 };
+
+/// "158 of 160 parameter arrays are those of FILE (PyTorch's layout, torchvision's names; 54
+/// rearranged); left: ..." for a match that was loaded.
+std::string taken_text(const WeightArrays&, const WeightMatch&, const ClassMatch&,
+                       const std::string& file);
+
+/// The same as CSV: a row for each parameter, then one for each array of the file that is none;
+/// what was done with each.
+std::string taken_table(const WeightArrays&, const WeightMatch&);
 
 }  // namespace cputrain::weights

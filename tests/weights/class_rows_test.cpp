@@ -231,10 +231,10 @@ TEST_F(Permuted, MoreOrFewerClassesTakeThoseThatBothHave) {
     for (const testing::OwnProgram* program : {&loaded, &first}) {
       initialise_weights(graph, program->program(), 9, program->arenas().weights);
     }
-    const LoadedWeights result = load_fitting_weights(File(path_), loaded.program(),
-                                                      loaded.arenas().weights, rows(graph, data));
-    EXPECT_EQ(result.by_class, (Names{"dense/kernel", "dense/bias"}));
-    EXPECT_TRUE(result.match.whole());
+    const WeightMatch result = load_fitting_weights(File(path_), loaded.program(),
+                                                    loaded.arenas().weights, rows(graph, data));
+    EXPECT_EQ(result.named(Fit::common_classes), (Names{"dense/kernel", "dense/bias"}));
+    EXPECT_TRUE(result.whole());
     for (const std::size_t p : {2u, 3u}) {
       for (std::size_t c = 0; c < data.size(); ++c) {
         const auto expected =
@@ -250,10 +250,10 @@ TEST_F(Permuted, OneOutputAndSeveralHaveNoColumnInCommon) {
   save(heads(1).at("dense"), {"a", "b"});
   const model::Graph three = heads(3).at("dense");
   const testing::OwnProgram loaded(*backend_, three, {1});
-  const LoadedWeights result = load_fitting_weights(
+  const WeightMatch result = load_fitting_weights(
       File(path_), loaded.program(), loaded.arenas().weights, rows(three, {"a", "b", "c"}));
-  EXPECT_TRUE(result.by_class.empty());
-  EXPECT_EQ(result.match.other_columns.size(), 2u);
+  EXPECT_EQ(result.count(Fit::common_classes), 0u);
+  EXPECT_EQ(result.count(Fit::other_outputs), 2u);
 }
 
 /// Names are told by the file, and so may be more or fewer than its arrays have columns.
@@ -297,7 +297,7 @@ TEST_F(Permuted, ArraysThatHoldNaNAreNamed) {
     own.program().parameters().from_canonical(parameter, values, own.arenas().weights);
   }
   save_weights(path_, {"mine", {"a", "b", "c"}, graph, 3}, own.program(), own.arenas().weights);
-  const LoadedWeights loaded = load_weights(File(path_), own.program(), own.arenas().weights);
+  const WeightMatch loaded = load_weights(File(path_), own.program(), own.arenas().weights);
   EXPECT_EQ(loaded.nonfinite, (Names{"conv2d/kernel", "dense/bias"}));
   EXPECT_EQ(nonfinite_text("w", loaded.nonfinite, 4),
             "weight file w: 2 of 4 parameter arrays hold NaN or infinity: conv2d/kernel, "

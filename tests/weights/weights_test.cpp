@@ -106,10 +106,9 @@ TEST(Weights, ThatFitInPartFillThatPart) {
   const auto head = loaded.program().parameters().to_canonical(2, loaded.arenas().weights);
 
   const WeightMatch match =
-      load_fitting_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights)
-          .match;
-  EXPECT_EQ(match.fitting, (std::vector<std::size_t>{0, 1}));
-  EXPECT_EQ(match.other_columns.size(), 2u);
+      load_fitting_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights);
+  EXPECT_TRUE(match.rows[0].fit == Fit::whole && match.rows[1].fit == Fit::whole);
+  EXPECT_EQ(match.count(Fit::other_outputs), 2u);
   EXPECT_EQ(misfit_text(match),
             "2 of another shape (dense/kernel is 144x3, not 144x4, dense/bias is 3, not 4)");
   EXPECT_EQ(loaded.program().parameters().to_canonical(0, loaded.arenas().weights),
@@ -194,10 +193,9 @@ TEST(Weights, OfImagesOfAnotherSizeAreRefusedAsSuch) {
 }
 
 TEST(Weights, MessagesNameTheFirstFewOfEachKind) {
-  const WeightMatch match{.fitting = {},
-                          .missing = {"a", "b", "c", "d"},
-                          .other_shape = {"e is 2x3, not 3x2"},
-                          .extra = {"f"}};
+  const StoredArray e = unread_array({"e", "F32", {2, 3}}), f = unread_array({"f", "F32", {1}});
+  const WeightMatch match{.rows = {{"a"}, {"b"}, {"c"}, {"d"}, {"e", {3, 2}, e, Fit::other_shape}},
+                          .extra = {f}};
   EXPECT_EQ(misfit_text(match),
             "4 missing (a, b, c, ...); 1 of another shape (e is 2x3, not 3x2); 1 not in the model "
             "(f)");

@@ -25,10 +25,9 @@ void load_to_use(const std::string& file, const Inference& inference) {
   const compute::Program& program = *inference.program;
   const weights::WeightArrays arrays =
       weights::arrays_for(weights::safetensors::File(file), inference.graph);
-  const weights::LoadedWeights loaded = weights::load_weights(arrays, program, inference.weights());
+  const weights::WeightMatch loaded = weights::load_weights(arrays, program, inference.weights());
   if (loaded.nonfinite.empty()) return;
-  system::tell("warning: " +
-               weights::nonfinite_text(file, loaded.nonfinite, program.layout().parameters.size()));
+  system::tell("warning: " + weights::nonfinite_text(file, loaded.nonfinite, loaded.rows.size()));
 }
 
 }  // namespace cputrain::training

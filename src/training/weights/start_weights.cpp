@@ -12,10 +12,10 @@
 #include "data/parse_data.h"
 #include "model/layer_patterns.h"
 #include "model/normalization.h"
-#include "training/weights/first_weights.h"
 #include "training/weights/past_data.h"
 #include "weights/load.h"
 #include "weights/weight_file.h"
+#include "weights/weight_match.h"
 
 namespace cputrain::training {
 namespace {
@@ -156,17 +156,12 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
 
 /// A last kernel that nothing was taken for begins as zeros: all classes are then as likely, where
 /// numbers drawn for few outputs of many inputs would begin with answers that are sure and wrong.
-void clear_new_head(const model::Graph& graph, const weights::LoadedWeights& loaded,
+void clear_new_head(const model::Graph& graph, const weights::WeightMatch& loaded,
                     const compute::Program& program, const Array& weights) {
   const std::vector<std::string> head = model::head_layers(graph);
   if (head.empty()) return;
   const std::string kernel = head.front() + "/kernel";
-  const auto& parameters = program.layout().parameters;
-  const auto p = static_cast<std::size_t>(
-      std::ranges::find(parameters, kernel, &compute::Parameter::name) - parameters.begin());
-  const bool taken = std::ranges::count(loaded.match.fitting, p) > 0 ||
-                     std::ranges::count(loaded.by_class, kernel) > 0;
-  if (taken) return;
+  if (loaded.takes(kernel)) return;
   // Behind zeros a ReLU would let no gradient through.
   const auto bends = [](const model::Graph::Node& node) {
     return std::holds_alternative<model::Relu>(node.layer) ||
@@ -175,21 +170,16 @@ void clear_new_head(const model::Graph& graph, const weights::LoadedWeights& loa
   const auto& nodes = graph.nodes();
   const auto at = std::ranges::find(nodes, head.front(), &model::Graph::Node::name);
   if (std::any_of(at, nodes.end(), bends)) return;
+  const auto& parameters = program.layout().parameters;
+  const auto p = static_cast<std::size_t>(
+      std::ranges::find(parameters, kernel, &compute::Parameter::name) - parameters.begin());
   program.parameters().from_canonical(p, std::vector<double>(parameters[p].count), weights);
 }
 
 /// Frozen layers are to keep what was learnt elsewhere.
 void warn_of_frozen_gaps(const Session& session, const TrainingPlan& plan,
-                         const weights::LoadedWeights& loaded,
-                         const compute::ParameterLayout& layout) {
-  const auto& parameters = layout.parameters;
-  const auto taken = [&](const auto& parameter) {
-    const auto p = static_cast<std::size_t>(
-        std::ranges::find(parameters, parameter.name, &compute::Parameter::name) -
-        parameters.begin());
-    return std::ranges::count(loaded.match.fitting, p) > 0 ||
-           std::ranges::count(loaded.by_class, parameter.name) > 0;
-  };
+                         const weights::WeightMatch& loaded) {
+  const auto taken = [&](const auto& parameter) { return loaded.takes(parameter.name); };
   std::vector<std::string> left;
   for (const auto& node : plan.graph.nodes()) {
     if (node.frozen && !std::ranges::all_of(node.parameters, taken)) left.push_back(node.name);
@@ -218,15 +208,14 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
       spec.flags.partial ||
       (!file.describes_itself() && weights::fits_but_for_outputs(file, program, outputs));
   const auto load = partial ? weights::load_fitting_weights : weights::load_weights;
-  const weights::LoadedWeights loaded =
+  const weights::WeightMatch loaded =
       load(file, program, compiled.exchange->arenas().weights, known.rows);
-  const auto& parameters = program.layout().parameters;
   if (partial) {
     clear_new_head(plan.graph, loaded, program, compiled.exchange->arenas().weights);
   }
   if (!loaded.nonfinite.empty()) {
     fail(ExitCode::data,
-         weights::nonfinite_text(spec.flags.weights, loaded.nonfinite, parameters.size()) +
+         weights::nonfinite_text(spec.flags.weights, loaded.nonfinite, loaded.rows.size()) +
              " (no training can go on from them); use those of a training whose "
              "loss was a number");
   }
@@ -239,18 +228,18 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   if (!file.caveat().empty()) {
     warn_once(session, fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
   }
-  if (partial) warn_of_frozen_gaps(session, plan, loaded, program.layout());
+  if (partial) warn_of_frozen_gaps(session, plan, loaded);
   const bool tells = partial || !file.origin().empty();
   if (tells) {
-    say_once(session, "Weights: " + taken_text(file, loaded, known.match, program.layout(),
-                                               spec.flags.weights));
+    say_once(session, "Weights: " + taken_text(file, loaded, known.match, path));
   }
-  const bool outputs_loaded = std::ranges::any_of(loaded.match.fitting, [&](std::size_t p) {
-    return outputs.arrays.empty() || std::ranges::count(outputs.arrays, parameters[p].name) > 0;
+  const bool outputs_loaded = std::ranges::any_of(loaded.rows, [&](const auto& row) {
+    return row.fit == weights::Fit::whole &&
+           (outputs.arrays.empty() || std::ranges::count(outputs.arrays, row.parameter) > 0);
   });
   if (outputs_loaded) say_classes(session, spec, known, classes);
   if (!partial) warn_of_other_kernels(session, spec, file);
-  return tells ? taken_table(file, loaded, program.layout()) : "";
+  return tells ? taken_table(file, loaded) : "";
 }
 
 /// The arrays of --weights for the network of the plan.

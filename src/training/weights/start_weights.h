@@ -20,8 +20,8 @@ struct FirstWeights {
   /// What the weights of this training will hold about its data, and that of earlier ones. Known to
   /// rank 0, which saves.
   weights::TrainingData data;
-  /// Which arrays of --weights were taken, and how (first_weights.h); empty where there is nothing
-  /// to tell. Of rank 0.
+  /// Which arrays of --weights were taken, and how (weights/weight_match.h); empty where there is
+  /// nothing to tell. Of rank 0.
   std::string table{};
 };
 
