@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "backends/hdf5/without_library.h"
+#include "backends/hdf5/keras_reader.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -14,7 +14,7 @@ namespace {
   fail(ExitCode::usage,
        fmt::format("files of Keras need {}, which cannot be loaded ({}); install it (Debian's "
                    "libhdf5-dev brings it), name its folder in LD_LIBRARY_PATH, or {}",
-                   CPUTRAIN_HDF5_SONAME, printable(why), how_to_make_safetensors()));
+                   CPUTRAIN_HDF5_SONAME, printable(why), kHowToMakeSafetensors));
 }
 
 void* open_library(std::span<const char* const> files) {

@@ -1,23 +1,89 @@
 #include "backends/hdf5/keras_reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include "backends/hdf5/hdf5_contents.h"
-#include "backends/hdf5/mapped_file.h"
 #include "backends/hdf5/written_apart.h"
 #include "backends/hdf5/zip_archive.h"
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "system/bounded_file.h"
+#include "system/file_system.h"
 #include "weights/weight_file.h"
 
 namespace cputrain::hdf5 {
 namespace {
 
 constexpr std::size_t kMostConfig = std::size_t{16} << 20;
+
+/// Where a file cannot be mapped, its bytes are read into memory.
+void* read_whole(const std::filesystem::path& path, std::size_t size) {
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return memory;
+  try {
+    system::RegularFile(path).read_at(0, {static_cast<std::byte*>(memory), size});
+  } catch (...) {
+    ::munmap(memory, size);
+    throw;
+  }
+  return memory;
+}
+
+std::span<std::byte> mapped(const std::filesystem::path& path, int descriptor) {
+  struct stat about {};
+  if (::fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
+    throw std::runtime_error("is no regular file");
+  }
+  const auto size = to_size(about.st_size);
+  if (size == 0) throw std::runtime_error("is empty");
+  // Writable for libraries that ask for such memory: what they change is their own copy.
+  void* memory =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0);
+  int error = errno;
+  if (memory == MAP_FAILED && system::is_lacking(error, {ENODEV, EACCES, EPERM})) {
+    memory = read_whole(path, size);
+    error = errno;
+  }
+  if (memory == MAP_FAILED) {
+    throw std::runtime_error("cannot be read: " + system::error_text(error));
+  }
+  return {static_cast<std::byte*>(memory), size};
+}
+
+/// A regular file as memory, which nothing changes. Where the file is cut meanwhile, reading it
+/// ends the process by a signal. std::runtime_error has what is wrong.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path) {
+    // A pipe opens at once with O_NONBLOCK, and is refused.
+    const system::Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!file.is_open()) {
+      throw std::runtime_error(std::string("cannot be read: ") + std::strerror(errno));
+    }
+    bytes_ = mapped(path, file.number());
+  }
+  ~MappedFile() { ::munmap(bytes_.data(), bytes_.size()); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
 
 /// A gigabyte takes a few seconds, and its largest array as numbers of two bytes thrice its size,
 /// beside the file; a damaged file may have loops.

@@ -12,6 +12,13 @@ namespace cputrain::hdf5 {
 /// file is opened. Error(data) for what cannot be read, Error(usage) in a build without HDF5.
 weights::KerasFile read_keras(const std::filesystem::path&);
 
+/// What makes safetensors of a file of Keras elsewhere, for people. Paths name the layers of
+/// networks within the network, too.
+inline constexpr const char* kHowToMakeSafetensors =
+    "make safetensors of it in Python: import keras, safetensors.numpy; m = "
+    "keras.saving.load_model('model.keras'); safetensors.numpy.save_file({'/'.join("
+    "w.path.split('/')[-2:]): w.numpy() for w in m.weights}, 'weights.safetensors')";
+
 /// "HDF5 1.10.8", or "no HDF5".
 std::string hdf5_library();
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "backends/hdf5/keras_reader.h"
-#include "backends/hdf5/without_library.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -11,7 +10,7 @@ weights::KerasFile read_keras(const std::filesystem::path& path) {
   fail(ExitCode::usage,
        fmt::format("--weights {}: this is a file of Keras (HDF5), and this program was built "
                    "without HDF5; build it with -DCPUTRAIN_HDF5=ON (Debian's libhdf5-dev), or {}",
-                   printable(path.string()), how_to_make_safetensors()));
+                   printable(path.string()), kHowToMakeSafetensors));
 }
 
 std::string hdf5_library() { return "no HDF5"; }
