@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -52,7 +53,10 @@ class Command {
   /// are read or not.
   virtual bool results_are_files() const { return false; }
   /// What --weights names becomes a file. Rank 0 `leads`, and alone refuses and reports.
+  /// Trainings load weights there: Error(data) for what cannot be read, or that of read_keras.
   virtual void choose_files(bool leads, const training::Services&);
+  /// The run that wrote them; empty where there is none.
+  virtual void take_run_of_weights(const std::filesystem::path&) {}
   /// Why a flag that was given has no effect; empty where it has one.
   virtual std::string why_idle(const std::string&) const { return ""; }
   /// Bad news comes as Error.

@@ -11,7 +11,6 @@
 #include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
-#include "cli/weights_choice.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "data/classes/class_names.h"
@@ -213,12 +212,10 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     return {
         {"--confusion", options_.confusion}, {"--page", options_.page}, {"--json", options_.json}};
   }
-  void choose_files(bool leads, const training::Services& services) override {
-    choose_weights(*this, leads, services.read_keras, [this](const std::filesystem::path& run) {
-      options_.run = run.string();
-      if (!run.empty() && options_.data.empty())
-        options_.data_of_run = take_data_of_run(options_, run);
-    });
+  void take_run_of_weights(const std::filesystem::path& run) override {
+    options_.run = run.string();
+    if (!run.empty() && options_.data.empty())
+      options_.data_of_run = take_data_of_run(options_, run);
   }
   std::string why_idle(const std::string& flag) const override {
     if (flag == "limit-train") return "in eval, which learns nothing";
