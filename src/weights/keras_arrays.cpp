@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
@@ -75,31 +75,18 @@ bool is_chain(const model::Graph& graph) {
   return true;
 }
 
-/// Layers by their names; two of one name are none.
-class NamesOfFile {
- public:
-  /// `others`: by what else they may be called, too.
-  NamesOfFile(const std::vector<KerasLayer>& layers, bool others) {
-    for (const KerasLayer& layer : layers) {
-      note(layer.name, layer);
-      if (others && layer.other_name != layer.name) note(layer.other_name, layer);
-    }
-  }
-  const KerasLayer* find(const std::string& name) const {
-    const auto found = layers_.find(name);
-    return found == layers_.end() ? nullptr : found->second;
-  }
-  bool is_twice(const std::string& name) const { return layers_.contains(name) && !find(name); }
+using NamesOfFile = ByName<const KerasLayer*>;
 
- private:
-  void note(const std::string& name, const KerasLayer& layer) {
-    if (name.empty()) return;
-    const auto [place, added] = layers_.emplace(name, &layer);
-    if (!added) place->second = nullptr;
+/// `others`: by what else they may be called, too.
+NamesOfFile names_of(const std::vector<KerasLayer>& layers, bool others) {
+  NamesOfFile names(nullptr);
+  for (const KerasLayer& layer : layers) {
+    if (!layer.name.empty()) names.note(layer.name, &layer);
+    const bool another = !layer.other_name.empty() && layer.other_name != layer.name;
+    if (others && another) names.note(layer.other_name, &layer);
   }
-
-  std::unordered_map<std::string, const KerasLayer*> layers_;
-};
+  return names;
+}
 
 template <class NameOf>
 Places places_by_name(const NamesOfFile& file, const Nodes& nodes, const NameOf& name_of) {
@@ -128,7 +115,7 @@ Chosen most_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
                     std::span<const ModuleNames> names) {
   Chosen best{"own names", Places(nodes.size(), nullptr)};
   for (const bool others : {false, true}) {
-    const NamesOfFile file(layers, others);
+    const NamesOfFile file = names_of(layers, others);
     const auto choose = [&](const std::string& how, const auto& name_of) {
       Chosen chosen{how, places_by_name(file, nodes, name_of)};
       if (missing_in(chosen.places) < missing_in(best.places)) best = std::move(chosen);
@@ -208,7 +195,7 @@ Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const mod
     which_is_which(opened,
                    "it does not name its layers, as .weights.h5 of older versions of Keras do not");
   }
-  const NamesOfFile twice(file.layers, false);
+  const NamesOfFile twice = names_of(file.layers, false);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (chosen.places[i] || !twice.is_twice(nodes[i]->name)) continue;
     which_is_which(opened, fmt::format("it has two layers {}", printable(nodes[i]->name)));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <set>
 
@@ -16,35 +15,6 @@ namespace cputrain::weights {
 namespace {
 
 constexpr int kNone = -1;
-
-/// Layers with weights by their group, or by their name where no other has it.
-class StepNames {
- public:
-  explicit StepNames(const NetworkSteps& steps) {
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].kind != StepKind::weights) continue;
-      note(groups_, steps[i].group, static_cast<int>(i));
-      note(names_, steps[i].name, static_cast<int>(i));
-    }
-  }
-  int find(const KerasLayer& layer) const {
-    return layer.group.empty() ? in(names_, layer.name) : in(groups_, layer.group);
-  }
-
- private:
-  using Places = std::map<std::string, int>;
-
-  static void note(Places& places, const std::string& name, int step) {
-    const auto [place, added] = places.emplace(name, step);
-    if (!added) place->second = kNone;
-  }
-  static int in(const Places& places, const std::string& name) {
-    const auto found = places.find(name);
-    return found == places.end() ? kNone : found->second;
-  }
-
-  Places groups_, names_;
-};
 
 /// Epsilons that differ by less (PyTorch's 1e-5 and Keras' 1.001e-5) change no answer that counts.
 bool differ(double a, double b) { return std::abs(a - b) > 0.01 * std::max(a, b); }
@@ -197,24 +167,25 @@ class Comparison {
   /// The only part of the file's sum that comes from where part `i` here does.
   int same_part(const NetworkStep& here, const NetworkStep& there, std::size_t i) const {
     std::vector<int> our_ends, their_ends;
-    for (const int src : here.src) our_ends.push_back(key_of_ours(path_to(ours_, src).end));
-    for (const int src : there.src) their_ends.push_back(key_of_theirs(path_to(theirs_, src).end));
+    for (const int src : here.src) {
+      const int end = path_to(ours_, src).end;
+      our_ends.push_back(key_of(ours_, end, end == kNone || of_ours_[end] == kNone ? kNone : end));
+    }
+    for (const int src : there.src) {
+      const int end = path_to(theirs_, src).end;
+      their_ends.push_back(key_of(theirs_, end, end == kNone ? kNone : of_theirs_[end]));
+    }
     const bool once = std::ranges::count(our_ends, our_ends[i]) == 1 &&
                       std::ranges::count(their_ends, our_ends[i]) == 1;
     return once ? static_cast<int>(std::ranges::find(their_ends, our_ends[i]) - their_ends.begin())
                 : kNone;
   }
 
-  /// A paired layer by its number here, others by what they are.
-  int key_of_ours(int end) const {
+  /// A paired layer by its number here (`pair`), others by what they are.
+  static int key_of(const NetworkSteps& steps, int end, int pair) {
     if (end == kNone) return kNone;
-    const bool paired = ours_[end].kind == StepKind::weights && of_ours_[end] != kNone;
-    return paired ? end : -2 - static_cast<int>(ours_[end].kind);
-  }
-  int key_of_theirs(int end) const {
-    if (end == kNone) return kNone;
-    const bool paired = theirs_[end].kind == StepKind::weights && of_theirs_[end] != kNone;
-    return paired ? of_theirs_[end] : -2 - static_cast<int>(theirs_[end].kind);
+    const StepKind kind = steps[end].kind;
+    return kind == StepKind::weights && pair != kNone ? pair : -2 - static_cast<int>(kind);
   }
 
   const NetworkSteps &ours_, &theirs_;
@@ -259,10 +230,15 @@ bool has_all(const model::Graph& graph, const KerasPairs& pairs) {
 KerasDifferences keras_differences(const KerasNetwork& file, const model::Graph& graph,
                                    const KerasPairs& pairs) {
   const NetworkSteps ours = network_steps(graph);
-  const StepNames names(file.steps);
+  ByName<int> groups(kNone), names(kNone);
+  for (std::size_t i = 0; i < file.steps.size(); ++i) {
+    if (file.steps[i].kind != StepKind::weights) continue;
+    groups.note(file.steps[i].group, static_cast<int>(i));
+    names.note(file.steps[i].name, static_cast<int>(i));
+  }
   Comparison comparison(ours, file.steps);
   for (const auto& [node, layer] : pairs) {
-    const int step = names.find(*layer);
+    const int step = layer->group.empty() ? names.find(layer->name) : groups.find(layer->group);
     if (step != kNone) comparison.pair(static_cast<int>(node), step);
   }
   KerasDifferences differences = std::move(comparison).differences(file.output);

@@ -68,4 +68,27 @@ bool says_keras_class(const nlohmann::json& entry);
 /// anything else.
 std::optional<int> keras_number(const nlohmann::json&, int least);
 
+/// Layers by their names, where two of one name are none.
+template <class T>
+class ByName {
+ public:
+  explicit ByName(T none) : none_(none) {}
+
+  void note(const std::string& name, T one) {
+    const auto [place, added] = all_.emplace(name, one);
+    if (!added) place->second = none_;
+  }
+  T find(const std::string& name) const {
+    const auto found = all_.find(name);
+    return found == all_.end() ? none_ : found->second;
+  }
+  bool is_twice(const std::string& name) const {
+    return all_.contains(name) && find(name) == none_;
+  }
+
+ private:
+  std::map<std::string, T> all_;
+  T none_;
+};
+
 }  // namespace cputrain::weights

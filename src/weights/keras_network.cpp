@@ -119,7 +119,8 @@ class NetworkReader {
     const bool chain = kind == "Sequential";
     const bool known =
         (chain || kind == "Functional" || kind == "Model") && is_keras_class(network);
-    std::map<std::string, int> outputs, counts;
+    ByName<int> outputs(kUnknownStep);
+    std::map<std::string, int> counts;
     int last = kUnknownStep;
     Sources before = one_of(network, inputs);
     for (const json& entry : keras_layers_of(network)) {
@@ -127,8 +128,7 @@ class NetworkReader {
       if (!known) src.reset();
       last = add(entry, place, counts, src);
       before = chain ? only(last) : before;
-      const auto [named, added] = outputs.emplace(name_of(entry), last);
-      if (!added) named->second = kUnknownStep;
+      outputs.note(name_of(entry), last);
     }
     return chain ? last : output_of(network, outputs);
   }
@@ -149,24 +149,19 @@ class NetworkReader {
     return count <= 1 ? inputs : std::nullopt;
   }
 
-  static Sources sources(const json& entry, const std::map<std::string, int>& outputs,
-                         const Sources& inputs) {
+  static Sources sources(const json& entry, const ByName<int>& outputs, const Sources& inputs) {
     if (is_input(entry)) return inputs;
     const auto names = names_read(entry);
     if (!names || names->empty()) return {};
     std::vector<int> src;
-    for (const std::string& name : *names) {
-      const auto found = outputs.find(name);
-      src.push_back(found == outputs.end() ? kUnknownStep : found->second);
-    }
+    for (const std::string& name : *names) src.push_back(outputs.find(name));
     return src;
   }
 
-  static int output_of(const json& network, const std::map<std::string, int>& outputs) {
+  static int output_of(const json& network, const ByName<int>& outputs) {
     std::vector<std::string> names;
     gather_names(keras_member(keras_member(network, "config"), "output_layers"), names);
-    const auto found = names.size() == 1 ? outputs.find(names.front()) : outputs.end();
-    return found == outputs.end() ? kUnknownStep : found->second;
+    return names.size() == 1 ? outputs.find(names.front()) : kUnknownStep;
   }
 
   int push(NetworkStep step, const Sources& src) {
