@@ -272,25 +272,30 @@ std::optional<model::Graph> graph_of_weights(const WeightArrays& file) {
   return model::graph_from_json(graph, file.path().string());
 }
 
-std::optional<model::Input> input_of_weights(const WeightArrays& file) {
-  const std::optional<model::Graph> graph = graph_of_weights(file);
-  if (!graph) return std::nullopt;
-  return graph->input();
+Preprocessing preprocessing_of(const ModelDescription& model) {
+  return {
+      .image = model.graph.image(),
+      .pixels = model.graph.input(),
+      .resize = model.resize,
+      .exif = model.data && !model.data->photographs ? std::nullopt : std::optional(model.exif)};
 }
 
-std::optional<data::Resizing> resizing_of_weights(const WeightArrays& file) {
+Preprocessing preprocessing_of(const WeightArrays& file) {
+  Preprocessing then{.image = file.image()};
   const auto& metadata = file.metadata();
-  if (!file.describes_itself() || !metadata.contains(kResize) || !metadata.contains(kFit)) {
-    return std::nullopt;
+  if (const auto graph = graph_of_weights(file)) {
+    then.image = graph->image();
+    then.pixels = graph->input();
   }
-  return resizing_of(file.path(), metadata);
-}
-
-std::optional<data::Exif> exif_of_weights(const WeightArrays& file) {
-  if (!file.describes_itself() || !file.metadata().contains(kExif)) return std::nullopt;
   const auto past = past_training(file);
-  if (past && !past->data.photographs) return std::nullopt;
-  return exif_of(file.path(), file.metadata());
+  const bool from_synthetic = past && past->data.place == 0;  // made at their size
+  if (from_synthetic || !file.describes_itself()) return then;
+  if (metadata.contains(kResize) && metadata.contains(kFit)) {
+    then.resize = resizing_of(file.path(), metadata);
+  }
+  const bool photographs = !past || past->data.photographs;
+  if (metadata.contains(kExif) && photographs) then.exif = exif_of(file.path(), metadata);
+  return then;
 }
 
 void refuse_other_classes(const std::filesystem::path& path, std::size_t classes, int outputs) {

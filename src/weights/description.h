@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/shape.h"
 #include "data/exif.h"
 #include "data/resize.h"
 #include "model/graph.h"
@@ -71,16 +72,19 @@ std::optional<PastTraining> past_training(const WeightArrays&);
 /// Names of the classes by output; empty where the file does not say. Error(data).
 std::vector<std::string> classes_of_weights(const WeightArrays&);
 
-/// How the network of the file makes numbers of pixels; nothing where the file does not say.
-/// Error(data).
-std::optional<model::Input> input_of_weights(const WeightArrays&);
+/// What is done to images before a network sees them. A member is nothing where it is not known or
+/// changes nothing.
+struct Preprocessing {
+  std::optional<Shape> image{};
+  std::optional<model::Input> pixels{};
+  std::optional<data::Resizing> resize{};
+  std::optional<data::Exif> exif{};
+  bool packed = false;  ///< a file has the images resized and turned already
+};
 
-/// How images came to its input's size; nothing where the file does not say. Error(data).
-std::optional<data::Resizing> resizing_of_weights(const WeightArrays&);
-
-/// How photographs were read for it; nothing where the file does not say, or it learnt from images
-/// that have no EXIF data. Error(data).
-std::optional<data::Exif> exif_of_weights(const WeightArrays&);
+/// What was done to the images that weights learnt from, as far as their file says. Error(data).
+Preprocessing preprocessing_of(const ModelDescription&);
+Preprocessing preprocessing_of(const WeightArrays&);
 
 /// The kernels of the reproducible training that wrote the file; empty for any other.
 std::string kernels_of(const WeightArrays&);

@@ -9,6 +9,7 @@
 namespace cputrain::training {
 namespace {
 
+using weights::Preprocessing;
 const Preprocessing kThen{.image = Shape{8, 8, 3},
                           .pixels = model::parse_normalization("unit"),
                           .resize = data::Resizing(data::Resize::bicubic),

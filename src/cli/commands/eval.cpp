@@ -48,8 +48,8 @@ std::string computed_on(const EvalOptions& options, const training::Session& ses
 
 void warn_of_preprocessing(const EvalOptions& options, const training::Session& session,
                            const weights::ModelDescription& model, const data::DataSource& source) {
-  const training::Preprocessing then = training::preprocessing_of(model);
-  training::Preprocessing here = then;
+  const weights::Preprocessing then = weights::preprocessing_of(model);
+  weights::Preprocessing here = then;
   if (const auto packed = source.dataset->ready_form()) {
     here = {.resize = packed->resize, .exif = packed->exif, .packed = true};
   } else if (data::may_have_exif(options.data_or_synthetic())) {

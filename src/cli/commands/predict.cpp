@@ -318,8 +318,8 @@ class PredictCommand final : public cli::CommandWith<PredictOptions> {
   ExitCode run(const training::Services& services) override {
     const weights::ModelDescription model = weights::read_description(options_.weights);
     const training::Session session = training::start_session(options_, services);
-    const training::Preprocessing then = training::preprocessing_of(model);
-    training::Preprocessing here = then;
+    const weights::Preprocessing then = weights::preprocessing_of(model);
+    weights::Preprocessing here = then;
     here.exif = options_.exif.value_or(model.exif);
     for (const std::string& line :
          training::preprocessing_differences(options_.weights, then, here)) {

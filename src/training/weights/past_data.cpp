@@ -54,22 +54,24 @@ std::map<std::uint64_t, int> counts_of_names(const data::Dataset& data,
 /// One thing that is done to images, and the flags that decide it.
 struct Fact {
   const char *learnt, *here, *remedy, *remedy_of_packed;
-  std::string (*text)(const Preprocessing&);  ///< empty where it is not known
+  std::string (*text)(const weights::Preprocessing&);  ///< empty where it is not known
 };
 
 constexpr Fact kFacts[] = {
     {"images of", "they are", "--image-size says how large",
      "data pack --image-size says how large",
-     [](const Preprocessing& p) { return p.image ? shape_text(*p.image) : ""; }},
+     [](const weights::Preprocessing& p) { return p.image ? shape_text(*p.image) : ""; }},
     {"pixels as", "they are", "--normalize says how", "--normalize says how",
-     [](const Preprocessing& p) { return p.pixels ? model::normalization_text(*p.pixels) : ""; }},
+     [](const weights::Preprocessing& p) {
+       return p.pixels ? model::normalization_text(*p.pixels) : "";
+     }},
     {"images resized by", "it is", "--resize and --fit say how",
      "the packed file's form; data pack --resize and --fit make another",
-     [](const Preprocessing& p) { return p.resize ? data::to_text(*p.resize) : ""; }},
+     [](const weights::Preprocessing& p) { return p.resize ? data::to_text(*p.resize) : ""; }},
     {"photographs read with --exif", "it is --exif",
      "one that a camera turned lies otherwise; --exif says how",
      "the packed file's form; data pack --exif makes another",
-     [](const Preprocessing& p) { return p.exif ? std::string(word_of(*p.exif)) : ""; }}};
+     [](const weights::Preprocessing& p) { return p.exif ? std::string(word_of(*p.exif)) : ""; }}};
 
 /// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder.
 std::uint64_t place_of_data(const std::string& spec) {
@@ -164,17 +166,9 @@ weights::TrainingData data_to_keep(const data::DataSource& source, const data::D
   return data;
 }
 
-Preprocessing preprocessing_of(const weights::ModelDescription& model) {
-  return {
-      .image = model.graph.image(),
-      .pixels = model.graph.input(),
-      .resize = model.resize,
-      .exif = model.data && !model.data->photographs ? std::nullopt : std::optional(model.exif)};
-}
-
 std::vector<std::string> preprocessing_differences(const std::string& weights,
-                                                   const Preprocessing& then,
-                                                   const Preprocessing& here) {
+                                                   const weights::Preprocessing& then,
+                                                   const weights::Preprocessing& here) {
   std::vector<std::string> lines;
   for (const Fact& fact : kFacts) {
     const std::string theirs = fact.text(then), ours = fact.text(here);

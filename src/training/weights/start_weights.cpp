@@ -103,29 +103,13 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
                                  spec.flags.weights, printable(then), now));
 }
 
-/// The images that the file says that its network takes.
-std::optional<Shape> image_of_weights(const weights::WeightArrays& file) {
-  const auto theirs = weights::graph_of_weights(file);
-  return theirs ? std::optional(theirs->image()) : file.image();
-}
-
-/// What was done to the images that a file of weights learnt from, as far as it says.
-Preprocessing preprocessing_of_file(const weights::WeightArrays& file) {
-  Preprocessing then{.image = image_of_weights(file), .pixels = weights::input_of_weights(file)};
-  const auto past = weights::past_training(file);
-  const bool from_synthetic = past && past->data.place == 0;  // made at their size
-  if (from_synthetic) return then;
-  then.resize = weights::resizing_of_weights(file);
-  then.exif = weights::exif_of_weights(file);
-  return then;
-}
-
 /// What is done to the images of this training.
-Preprocessing preprocessing_here(const TrainingPlan& plan, const data::DataSource& source) {
+weights::Preprocessing preprocessing_here(const TrainingPlan& plan,
+                                          const data::DataSource& source) {
   const TrainingFlags& flags = plan.spec.flags;
   const std::string data = flags.data_or_synthetic();
   const auto packed = source.dataset->ready_form();
-  Preprocessing here{
+  weights::Preprocessing here{
       .image = plan.graph.image(), .pixels = plan.graph.input(), .packed = packed.has_value()};
   if (data::parse_data_spec(data).word != data::kSynthetic) here.resize = plan.spec.resize;
   if (packed) {
@@ -139,7 +123,7 @@ Preprocessing preprocessing_here(const TrainingPlan& plan, const data::DataSourc
 void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& plan,
                                    const weights::WeightArrays& file) {
   const TrainingSpec& spec = plan.spec;
-  if (weights::input_of_weights(file)) return;
+  if (file.describes_itself()) return;
   // A file of another program has arrays alone, or Keras' layers beside them.
   const char* of_itself =
       file.says_layers() ? "says its layers, which were read, and neither its classes nor its data"
@@ -221,7 +205,7 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   }
   say_what_is_taken_for_granted(session, plan, file);
   const std::string& path = spec.flags.weights;
-  for (const std::string& line : preprocessing_differences(path, preprocessing_of_file(file),
+  for (const std::string& line : preprocessing_differences(path, weights::preprocessing_of(file),
                                                            preprocessing_here(plan, source))) {
     warn_once(session, line);
   }
