@@ -4,9 +4,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "logging/reporters.h"
-#include "training/request/followed_weights.h"
 #include "training/run/run_folder.h"
 #include "training/training.h"
+#include "training/weights/followed_weights.h"
 
 /// --resume: where a training goes on.
 namespace cputrain::training {

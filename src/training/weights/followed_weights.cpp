@@ -1,4 +1,4 @@
-#include "training/request/followed_weights.h"
+#include "training/weights/followed_weights.h"
 
 #include <algorithm>
 
