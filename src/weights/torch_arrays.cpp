@@ -162,10 +162,9 @@ std::vector<TorchParameter> torch_parameters(const model::Graph& graph) {
   std::vector<TorchParameter> parameters;
   for (const auto& node : graph.nodes()) {
     if (node.parameters.empty()) continue;
-    const int src = node.src.front();
-    const auto inputs = std::make_shared<const Order>(
-        input_order(node, graph.nodes()[static_cast<std::size_t>(src)].dst,
-                    maps[static_cast<std::size_t>(src)]));
+    const auto src = static_cast<std::size_t>(node.src.front());
+    const auto inputs =
+        std::make_shared<const Order>(input_order(node, graph.nodes()[src].dst, maps[src]));
     static const auto none = std::make_shared<const Order>();
     const bool normalizes = std::holds_alternative<model::BatchNorm>(node.layer);
     for (const model::ParameterSpec& spec : node.parameters) {
@@ -331,14 +330,14 @@ std::string origin_of(const safetensors::File& file, const char* layout, const F
 /// Those of a file with our layout.
 WeightArrays our_arrays(const safetensors::File& file, const Found& found) {
   if (found.beginning.empty()) return file;
-  const std::string origin = origin_of(file, "Keras'", found);
+  std::string origin = origin_of(file, "Keras'", found);
   std::vector<StoredArray> arrays = WeightArrays(file).arrays();
   for (StoredArray& array : arrays) {
     if (array.name.starts_with(found.beginning)) array.name.erase(0, found.beginning.size());
   }
   return WeightArrays({.path = file.path(),
                        .metadata = file.metadata(),
-                       .origin = origin,
+                       .origin = std::move(origin),
                        .arrays = std::move(arrays)});
 }
 

@@ -191,7 +191,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
                        .exchange;
         return exchange->arenas();
       });
-  if (rank == 0) initialise_weights(graph, *program, 4, exchange->arenas().weights);
+  if (rank == 0) weights::initialise_weights(graph, *program, 4, exchange->arenas().weights);
   exchange->spread_weights();
   Timeline timeline{StepRange{}};
   Parts parts({communicator, *backend, *program, *exchange}, options.optimizer,
@@ -230,7 +230,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   control.copy = nullptr;
   const Array weights = exchange->arenas().weights;
   check_weights(communicator, backend->memory(), weights);
-  made.weights_hash = weights_hash(*program, weights);
+  made.weights_hash = weights::weights_hash(*program, weights);
   for (std::size_t p = 0; p < program->layout().parameters.size(); ++p) {
     const auto values = program->parameters().to_canonical(p, weights);
     made.weights.insert(made.weights.end(), values.begin(), values.end());

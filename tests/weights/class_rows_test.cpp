@@ -94,7 +94,7 @@ std::map<std::string, model::Graph> heads(int outputs) {
   return heads;
 }
 
-TEST(model::ClassOutputs, AreFoundThroughWhatKeepsChannelsApart) {
+TEST(ClassOutputs, AreFoundThroughWhatKeepsChannelsApart) {
   const auto arrays = [](const model::Graph& graph) { return model::class_outputs(graph).arrays; };
   EXPECT_EQ(arrays(heads(3).at("dense")), (Names{"dense/kernel", "dense/bias"}));
   EXPECT_EQ(arrays(heads(3).at("normalised")).size(), 6u);

@@ -3,34 +3,33 @@
 namespace cputrain::weights {
 namespace {
 
+using namespace model;
 using KerasArrays = MadeKeras;
 
 const std::vector<std::vector<std::size_t>> kNorm{{4}, {4}, {4}, {4}};
 
 /// stem, norm, deep (depthwise), flat, head.
-model::Graph chain() {
-  model::Graph graph({6, 6, 3});
-  graph.add(model::Convolution{.filters = 4, .kernel = 3}, "stem");
-  graph.add(model::BatchNorm{}, "norm");
-  graph.add(model::Convolution{.filters = 8, .kernel = 3, .bias = false, .groups = 4}, "deep");
-  graph.add(model::Flatten{});
-  graph.add(model::Dense{2}, "head");
-  graph.add(model::SoftmaxCrossEntropy{});
+Graph chain() {
+  Graph graph({6, 6, 3});
+  graph.add(Convolution{.filters = 4, .kernel = 3}, "stem");
+  graph.add(BatchNorm{}, "norm");
+  graph.add(Convolution{.filters = 8, .kernel = 3, .bias = false, .groups = 4}, "deep");
+  graph.add(Flatten{});
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
 
 /// Two convolutions of one shape read one map, and are added.
-model::Graph branches() {
-  model::Graph graph({6, 6, 3});
-  const int stem = graph.add(model::Convolution{.filters = 4, .kernel = 3, .bias = false}, "stem");
-  const int a =
-      graph.add(model::Convolution{.filters = 4, .kernel = 1, .bias = false}, "a", {stem});
-  const int b =
-      graph.add(model::Convolution{.filters = 4, .kernel = 1, .bias = false}, "b", {stem});
-  graph.add(model::Add{}, "sum", {a, b});
-  graph.add(model::GlobalAveragePool{});
-  graph.add(model::Dense{2}, "head");
-  graph.add(model::SoftmaxCrossEntropy{});
+Graph branches() {
+  Graph graph({6, 6, 3});
+  const int stem = graph.add(Convolution{.filters = 4, .kernel = 3, .bias = false}, "stem");
+  const int a = graph.add(Convolution{.filters = 4, .kernel = 1, .bias = false}, "a", {stem});
+  const int b = graph.add(Convolution{.filters = 4, .kernel = 1, .bias = false}, "b", {stem});
+  graph.add(Add{}, "sum", {a, b});
+  graph.add(GlobalAveragePool{});
+  graph.add(Dense{2}, "head");
+  graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -59,10 +58,9 @@ TEST_F(KerasArrays, ByTheNamesOfLayers) {
 
 TEST_F(KerasArrays, ByTheOrderOfAChain) {
   constexpr int kLayers = 12;  // conv2d_10 comes behind conv2d_9
-  model::Graph graph({2, 2, 3});
+  Graph graph({2, 2, 3});
   for (int i = 0; i < kLayers; ++i) {
-    graph.add(model::Convolution{.filters = 3, .kernel = 1, .bias = false},
-              "c" + std::to_string(i));
+    graph.add(Convolution{.filters = 3, .kernel = 1, .bias = false}, "c" + std::to_string(i));
     layer("_layer_checkpoint_dependencies/conv2d" + (i ? "_" + std::to_string(i) : ""), "",
           {{1, 1, 3, 3}});
   }
@@ -74,9 +72,9 @@ TEST_F(KerasArrays, ByTheOrderOfAChain) {
 
 /// A session of Keras counts on: another layer may have one of our names.
 TEST_F(KerasArrays, TheOrderGoesBeforeSomeOfTheNames) {
-  model::Graph graph({2, 2, 3});
+  Graph graph({2, 2, 3});
   for (const char* name : {"conv2d", "conv2d_1"}) {
-    graph.add(model::Convolution{.filters = 3, .kernel = 1, .bias = false}, name);
+    graph.add(Convolution{.filters = 3, .kernel = 1, .bias = false}, name);
   }
   layer("layers/conv2d", "conv2d_1", {{1, 1, 3, 3}});
   layer("layers/conv2d_1", "conv2d_2", {{1, 1, 3, 3}});

@@ -5,15 +5,16 @@
 namespace cputrain::weights {
 namespace {
 
+using namespace model;
 using KerasForms = MadeKeras;
 
 const std::vector<std::vector<std::size_t>> kFour{{3}, {3}, {3}, {3}};
 
 /// So many convolutions of one shape, with these names.
-model::Graph equal_layers(const std::vector<std::string>& names, const model::Input& input = {}) {
-  model::Graph graph({2, 2, 3}, input);
+Graph equal_layers(const std::vector<std::string>& names, const Input& input = {}) {
+  Graph graph({2, 2, 3}, input);
   for (const std::string& name : names) {
-    graph.add(model::Convolution{.filters = 3, .kernel = 1, .bias = false}, name);
+    graph.add(Convolution{.filters = 3, .kernel = 1, .bias = false}, name);
   }
   return graph;
 }
@@ -113,8 +114,8 @@ TEST_F(KerasForms, ListsThatMakeNoSense) {
 
 /// Words of its own beside a known one: what they are for is not guessed.
 TEST_F(KerasForms, UnknownWordsStayUnknown) {
-  model::Graph graph({2, 2, 3});
-  graph.add(model::Convolution{.filters = 3, .kernel = 1}, "a");
+  Graph graph({2, 2, 3});
+  graph.add(Convolution{.filters = 3, .kernel = 1}, "a");
   texts_.attributes[""]["layer_names"] = {"a"};
   listed("a", {"a/kernel:0", "a/gain:0"}, {{1, 1, 3, 3}, {3}});
   const WeightArrays arrays = read(graph);
@@ -124,15 +125,15 @@ TEST_F(KerasForms, UnknownWordsStayUnknown) {
 
 /// The same numbers as those of a depthwise kernel, in another network.
 TEST_F(KerasForms, PlainKernelsAreNotDepthwise) {
-  model::Graph graph({6, 6, 2});
-  graph.add(model::Convolution{.filters = 8, .kernel = 3, .bias = false, .groups = 2}, "a");
+  Graph graph({6, 6, 2});
+  graph.add(Convolution{.filters = 8, .kernel = 3, .bias = false, .groups = 2}, "a");
   layer("layers/conv2d", "a", {{3, 3, 2, 4}});
   EXPECT_EQ(read(graph).find("a/kernel")->extents, (Extents{3, 3, 2, 4}));
-  model::Graph grey({6, 6, 1});
-  grey.add(model::Convolution{.filters = 8, .kernel = 3, .bias = false}, "a");
+  Graph grey({6, 6, 1});
+  grey.add(Convolution{.filters = 8, .kernel = 3, .bias = false}, "a");
   EXPECT_EQ(read(grey).find("a/kernel")->extents, (Extents{3, 3, 2, 4}));
-  model::Graph other({6, 6, 4});
-  other.add(model::Convolution{.filters = 8, .kernel = 3, .bias = false, .groups = 4}, "a");
+  Graph other({6, 6, 4});
+  other.add(Convolution{.filters = 8, .kernel = 3, .bias = false, .groups = 4}, "a");
   EXPECT_EQ(read(other).find("a/kernel")->extents, (Extents{3, 3, 2, 4}));
 }
 
@@ -185,7 +186,7 @@ constexpr const char* kImageNet = R"({"class_name": "Normalization", "config": {
 
 TEST_F(KerasForms, LayersOfPixelsAreOneTogether) {
   layer("layers/conv2d", "a", {{1, 1, 3, 3}});
-  const auto caveat = [&](const std::string& front, const model::Input& input = {}) {
+  const auto caveat = [&](const std::string& front, const Input& input = {}) {
     texts_.config =
         R"({"config": {"layers": [)" + front + R"({"class_name": "Conv2D", "config": {}}]}})";
     return read(equal_layers({"a"}, input)).caveat();
