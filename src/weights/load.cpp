@@ -118,14 +118,6 @@ void need_some(const WeightArrays& file, const WeightMatch& match, const ClassRo
                    file.path().string(), misfit_text(match), no_column_text(file, match, rows)));
 }
 
-bool fits_but_for(const WeightMatch& match, const model::ClassOutputs& outputs) {
-  return match.extra.empty() && std::ranges::all_of(match.rows, [&](const WeightMatch::Row& row) {
-           const bool of_head = row.fit == Fit::missing || row.fit == Fit::other_outputs;
-           return row.fit == Fit::whole ||
-                  (of_head && std::ranges::count(outputs.arrays, row.parameter) > 0);
-         });
-}
-
 /// Normalization divides by the root of it, so that every answer would be NaN.
 void need_no_negative_variance(const std::filesystem::path& path, const std::string& name,
                                const auto& values) {
@@ -194,17 +186,22 @@ WeightMatch load_fitting_weights(const WeightArrays& file, const compute::Progra
   return match;
 }
 
-bool fits_but_for_outputs(const WeightArrays& file, const compute::Program& program,
-                          const model::ClassOutputs& outputs) {
-  return fits_but_for(match_weights(file, program.layout()), outputs);
+bool begins_in_part(const WeightArrays& file, const model::Graph& graph, bool asked) {
+  if (asked || file.describes_itself()) return asked;
+  const WeightMatch match = match_weights(file, graph);
+  const model::ClassOutputs outputs = model::class_outputs(graph);
+  return match.extra.empty() && std::ranges::all_of(match.rows, [&](const WeightMatch::Row& row) {
+           const bool of_head = row.fit == Fit::missing || row.fit == Fit::other_outputs;
+           return row.fit == Fit::whole ||
+                  (of_head && std::ranges::count(outputs.arrays, row.parameter) > 0);
+         });
 }
 
-void check_fits(const WeightArrays& file, const model::Graph& graph, bool partial,
+void check_fits(const WeightArrays& file, const model::Graph& graph, bool asked_for_part,
                 const ClassRows& rows) {
   const WeightMatch match = match_weights(file, graph);
-  const bool other_head =
-      !file.describes_itself() && fits_but_for(match, model::class_outputs(graph));
-  partial || other_head ? need_some(file, match, rows) : need_whole(file, match);
+  begins_in_part(file, graph, asked_for_part) ? need_some(file, match, rows)
+                                              : need_whole(file, match);
 }
 
 std::string nonfinite_text(const std::filesystem::path& path,

@@ -44,13 +44,16 @@ WeightMatch load_weights(const WeightArrays&, const compute::Program&, const Arr
 WeightMatch load_fitting_weights(const WeightArrays&, const compute::Program&, const Array& weights,
                                  const ClassRows& rows = {});
 
-/// Before a program is made: Error(data) where loading would find that the file does not fit the
-/// network. With `partial` something has to, such as the output of a class that both have.
-void check_fits(const WeightArrays&, const model::Graph&, bool partial, const ClassRows& rows = {});
+/// Whether a training begins with what fits of a file alone: where `asked` for, and where the file
+/// does not name its network and everything fits but for what makes the outputs. It may have those
+/// of any classes, and a head is what is to be learnt.
+bool begins_in_part(const WeightArrays&, const model::Graph&, bool asked);
 
-/// Whether everything of the network is there and nothing else, but for what makes the outputs:
-/// those may be of other classes, or missing.
-bool fits_but_for_outputs(const WeightArrays&, const compute::Program&, const model::ClassOutputs&);
+/// Before a program is made: Error(data) where loading would find that the file does not fit the
+/// network. For a training that begins in part something has to, such as the output of a class that
+/// both have.
+void check_fits(const WeightArrays&, const model::Graph&, bool asked_for_part,
+                const ClassRows& rows = {});
 
 /// "weight file W: 2 of 14 parameter arrays hold NaN or infinity: a/kernel, a/bias"; empty where
 /// there is none.

@@ -187,10 +187,7 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
   weights::check_outputs_agree(file, outputs);
   const std::vector<std::string> classes = class_names(source, plan.classes);
   const KnownClasses known = known_classes(plan, source, file);
-  // A file that names no classes may have the outputs of any, and a head is what is to be learnt.
-  const bool partial =
-      spec.flags.partial ||
-      (!file.describes_itself() && weights::fits_but_for_outputs(file, program, outputs));
+  const bool partial = weights::begins_in_part(file, plan.graph, spec.flags.partial);
   const auto load = partial ? weights::load_fitting_weights : weights::load_weights;
   const weights::WeightMatch loaded =
       load(file, program, compiled.exchange->arenas().weights, known.rows);
