@@ -23,7 +23,7 @@ namespace {
 
 class MpiPointToPoint final : public comm::PointToPoint {
  public:
-  MpiPointToPoint() : comm_(0) {
+  explicit MpiPointToPoint(const comm::AddArrays& add) : comm_(0), add_(add) {
     check(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_.get(), &size_), "MPI_Comm_size");
   }
@@ -44,9 +44,13 @@ class MpiPointToPoint final : public comm::PointToPoint {
           "MPI_Sendrecv");
     });
   }
+  void add(const Array& dst, const Array& src) override {
+    add_ ? add_(dst, src) : PointToPoint::add(dst, src);
+  }
 
  private:
   OwnComm comm_;
+  comm::AddArrays add_;
   int rank_ = 0, size_ = 1;
 };
 
@@ -68,8 +72,8 @@ class MpiAllreduce final : public comm::Allreduce {
 
 }  // namespace
 
-std::unique_ptr<comm::PointToPoint> make_mpi_point_to_point() {
-  return std::make_unique<MpiPointToPoint>();
+std::unique_ptr<comm::PointToPoint> make_mpi_point_to_point(const comm::AddArrays& add) {
+  return std::make_unique<MpiPointToPoint>(add);
 }
 
 std::unique_ptr<comm::Allreduce> make_mpi_allreduce(int group) {

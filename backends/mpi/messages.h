@@ -23,8 +23,8 @@ class OwnComm final {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-/// MPI_Sendrecv between all ranks.
-std::unique_ptr<comm::PointToPoint> make_mpi_point_to_point();
+/// MPI_Sendrecv between all ranks. What it brings is added up by `add`; plainly where it is empty.
+std::unique_ptr<comm::PointToPoint> make_mpi_point_to_point(const comm::AddArrays& add);
 
 /// MPI_Allreduce over the ranks that name the same group. All ranks get the same bits, though MPI
 /// only recommends it: Open MPI's and MPICH's algorithms (ring, recursive doubling, Rabenseifner,

@@ -34,8 +34,9 @@ bool reads_devices() {
 
 class MpiCommunicator final : public comm::Communicator {
  public:
-  MpiCommunicator(const HoldSignals& hold, std::optional<int> ranks_a_node, const StartLimit& limit)
-      : session_(hold, limit), node_(ranks_a_node), memory_(node_), barrier_(node_) {
+  MpiCommunicator(const HoldSignals& hold, std::optional<int> ranks_a_node, const StartLimit& limit,
+                  const comm::AddArrays& add)
+      : session_(hold, limit), node_(ranks_a_node), memory_(node_), barrier_(node_), add_(add) {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
   }
@@ -53,7 +54,7 @@ class MpiCommunicator final : public comm::Communicator {
   comm::NodeBarrier& node_barrier() override { return barrier_; }
 
   std::unique_ptr<comm::PointToPoint> make_point_to_point() override {
-    return make_mpi_point_to_point();
+    return make_mpi_point_to_point(add_);
   }
   std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
     return make_mpi_allreduce(group);
@@ -74,6 +75,7 @@ class MpiCommunicator final : public comm::Communicator {
   NodeRanks node_;
   MpiNodeMemory memory_;
   MpiNodeBarrier barrier_;
+  comm::AddArrays add_;
   int rank_ = 0, size_ = 1;
 };
 
@@ -146,8 +148,9 @@ std::string mpi_library_version() {
 
 std::unique_ptr<comm::Communicator> make_mpi_communicator(const HoldSignals& hold,
                                                           std::optional<int> ranks_a_node,
-                                                          const StartLimit& limit) {
-  return std::make_unique<MpiCommunicator>(hold, ranks_a_node, limit);
+                                                          const StartLimit& limit,
+                                                          const comm::AddArrays& add) {
+  return std::make_unique<MpiCommunicator>(hold, ranks_a_node, limit, add);
 }
 
 }  // namespace cputrain::mpi

@@ -41,10 +41,13 @@ struct StartLimit {
 /// Where it does not start within the limit, it prints which ranks are missing and ends the process
 /// with ExitCode::unanswered.
 ///
+/// What messages bring is added up by `add`; plainly where it is empty.
+///
 /// Everything made from the communicator must be destroyed before it. Throws Error(internal) with
 /// MPI's own words when a call fails, Error(usage) in a build without MPI.
 std::unique_ptr<comm::Communicator> make_mpi_communicator(const HoldSignals& hold = {},
                                                           std::optional<int> ranks_a_node = {},
-                                                          const StartLimit& = {});
+                                                          const StartLimit& = {},
+                                                          const comm::AddArrays& add = {});
 
 }  // namespace cputrain::mpi

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "backends/sim/simulated_cell.h"
+#include "backends/sim/simulated_host.h"
 #include "cli/command_line.h"
 #include "cli/commands/commands.h"
 #include "core/casts.h"
@@ -38,7 +39,8 @@ simulation::SimulationResult simulated(const simulation::SimulationJob& job) {
 }
 
 int run(const char* file) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // smpirun may be killed without a word
+  system::set_host_calls(simulated_host());  // every rank sets the same
+  prctl(PR_SET_PDEATHSIG, SIGKILL);          // smpirun may be killed without a word
   try {
     const simulation::SimulationJob job = simulation::read_job(file);
     const simulation::SimulationResult result = simulated(job);

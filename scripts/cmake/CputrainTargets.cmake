@@ -22,16 +22,14 @@ endfunction()
 # cputrain_add_module(name
 #   SOURCES file...    of the folder src/name
 #   [LINKS module...]  folders of src whose headers it includes
-#   [REPLACED file...] files that some programs replace by their own: they stay objects of their own
 #   [TEXTS])           only reads, plans and prints: to optimise it further takes twice as long
 function(cputrain_add_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TEXTS" "" "SOURCES;LINKS;REPLACED")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TEXTS" "" "SOURCES;LINKS")
   list(TRANSFORM arg_LINKS PREPEND cputrain_)
   add_library(cputrain_${name} STATIC ${arg_SOURCES})
   target_link_libraries(cputrain_${name} PUBLIC ${arg_LINKS} cputrain_options fmt::fmt
                         nlohmann_json::nlohmann_json)
   cputrain_compile_together(cputrain_${name})
-  set_source_files_properties(${arg_REPLACED} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(arg_TEXTS)
     # At -O1 GCC 12 reports std::string concatenation falsely.
     target_compile_options(cputrain_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)

@@ -1,10 +1,16 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "core/array.h"
+
 namespace cputrain::comm {
+
+/// dst[i] += src[i], in arrays of one length and type.
+using AddArrays = std::function<void(const Array& dst, const Array& src)>;
 
 /// Messages between the ranks of a group; what the algorithms of allreduce are written on. Each
 /// object is a channel of its own: its messages meet no others.
@@ -17,6 +23,8 @@ class PointToPoint {
   /// same length; nothing is sent where it is 0. Returns when `in` is there and `out` may change.
   virtual void exchange(int to, std::span<const std::byte> out, int from,
                         std::span<std::byte> in) = 0;
+  /// Adds what has come to what is here, as AddArrays does; the seconds for it are a part of a sum.
+  virtual void add(const Array& dst, const Array& src);
 
   void send(int to, std::span<const std::byte> out) { exchange(to, out, to, {}); }
   void receive(int from, std::span<std::byte> in) { exchange(from, {}, from, in); }
@@ -34,6 +42,7 @@ class PointToPointGroup final : public PointToPoint {
     all_.exchange(members_[static_cast<std::size_t>(to)], out,
                   members_[static_cast<std::size_t>(from)], in);
   }
+  void add(const Array& dst, const Array& src) override { all_.add(dst, src); }
 
  private:
   PointToPoint& all_;

@@ -31,13 +31,20 @@ std::optional<Straggler> find_straggler(comm::Communicator& communicator, double
 
 }  // namespace
 
+EpochMeter::EpochMeter(const LoopOptions& options) : options_(options) {
+  if (options.simulated) return;
+  stolen_.emplace(options.cpus);
+  cpu_wait_.emplace();
+}
+
 /// A rank that is stopped while it waits keeps the others waiting: it was not there.
 void EpochMeter::end_step(double waited) {
   waited_ += std::max(0.0, waited - (stopped() - stopped_before_));
 }
 
 void EpochMeter::finish(EpochRecord& record, comm::Communicator& communicator) {
-  const auto lost = stolen_.part_since_last(), waited = wait_.part_since_last();
+  const auto lost = stolen_ ? stolen_->part_since_last() : std::nullopt;
+  const auto waited = cpu_wait_ ? cpu_wait_->part_since_last() : std::nullopt;
   record.budget.other = record.seconds - record.budget.known();
   record.straggler = find_straggler(communicator, waited_, options_.hosts);
   average_over_ranks(communicator, record.budget, record.seconds);

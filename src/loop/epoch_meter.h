@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "comm/communicator.h"
 #include "loop/loop.h"
 #include "system/lost_time/cpu_wait.h"
@@ -12,7 +14,7 @@ namespace cputrain::loop {
 class EpochMeter {
  public:
   /// The options are borrowed.
-  explicit EpochMeter(const LoopOptions& options) : options_(options), stolen_(options.cpus) {}
+  explicit EpochMeter(const LoopOptions&);
 
   void begin_step() { stopped_before_ = stopped(); }
   /// `waited`: seconds of the step in which this rank waited for others.
@@ -25,8 +27,8 @@ class EpochMeter {
   double stopped() const { return options_.stopped_seconds ? options_.stopped_seconds() : 0; }
 
   const LoopOptions& options_;
-  system::StolenTime stolen_;
-  system::CpuWait wait_;
+  std::optional<system::StolenTime> stolen_;
+  std::optional<system::CpuWait> cpu_wait_;
   double stopped_before_ = 0;  ///< seconds until the step that is made
   double waited_ = 0;          ///< seconds of its steps in which this rank was there and waited
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "comm/pulse.h"
 #include "compute/memory.h"
@@ -20,10 +21,9 @@ struct FaultPlace {
 };
 
 /// Called at every phase from input to agree of every step, once, at validation and decoding, and
-/// by the writer of a checkpoint, from any thread.
-/// It does nothing; a program of the tests links another one before the library, which breaks what
-/// it is told to (tests/support/faults.cpp). `update` is that of the first weights of a rank, so a
-/// rank that owns none has no such phase.
-void fault_point(const FaultPlace&);
+/// by the writer of a checkpoint, from any thread. `update` is that of the first weights of a rank,
+/// so a rank that owns none has no such phase. A program of the tests breaks what it is told to
+/// (tests/support/faults.cpp); elsewhere it is empty.
+using FaultPoint = std::function<void(const FaultPlace&)>;
 
 }  // namespace cputrain::loop

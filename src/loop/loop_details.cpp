@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "loop/evaluate.h"
-#include "loop/faults.h"
 #include "loop/parts.h"
 #include "loop/replicas.h"
 #include "loop/update_gate.h"
@@ -228,9 +227,11 @@ EpochRecord Loop::end_steps() {
 bool Loop::validate(EpochRecord& record) {
   const system::Stopwatch watch;
   parts_.communicator.pulse().at(comm::Phase::validate, progress_.steps);
-  fault_point({.phase = comm::Phase::validate,
-               .rank = parts_.communicator.rank(),
-               .step = progress_.steps});
+  if (parts_.fault_point) {
+    parts_.fault_point({.phase = comm::Phase::validate,
+                        .rank = parts_.communicator.rank(),
+                        .step = progress_.steps});
+  }
   record.validation = evaluate_weights();
   if (!record.validation) return false;
   if (parts_.optimizer.averages()) {

@@ -1,7 +1,5 @@
 #include "loop/observer.h"
 
-#include "loop/faults.h"
-
 namespace cputrain::loop {
 namespace {
 
@@ -25,11 +23,11 @@ void Observer::at(comm::Phase phase, double* loss_scale) {
   parts_.communicator.pulse().at(phase, step_);
   if (parts_.timeline.wanted()) parts_.backend.name_work(comm::name_of(phase).data());
   const unsigned bit = 1u << static_cast<unsigned>(phase);
-  if ((seen_ & bit) != 0) return;
+  if (!parts_.fault_point || (seen_ & bit) != 0) return;
   seen_ |= bit;
   const compute::Arenas arenas = parts_.exchange.arenas();
-  fault_point({phase, parts_.communicator.rank(), step_, &parts_.memory(),
-               arenas.weights.slice(0, arenas.gradients.size), loss_scale});
+  parts_.fault_point({phase, parts_.communicator.rank(), step_, &parts_.memory(),
+                      arenas.weights.slice(0, arenas.gradients.size), loss_scale});
 }
 
 }  // namespace cputrain::loop

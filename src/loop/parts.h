@@ -11,6 +11,7 @@
 #include "core/names.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
+#include "loop/faults.h"
 #include "loop/optimizer.h"
 #include "loop/timeline.h"
 #include "optim/learning_rate.h"
@@ -31,6 +32,7 @@ struct RankProgram {
   compute::Backend& backend;
   compute::Program& program;
   exchange::GradientExchange& exchange;
+  FaultPoint fault_point{};
 
   bool leads() const { return communicator.rank() == 0; }
   compute::Memory& memory() const { return backend.memory(); }

@@ -2,10 +2,12 @@
 
 #include <chrono>
 
+#include "system/host_calls.h"
+
 namespace cputrain::system {
 
-/// Seconds on the monotonic clock. A simulated cluster has its own (backends/sim/clock.cpp).
-double steady_seconds();
+/// Seconds on the monotonic clock, or on that of a simulated cluster.
+inline double steady_seconds() { return host_calls().seconds(); }
 
 /// Seconds since construction or the last restart.
 class Stopwatch {

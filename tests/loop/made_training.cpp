@@ -13,9 +13,6 @@
 namespace cputrain::loop {
 namespace {
 
-/// What breaks on this thread, which is a rank.
-thread_local const std::function<void(const FaultPlace&)>* fault_of_thread = nullptr;
-
 constexpr Shape kImage{8, 8, 3};
 
 model::Graph network(const MadeOptions& options) {
@@ -146,11 +143,6 @@ class Arrays {
 
 }  // namespace
 
-// In the place of the library's one, which does nothing.
-void fault_point(const FaultPlace& place) {
-  if (fault_of_thread && *fault_of_thread) (*fault_of_thread)(place);
-}
-
 MadeResult train_made(comm::Communicator& communicator, const MadeOptions& options) {
   const data::DataPipeline data = datasets::make_data_pipeline();
   const MadeSet training(options.samples, 0), validation(options.validation, 1000);
@@ -194,7 +186,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   if (rank == 0) weights::initialise_weights(graph, *program, 4, exchange->arenas().weights);
   exchange->spread_weights();
   Timeline timeline{StepRange{}};
-  Parts parts({communicator, *backend, *program, *exchange}, options.optimizer,
+  Parts parts({communicator, *backend, *program, *exchange, options.fault}, options.optimizer,
               optim::LearningRate(options.rate, data::training_epochs(plan, options.train.epochs,
                                                                       options.train.steps)),
               data.batches(images, plan,
@@ -221,12 +213,10 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   }
   Progress start = options.start ? options.start->progress : Progress{};
   if (!options.left_out.empty()) start.left_out = options.left_out;
-  fault_of_thread = &options.fault;
   const auto val =
       options.validation ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
   made.result = train(parts, val, options.train, start,
                       options.recorder ? *options.recorder : made.recorder, control);
-  fault_of_thread = nullptr;
   control.copy = nullptr;
   const Array weights = exchange->arenas().weights;
   check_weights(communicator, backend->memory(), weights);

@@ -85,7 +85,7 @@ struct MadeOptions {
   std::function<bool()> stop = [] { return false; };
   std::function<bool(const Progress&)> due{};  ///< asks for checkpoints; on rank 0
   /// Breaks something, on this rank's thread.
-  std::function<void(const FaultPlace&)> fault{};
+  FaultPoint fault{};
   /// Where images are read for each micro-batch: hears of each, and throws where that fails.
   std::function<void(std::uint32_t sample)> reads{};
   const MadeState* start = nullptr;       ///< where the training goes on

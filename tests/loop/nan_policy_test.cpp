@@ -17,8 +17,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// The gradients of one rank are `factor` times as large in this step, which counts from 1, or in
 /// all from there on.
-std::function<void(const FaultPlace&)> fault_in(int rank, std::uint64_t step, double factor = kNaN,
-                                                bool for_ever = false) {
+FaultPoint fault_in(int rank, std::uint64_t step, double factor = kNaN, bool for_ever = false) {
   return [=](const FaultPlace& place) {
     const bool now = for_ever ? place.step >= step : place.step == step;
     if (place.phase != comm::Phase::backward || place.rank != rank || !now) return;

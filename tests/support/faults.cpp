@@ -1,5 +1,5 @@
-// What breaks a training, at a place that the environment names, for a program of the tests.
-#include "loop/faults.h"
+// The program of tests whose training breaks at a place that the environment names.
+#include "composition/program.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -110,9 +110,7 @@ void let_happen(Kind kind, const FaultPlace& place) {
   }
 }
 
-}  // namespace
-
-void fault_point(const FaultPlace& place) {
+void break_at(const FaultPlace& place) {
   static std::deque<Fault> faults = faults_of(std::getenv("CPUTRAIN_FAULT"));
   for (Fault& fault : faults) {
     const bool here =
@@ -121,4 +119,9 @@ void fault_point(const FaultPlace& place) {
   }
 }
 
+}  // namespace
 }  // namespace cputrain::loop
+
+int main(int argc, char** argv) {
+  return cputrain::composition::run_program(argc, argv, cputrain::loop::break_at);
+}

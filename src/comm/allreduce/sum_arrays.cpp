@@ -49,7 +49,7 @@ void Segments::exchange_and_add(PointToPoint& peers, int to, const Array& out, i
     };
     const Array mine = segment(in), theirs = received(mine.size, in.dtype);
     peers.exchange(to, segment(out).bytes(), from, theirs.bytes());
-    add_to(mine, theirs);
+    peers.add(mine, theirs);
   }
 }
 

@@ -16,9 +16,6 @@ using SumArrays = std::function<void(std::span<const Array> src, const Array& ds
 /// The same in plain loops on the calling thread.
 void sum_plainly(std::span<const Array> src, const Array& dst);
 
-/// dst[i] += src[i], in arrays of one length and type.
-void add_to(const Array& dst, const Array& src);
-
 /// Moves and adds long arrays segment by segment, so that what was received is still in the cache
 /// when it is added and no more memory than for one segment is needed.
 class Segments {

@@ -19,6 +19,7 @@ class WatchedPointToPoint final : public comm::PointToPoint {
     const Meeting meeting(pulse_);
     peers_->exchange(to, out, from, in);
   }
+  void add(const Array& dst, const Array& src) override { peers_->add(dst, src); }
 
  private:
   std::unique_ptr<comm::PointToPoint> peers_;

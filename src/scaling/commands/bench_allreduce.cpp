@@ -181,6 +181,7 @@ class TimedPointToPoint final : public comm::PointToPoint {
     peers_->exchange(to, out, from, in);
     seconds_ += watch.seconds();
   }
+  void add(const Array& dst, const Array& src) override { peers_->add(dst, src); }
 
  private:
   std::unique_ptr<comm::PointToPoint> peers_;

@@ -59,6 +59,11 @@ std::optional<double> waited_part(const std::vector<ThreadTimes>& before,
   return waited / (ran + waited);
 }
 
+std::string cpu_wait_reason(bool crowded) {
+  return crowded ? "more threads than CPUs take turns"
+                 : "other work on this machine, more threads than CPUs, or a quota of CPU time";
+}
+
 CpuWait::CpuWait() : before_(thread_times_now()) {}
 
 std::optional<double> CpuWait::part_since_last() {

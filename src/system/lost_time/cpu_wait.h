@@ -34,12 +34,8 @@ std::optional<double> waited_part(const std::vector<ThreadTimes>& before,
 /// A part from which on it is printed.
 inline constexpr double kWaitWorthSaying = 0.1;
 
-/// Why threads wait, in words; inline, since cputrain-smpi has no cpu_wait.cpp. `crowded`: the
-/// ranks have more threads than there are CPUs.
-inline std::string cpu_wait_reason(bool crowded) {
-  return crowded ? "more threads than CPUs take turns"
-                 : "other work on this machine, more threads than CPUs, or a quota of CPU time";
-}
+/// Why threads wait, in words. `crowded`: the ranks have more threads than there are CPUs.
+std::string cpu_wait_reason(bool crowded);
 
 /// What the threads of this process waited since the last question.
 class CpuWait {

@@ -177,7 +177,8 @@ exchange::Overlap overlap_of(const Session& session) {
 }
 
 loop::RankProgram program_of(const Session& session, const CompiledTraining& compiled) {
-  return {*session.communicator, *session.backend, *compiled.program, *compiled.exchange};
+  return {*session.communicator, *session.backend, *compiled.program, *compiled.exchange,
+          session.services.fault_point};
 }
 
 CompiledTraining compile_training(const Session& session, const TrainingPlan& plan,

@@ -9,7 +9,6 @@
 #include "checkpoint/writer.h"
 #include "core/error.h"
 #include "core/version.h"
-#include "loop/faults.h"
 #include "loop/replicas.h"
 #include "system/files.h"
 #include "training/run/log_marks.h"
@@ -178,7 +177,8 @@ std::future<nlohmann::ordered_json> RunControl::mark_logs() {
 /// On the writer's thread.
 void RunControl::write(const loop::Progress& progress, nlohmann::ordered_json facts,
                        std::future<nlohmann::ordered_json> marks) {
-  loop::fault_point({.phase = comm::Phase::checkpoint, .step = progress.steps});
+  const loop::FaultPoint& fault_point = training_.session().services.fault_point;
+  if (fault_point) fault_point({.phase = comm::Phase::checkpoint, .step = progress.steps});
   // A killed process gives the run's lock back before that of what it was writing: at the start its
   // temporary folder may still have looked alive.
   checkpoint::remove_abandoned(folder_);

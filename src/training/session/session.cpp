@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "comm/communicator.h"
@@ -15,7 +16,6 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "loop/faults.h"
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/log_pace.h"
@@ -103,7 +103,8 @@ BackendRequest backend_request(const Session& session, const TrainingFlags& flag
 
 void reached(const Session& session, comm::Phase phase) {
   session.communicator->pulse().at(phase);
-  loop::fault_point({.phase = phase, .rank = session.communicator->rank()});
+  const loop::FaultPoint& fault_point = session.services.fault_point;
+  if (fault_point) fault_point({.phase = phase, .rank = session.communicator->rank()});
 }
 
 int threads_beside(const Session& session) {
@@ -113,8 +114,9 @@ int threads_beside(const Session& session) {
 }
 
 void require_threads(const Session& session, int count, const system::MemoryToCome& memory) {
-  const system::TriedThreads tried(count, memory);
-  const std::string refusal = first_text(session, tried.refusal());
+  std::optional<system::TriedThreads> tried;
+  if (!session.services.simulated) tried.emplace(count, memory);
+  const std::string refusal = first_text(session, tried ? tried->refusal() : "");
   if (!refusal.empty()) fail(ExitCode::usage, refusal);
 }
 

@@ -1,25 +1,23 @@
-#include "system/pages.h"
+#include "system/host_calls.h"
 
-#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <chrono>
+#include <string>
 #include <system_error>
 
 #include "core/error.h"
 
 namespace cputrain::system {
 namespace {
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+double monotonic_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void return_freed_memory() {
-  mallopt(M_MMAP_THRESHOLD, static_cast<int>(kKeptFree));
-  mallopt(M_TRIM_THRESHOLD, static_cast<int>(kKeptFree));
-}
-
-Pages::Pages(std::size_t bytes, Touched touched) {
-  if (bytes == 0) return;  // the kernel refuses to map nothing
+std::span<std::byte> map_pages(std::size_t bytes, Touched touched) {
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
   const bool sparse = touched == Touched::sparsely;
   void* const start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | (sparse ? MAP_NORESERVE : 0), -1, 0);
@@ -30,11 +28,18 @@ Pages::Pages(std::size_t bytes, Touched touched) {
   }
   // A hint: without huge pages everything still works, so a refusal is no error.
   if (bytes >= kHugePage) madvise(start, bytes, sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
-  bytes_ = {static_cast<std::byte*>(start), bytes};
+  return {static_cast<std::byte*>(start), bytes};
 }
 
-Pages::~Pages() {
-  if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
-}
+void unmap_pages(std::span<std::byte> pages) { munmap(pages.data(), pages.size()); }
+
+/// Ready before any other global is made.
+constinit HostCalls calls{monotonic_seconds, map_pages, unmap_pages};
+
+}  // namespace
+
+const HostCalls& host_calls() { return calls; }
+
+void set_host_calls(const HostCalls& others) { calls = others; }
 
 }  // namespace cputrain::system

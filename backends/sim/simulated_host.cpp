@@ -1,15 +1,13 @@
-// system/pages.h: large areas, which hold gradients, weights and the like, are all the same one.
-// SMPI knows it and sends from it without copying a byte; what is read from it is garbage. Small
-// areas, which hold counters, are real.
-#include "system/pages.h"
+#include "backends/sim/simulated_host.h"
 
 #include <smpi/smpi.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <simgrid/s4u/Engine.hpp>
 
-namespace cputrain::system {
+namespace cputrain::sim {
 namespace {
 
 constexpr std::size_t kLarge = std::size_t{1} << 20;
@@ -37,15 +35,18 @@ std::byte* zeros_of(std::size_t bytes) {
   return static_cast<std::byte*>(start);
 }
 
+std::span<std::byte> map_area(std::size_t bytes, system::Touched) {
+  return {bytes >= kLarge ? garbage_of(bytes) : zeros_of(bytes), bytes};
+}
+
+void unmap_area(std::span<std::byte> area) {
+  if (area.size() < kLarge) std::free(area.data());
+}
+
 }  // namespace
 
-Pages::Pages(std::size_t bytes, Touched) {
-  if (bytes == 0) return;
-  bytes_ = {bytes >= kLarge ? garbage_of(bytes) : zeros_of(bytes), bytes};
+system::HostCalls simulated_host() {
+  return {simgrid::s4u::Engine::get_clock, map_area, unmap_area};
 }
 
-Pages::~Pages() {
-  if (bytes_.size() < kLarge) std::free(bytes_.data());
-}
-
-}  // namespace cputrain::system
+}  // namespace cputrain::sim
