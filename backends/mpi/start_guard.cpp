@@ -16,7 +16,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/clock.h"
-#include "system/lost_time/own_clock.h"
 #include "system/output.h"
 #include "system/print.h"
 

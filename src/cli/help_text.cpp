@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "system/redrawn_line.h"
+#include "system/print.h"
 
 namespace cputrain::cli {
 namespace {

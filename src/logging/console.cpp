@@ -10,10 +10,9 @@
 #include "logging/bar_line.h"
 #include "logging/reporters.h"
 #include "system/clock.h"
-#include "system/lost_time/cpu_wait.h"
-#include "system/lost_time/stolen_time.h"
+#include "system/lost_time.h"
 #include "system/output.h"
-#include "system/redrawn_line.h"
+#include "system/print.h"
 
 namespace cputrain::logging {
 namespace {

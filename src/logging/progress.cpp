@@ -6,8 +6,8 @@
 
 #include "core/text.h"
 #include "logging/reporters.h"
-#include "system/log_pace.h"
 #include "system/output.h"
+#include "system/print.h"
 
 namespace cputrain::logging {
 namespace {

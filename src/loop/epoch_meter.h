@@ -4,8 +4,7 @@
 
 #include "comm/communicator.h"
 #include "loop/loop.h"
-#include "system/lost_time/cpu_wait.h"
-#include "system/lost_time/stolen_time.h"
+#include "system/lost_time.h"
 
 namespace cputrain::loop {
 

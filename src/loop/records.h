@@ -70,7 +70,7 @@ struct EpochRecord : EpochSums {
   /// that lost most, since the others wait for it. Nothing where it is not known.
   std::optional<double> stolen{};
   /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
-  /// (system/lost_time/cpu_wait.h): of the rank that waited most. Nothing where it is not known.
+  /// (system/lost_time.h): of the rank that waited most. Nothing where it is not known.
   std::optional<double> cpu_wait{};
   std::string kernels{};  ///< how the program computes, where it measured that; else empty
 };

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "system/output.h"
-#include "system/redrawn_line.h"
+#include "system/print.h"
 
 namespace cputrain::system {
 namespace {

@@ -1,4 +1,4 @@
-#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

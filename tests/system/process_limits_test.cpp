@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "system/log_pace.h"
+#include "system/print.h"
 #include "tests/support/in_a_child.h"
 
 namespace cputrain::system {

@@ -1,4 +1,4 @@
-#include "system/redrawn_line.h"
+#include "system/print.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 
 #include <cstdlib>
 
-#include "system/print.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::system {

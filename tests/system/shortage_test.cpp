@@ -1,4 +1,4 @@
-#include "system/lost_time/shortage.h"
+#include "system/usage/work_meter.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

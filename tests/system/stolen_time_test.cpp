@@ -1,4 +1,4 @@
-#include "system/lost_time/stolen_time.h"
+#include "system/lost_time.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "system/lost_time/shortage.h"
+#include "system/usage/work_meter.h"
 
 namespace cputrain::watch {
 namespace {

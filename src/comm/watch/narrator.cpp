@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time.h"
 
 namespace cputrain::watch {
 namespace {

@@ -11,7 +11,6 @@
 #include "comm/pulse.h"
 #include "comm/watch/findings.h"
 #include "comm/watch/narrator.h"
-#include "system/lost_time/shortage.h"
 #include "system/signals.h"
 #include "system/usage/disk_writes.h"
 #include "system/usage/work_meter.h"

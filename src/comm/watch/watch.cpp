@@ -24,7 +24,6 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "system/clock.h"
-#include "system/lost_time/own_clock.h"
 #include "system/output.h"
 #include "system/print.h"
 

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "system/lost_time/cpu_wait.h"
-#include "system/lost_time/stolen_time.h"
+#include "system/lost_time.h"
 #include "system/usage/work_meter.h"
 
 namespace cputrain::bench {

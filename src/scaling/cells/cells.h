@@ -77,7 +77,7 @@ struct Cell {
   /// repeats' median.
   std::optional<double> stolen{};
   /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
-  /// (system/lost_time/cpu_wait.h): median of the repeats.
+  /// (system/lost_time.h): median of the repeats.
   std::optional<double> cpu_wait{};
 
   /// The most memory that a repeat's rank, node and rank's device held: see loop/records.h.

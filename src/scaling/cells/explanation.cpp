@@ -11,8 +11,7 @@
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
-#include "system/lost_time/cpu_wait.h"
-#include "system/lost_time/stolen_time.h"
+#include "system/lost_time.h"
 #include "training/request/flag_grammars.h"
 
 namespace cputrain::cells {

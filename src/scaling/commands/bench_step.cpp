@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "scaling/bench/steps.h"
 #include "scaling/commands/commands.h"
-#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time.h"
 #include "system/print.h"
 #include "training/plan/decode_images.h"
 #include "training/plan/training_features.h"

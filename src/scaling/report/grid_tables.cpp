@@ -8,7 +8,7 @@
 
 #include "core/text.h"
 #include "scaling/report/headline.h"
-#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time.h"
 #include "training/request/flag_grammars.h"
 
 namespace cputrain::report {

@@ -17,7 +17,7 @@
 #include "scaling/simulation/timed_worker.h"
 #include "system/clock.h"
 #include "system/limits/process_limits.h"
-#include "system/lost_time/stolen_time.h"
+#include "system/lost_time.h"
 
 namespace cputrain::simulation {
 namespace {

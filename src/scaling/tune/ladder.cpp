@@ -7,8 +7,7 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "system/lost_time/cpu_wait.h"
-#include "system/lost_time/stolen_time.h"
+#include "system/lost_time.h"
 
 namespace cputrain::tune {
 namespace {

@@ -75,8 +75,8 @@ struct MemoryBytes {
 
 /// Parts, 0 to 1, of a rank's time, the rank's that lost most; nothing where not known.
 struct LostTime {
-  std::optional<double> cpu_wait{};  ///< system/lost_time/cpu_wait.h
-  std::optional<double> stolen{};    ///< system/lost_time/stolen_time.h; in rounds that count
+  std::optional<double> cpu_wait{};  ///< system/lost_time.h
+  std::optional<double> stolen{};    ///< system/lost_time.h; in rounds that count
 };
 
 /// A size that was measured.

@@ -13,8 +13,7 @@
 #include "core/text.h"
 #include "scaling/bench/steps.h"
 #include "system/clock.h"
-#include "system/lost_time/cpu_wait.h"
-#include "system/lost_time/stolen_time.h"
+#include "system/lost_time.h"
 #include "system/usage/work_meter.h"
 
 namespace cputrain::tune {

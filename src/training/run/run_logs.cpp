@@ -17,7 +17,7 @@
 #include "runfiles/metrics.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
-#include "system/redrawn_line.h"
+#include "system/print.h"
 #include "training/run/recipe_lines.h"
 #include "training/run/run_folder.h"
 

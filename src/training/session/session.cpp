@@ -18,10 +18,8 @@
 #include "core/version.h"
 #include "system/clock.h"
 #include "system/files.h"
-#include "system/log_pace.h"
 #include "system/output.h"
 #include "system/print.h"
-#include "system/redrawn_line.h"
 #include "training/session/place_ranks.h"
 
 namespace cputrain::training {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "system/lost_time/own_clock.h"
+#include "system/clock.h"
 
 namespace cputrain::watch {
 namespace {

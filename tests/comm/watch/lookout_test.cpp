@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "system/lost_time/shortage.h"
+#include "system/usage/work_meter.h"
 
 namespace cputrain::watch {
 namespace {
