@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/placement/placement.h"
-#include "system/placement/placement_warnings.h"
+#include "system/placement/placement_text.h"
 
 namespace cputrain::placement {
 namespace {

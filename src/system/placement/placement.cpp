@@ -6,8 +6,7 @@
 #include <map>
 #include <set>
 
-#include "core/text.h"
-#include "system/placement/placement_warnings.h"
+#include "system/placement/placement_text.h"
 
 namespace cputrain::placement {
 namespace {
@@ -18,6 +17,12 @@ constexpr int kLeastToSpareOne = 4;
 constexpr int kComputingForOneInput = 8;
 
 using Positions = std::vector<std::size_t>;  // ranks' places in the node's list
+
+/// Different numbers of a list, ascending.
+std::vector<int> distinct(const std::vector<int>& numbers) {
+  const std::set<int> once(numbers.begin(), numbers.end());
+  return {once.begin(), once.end()};
+}
 
 /// Threads, and whether a core is kept free; the mask is still the launcher's.
 RankPlan first_plan(const RankPlace& place, const MachineRanks& node,
@@ -88,26 +93,6 @@ void complete(RankPlan& plan, const RankPlace& place, const PlacementRequest& re
   const int idle = static_cast<int>(plan.cpus.size()) - plan.threads;
   const int useful = std::max(1, plan.threads / kComputingForOneInput);
   plan.input_threads = request.io_threads.value_or(std::clamp(idle, 1, useful));
-}
-
-std::string summary(const MachineRanks& node, const std::vector<RankPlan>& plans) {
-  std::string text = ranks_by_threads(plans) + " on " + counted(node.cores(), "core");
-  if (node.hardware_threads() > node.cores()) {
-    text += " (" + std::to_string(node.hardware_threads()) + " hardware threads)";
-  }
-  const auto all = [&](auto is) { return std::ranges::all_of(plans, is); };
-  if (plans.size() > 1 && node.cores() > 1) {
-    if (all([](const RankPlan& plan) { return plan.cores.size() == 1; })) {
-      text += ", each bound to one core";
-    } else if (all([](const RankPlan& plan) { return plan.bind; })) {
-      text += ", each bound to cores of its own";
-    }
-  }
-  if (std::ranges::any_of(plans, &RankPlan::communication_core)) {
-    text += ", one core per rank kept for communication";
-  }
-  if (node.quota_binds()) text += ", limited to " + quota_text(node.quota) + " CPUs of time";
-  return text;
 }
 
 using Unit = std::vector<int>;    // the hardware threads that are given away together
@@ -182,9 +167,7 @@ Placement plan_node(const std::vector<RankPlace>& places, const PlacementRequest
   }
   for (std::size_t i = 0; i < places.size(); ++i) complete(result.ranks[i], places[i], request);
   for (const RankPlan& plan : result.ranks) result.crowding += plan.threads / node.capacity();
-  result.summary = summary(node, result.ranks);
-  result.limits = thread_limits(places, result.ranks);
-  result.warnings = placement_warnings(places, node, result.ranks, request);
+  describe(places, node, request, result);
   return result;
 }
 
@@ -204,11 +187,6 @@ std::optional<std::vector<CorePart>> divide_cores(const RankPlace& mask,
     parts.push_back(part_of(take_near(shelves, preferred, units_of(wishes[i])), wishes[i]));
   }
   return parts;
-}
-
-std::vector<int> distinct(const std::vector<int>& numbers) {
-  const std::set<int> once(numbers.begin(), numbers.end());
-  return {once.begin(), once.end()};
 }
 
 double MachineRanks::part_of(const RankPlace& place) const {

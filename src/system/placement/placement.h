@@ -131,9 +131,6 @@ struct CoreWish {
 std::optional<std::vector<CorePart>> divide_cores(const RankPlace& mask,
                                                   const std::vector<CoreWish>&);
 
-/// Different numbers of a list, ascending.
-std::vector<int> distinct(const std::vector<int>&);
-
 /// All ranks of a machine together.
 struct MachineRanks {
   /// What a control group gives its ranks.

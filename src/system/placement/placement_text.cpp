@@ -1,23 +1,26 @@
-#include "system/placement/placement_warnings.h"
+#include "system/placement/placement_text.h"
 
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "core/text.h"
 #include "system/placement/launch_words.h"
 
 namespace cputrain::placement {
+namespace {
 
+/// A quota in CPUs as people write it: 3 or 2.5.
 std::string quota_text(double cpus) {
   std::ostringstream text;
   text << cpus;
   return text.str();
 }
 
+/// "2 ranks x 12 threads": the ranks of a machine by their threads.
 std::string ranks_by_threads(const std::vector<RankPlan>& plans) {
   std::map<int, int, std::greater<>> ranks;
   for (const RankPlan& plan : plans) ++ranks[plan.threads];
@@ -28,17 +31,42 @@ std::string ranks_by_threads(const std::vector<RankPlan>& plans) {
   return text;
 }
 
-std::string too_many_threads(const MachineRanks& node, const std::vector<RankPlan>& plans) {
-  int threads = 0;
-  for (const RankPlan& plan : plans) threads += plan.threads;
-  return ranks_by_threads(plans) + " make " + counted(threads, "thread") + " on " +
-         (node.capacity() < node.hardware_threads()
-              ? quota_text(node.quota) + " CPUs' worth of time from the control group"
-              : counted(node.hardware_threads(), "hardware thread")) +
-         " (threads take turns, and all ranks wait for the one whose turn is last)";
+std::string summary_of(const MachineRanks& node, const std::vector<RankPlan>& plans) {
+  std::string text = ranks_by_threads(plans) + " on " + counted(node.cores(), "core");
+  if (node.hardware_threads() > node.cores()) {
+    text += " (" + std::to_string(node.hardware_threads()) + " hardware threads)";
+  }
+  const auto all = [&](auto is) { return std::ranges::all_of(plans, is); };
+  if (plans.size() > 1 && node.cores() > 1) {
+    if (all([](const RankPlan& plan) { return plan.cores.size() == 1; })) {
+      text += ", each bound to one core";
+    } else if (all([](const RankPlan& plan) { return plan.bind; })) {
+      text += ", each bound to cores of its own";
+    }
+  }
+  if (std::ranges::any_of(plans, &RankPlan::communication_core)) {
+    text += ", one core per rank kept for communication";
+  }
+  if (node.quota_binds()) text += ", limited to " + quota_text(node.quota) + " CPUs of time";
+  return text;
 }
 
-namespace {
+/// A line for each reason why ranks compute on fewer threads than they were to.
+std::vector<std::string> thread_limits(const std::vector<RankPlace>& places,
+                                       const std::vector<RankPlan>& plans) {
+  std::map<std::string, std::vector<RankPlan>> by_reason;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].held_back > 0) by_reason[places[i].team_limited_by].push_back(plans[i]);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [reason, limited] : by_reason) {
+    const RankPlan& first = limited.front();
+    lines.push_back(ranks_by_threads(limited) + ", not " +
+                    std::to_string(first.threads + first.held_back) + ": " + reason +
+                    " allows no more (steps take longer); unset it or raise it for more threads");
+  }
+  return lines;
+}
 
 /// One machine's plan under the eye of a critic.
 struct Review {
@@ -144,13 +172,13 @@ std::string mask_too_narrow(const RankPlace& place, int asked) {
 
 /// Cores of the NUMA node of this mask that has most of them.
 int largest_numa_part(const RankPlace& place) {
-  std::map<int, std::vector<int>> cores;
+  std::map<int, std::set<int>> cores;
   for (std::size_t i = 0; i < place.cpus.size(); ++i) {
-    cores[place.numa_of_cpu[i]].push_back(place.core_of_cpu[i]);
+    cores[place.numa_of_cpu[i]].insert(place.core_of_cpu[i]);
   }
   int most = 0;
   for (const auto& [numa, list] : cores) {
-    most = std::max(most, static_cast<int>(distinct(list).size()));
+    most = std::max(most, static_cast<int>(list.size()));
   }
   return most;
 }
@@ -180,28 +208,10 @@ std::optional<std::string> remote_memory(const Review& r) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::vector<std::string> thread_limits(const std::vector<RankPlace>& places,
-                                       const std::vector<RankPlan>& plans) {
-  std::map<std::string, std::vector<RankPlan>> by_reason;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i].held_back > 0) by_reason[places[i].team_limited_by].push_back(plans[i]);
-  }
-  std::vector<std::string> lines;
-  for (const auto& [reason, limited] : by_reason) {
-    const RankPlan& first = limited.front();
-    lines.push_back(ranks_by_threads(limited) + ", not " +
-                    std::to_string(first.threads + first.held_back) + ": " + reason +
-                    " allows no more (steps take longer); unset it or raise it for more threads");
-  }
-  return lines;
-}
-
-std::vector<std::string> placement_warnings(const std::vector<RankPlace>& places,
-                                            const MachineRanks& node,
-                                            const std::vector<RankPlan>& plans,
-                                            const PlacementRequest& request) {
+/// What is wrong with a plan, each "what (why it matters); what to try".
+std::vector<std::string> warnings_of(const std::vector<RankPlace>& places, const MachineRanks& node,
+                                     const std::vector<RankPlan>& plans,
+                                     const PlacementRequest& request) {
   int total = 0, used = 0;
   for (const RankPlan& plan : plans) {
     total += plan.threads;
@@ -234,6 +244,25 @@ std::vector<std::string> placement_warnings(const std::vector<RankPlace>& places
   }
   if (const auto remote = remote_memory(r)) warnings.push_back(*remote);
   return warnings;
+}
+
+}  // namespace
+
+std::string too_many_threads(const MachineRanks& node, const std::vector<RankPlan>& plans) {
+  int threads = 0;
+  for (const RankPlan& plan : plans) threads += plan.threads;
+  return ranks_by_threads(plans) + " make " + counted(threads, "thread") + " on " +
+         (node.capacity() < node.hardware_threads()
+              ? quota_text(node.quota) + " CPUs' worth of time from the control group"
+              : counted(node.hardware_threads(), "hardware thread")) +
+         " (threads take turns, and all ranks wait for the one whose turn is last)";
+}
+
+void describe(const std::vector<RankPlace>& places, const MachineRanks& node,
+              const PlacementRequest& request, Placement& plan) {
+  plan.summary = summary_of(node, plan.ranks);
+  plan.limits = thread_limits(places, plan.ranks);
+  plan.warnings = warnings_of(places, node, plan.ranks, request);
 }
 
 }  // namespace cputrain::placement
