@@ -95,21 +95,11 @@ class GrowingFile {
   GrowingFile(const GrowingFile&) = delete;
   GrowingFile& operator=(const GrowingFile&) = delete;
   void append(std::string_view bytes);
+  void write_line(std::string line) { append(line += '\n'); }
 
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
-};
-
-/// One whole line after another.
-class LineFile {
- public:
-  explicit LineFile(std::filesystem::path path, Begin begin = Begin::anew)
-      : file_(std::move(path), begin) {}
-  void write_line(std::string line) { file_.append(line += '\n'); }
-
- private:
-  GrowingFile file_;
 };
 
 /// Copies a file so that it is whole and on disk, or absent. Error(output).

@@ -236,7 +236,7 @@ TEST(Files, WhatCannotBeWrittenIsAnOutputError) {
   };
   EXPECT_EQ(code([&] { write_own_file(below_a_file, "text"); }), ExitCode::output);
   EXPECT_EQ(code([&] { make_folder(below_a_file); }), ExitCode::output);
-  EXPECT_EQ(code([&] { LineFile line(below_a_file); }), ExitCode::output);
+  EXPECT_EQ(code([&] { GrowingFile line(below_a_file); }), ExitCode::output);
 }
 
 TEST(Files, ALinkToAFolderIsTheFolderAndOneToNothingSaysSo) {
@@ -274,7 +274,7 @@ TEST(LineFile, AFullDiskIsAnOutputErrorAndLeavesWholeLines) {
     std::signal(SIGXFSZ, SIG_IGN);
     const struct rlimit limit { 1000, 1000 };
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    LineFile file(path);
+    GrowingFile file(path);
     file.write_line("text");
     try {
       file.write_line(std::string(1500, 'x'));
@@ -289,7 +289,7 @@ TEST(LineFile, AFullDiskIsAnOutputErrorAndLeavesWholeLines) {
 
 TEST(LineFile, WritesWholeLines) {
   const testing::TemporaryFolder folder;
-  LineFile file(folder.path() / "lines");
+  GrowingFile file(folder.path() / "lines");
   file.write_line("one");
   file.write_line("two");
   EXPECT_EQ(text_of(folder.path() / "lines"), "one\ntwo\n");
@@ -298,10 +298,10 @@ TEST(LineFile, WritesWholeLines) {
 TEST(LineFile, GoesOnBehindWhatIsThereWhereItIsTold) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "lines";
-  LineFile(path, Begin::append).write_line("one");
-  LineFile(path, Begin::append).write_line("two");
+  GrowingFile(path, Begin::append).write_line("one");
+  GrowingFile(path, Begin::append).write_line("two");
   EXPECT_EQ(text_of(path), "one\ntwo\n");
-  LineFile(path).write_line("anew");
+  GrowingFile(path).write_line("anew");
   EXPECT_EQ(text_of(path), "anew\n");
 }
 

@@ -10,8 +10,8 @@
 namespace cputrain {
 
 /// Rounds of a measurement on a machine whose host may spend its CPUs on other guests meanwhile
-/// (stolen_time.h). Disturbed rounds are measured again and left out, by what was stolen and never
-/// by what came out. Where calm ones are too rare it gives up, and all count.
+/// (system/lost_time.h). Disturbed rounds are measured again and left out, by what was stolen and
+/// never by what came out. Where calm ones are too rare it gives up, and all count.
 class CalmRounds {
  public:
   /// The part of a rank's CPU time that may be stolen in a calm round.

@@ -194,7 +194,7 @@ void log_evaluation(const fs::path& file, const EvaluationFacts& facts) {
                                     {"build", facts.build},
                                     {"command", facts.command}};
   const std::string begin = is_cut_off(file) ? "\n" : "";
-  system::LineFile(file, system::Begin::append).write_line(begin + json_text(line));
+  system::GrowingFile(file, system::Begin::append).write_line(begin + json_text(line));
 }
 
 }  // namespace cputrain::training
