@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "scaling/report/grid_tables.h"
-#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time.h"
 
 namespace cputrain::tune {
 namespace {
