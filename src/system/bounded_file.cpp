@@ -27,27 +27,38 @@ namespace {
   throw std::runtime_error(std::string("cannot be read: ") + std::strerror(error));
 }
 
+RegularFile open_bounded(const std::filesystem::path& path, std::uintmax_t most) {
+  RegularFile file(path);
+  if (file.size() > most) too_large(most);
+  return file;
+}
+
+/// The bytes behind the first `read`, which grows by them; none at the end.
+std::string next_piece(const RegularFile& file, std::uintmax_t most, std::uintmax_t& read) {
+  std::string piece(1 << 16, '\0');
+  piece.resize(file.read_some(read, std::as_writable_bytes(std::span(piece))));
+  read += piece.size();
+  if (read > most) too_large(most);
+  return piece;
+}
+
 }  // namespace
 
 /// O_NONBLOCK: a pipe opens at once then, and is refused.
 RegularFile::RegularFile(const std::filesystem::path& path)
-    : descriptor_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-  if (descriptor_ < 0) cannot_read(errno);
+    : file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  if (!file_.is_open()) cannot_read(errno);
   struct stat about {};
-  if (::fstat(descriptor_, &about) == 0 && S_ISREG(about.st_mode)) {
-    size_ = static_cast<std::uintmax_t>(about.st_size);
-    return;
+  if (::fstat(file_.number(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    throw std::runtime_error("is no regular file");
   }
-  ::close(descriptor_);
-  throw std::runtime_error("is no regular file");
+  size_ = static_cast<std::uintmax_t>(about.st_size);
 }
-
-RegularFile::~RegularFile() { ::close(descriptor_); }
 
 std::size_t RegularFile::read_some(std::uintmax_t offset, std::span<std::byte> dst) const {
   std::size_t done = 0;
   while (done < dst.size()) {
-    const ssize_t got = ::pread(descriptor_, dst.data() + done, dst.size() - done,
+    const ssize_t got = ::pread(file_.number(), dst.data() + done, dst.size() - done,
                                 static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) cannot_read(errno);
@@ -63,28 +74,19 @@ void RegularFile::read_at(std::uintmax_t offset, std::span<std::byte> dst) const
   }
 }
 
-BoundedFile::BoundedFile(const std::filesystem::path& path, std::uintmax_t most)
-    : file_(path), most_(most) {
-  if (file_.size() > most) too_large(most);
-}
-
-std::string BoundedFile::next() {
-  std::string piece(1 << 16, '\0');
-  piece.resize(file_.read_some(read_, std::as_writable_bytes(std::span(piece))));
-  read_ += piece.size();
-  if (read_ > most_) too_large(most_);
-  return piece;
-}
-
 std::string read_bounded(const std::filesystem::path& path, std::uintmax_t most) {
-  BoundedFile file(path, most);
+  const RegularFile file = open_bounded(path, most);
   std::string text;
-  for (std::string piece = file.next(); !piece.empty(); piece = file.next()) text += piece;
+  std::uintmax_t read = 0;
+  for (std::string piece; !(piece = next_piece(file, most, read)).empty();) text += piece;
   return text;
 }
 
+BoundedLines::BoundedLines(const std::filesystem::path& path, Limits limits)
+    : file_(open_bounded(path, limits.file)), limits_(limits) {}
+
 bool BoundedLines::fill() {
-  piece_ = file_.next();
+  piece_ = next_piece(file_, limits_.file, read_);
   place_ = 0;
   return !piece_.empty();
 }
@@ -97,8 +99,9 @@ std::optional<std::string> BoundedLines::next() {
     const std::size_t end = std::min(piece_.find('\n', place_), piece_.size());
     line.append(piece_, place_, end - place_);
     place_ = end + 1;
-    if (line.size() > most_) {
-      throw std::runtime_error("has a line of more than " + bytes_text(static_cast<double>(most_)));
+    if (line.size() > limits_.line) {
+      throw std::runtime_error("has a line of more than " +
+                               bytes_text(static_cast<double>(limits_.line)));
     }
     if (end < piece_.size()) return line;
   }

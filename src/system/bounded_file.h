@@ -16,69 +16,6 @@
 /// std::runtime_error has what is wrong with one.
 namespace cputrain::system {
 
-/// A regular file, read at any place. It stays the same file where its name gets another one.
-class RegularFile {
- public:
-  explicit RegularFile(const std::filesystem::path&);
-  ~RegularFile();
-  RegularFile(const RegularFile&) = delete;
-  RegularFile& operator=(const RegularFile&) = delete;
-
-  /// Bytes that it had when it was opened.
-  std::uintmax_t size() const { return size_; }
-  /// Bytes read: fewer than asked for at the end of the file only.
-  std::size_t read_some(std::uintmax_t offset, std::span<std::byte> dst) const;
-  /// Fills all of `dst`.
-  void read_at(std::uintmax_t offset, std::span<std::byte> dst) const;
-
- private:
-  int descriptor_;
-  std::uintmax_t size_ = 0;
-};
-
-/// A regular file of at most `most` bytes, piece after piece. It may grow meanwhile.
-class BoundedFile {
- public:
-  BoundedFile(const std::filesystem::path&, std::uintmax_t most);
-
-  /// Empty at the end.
-  std::string next();
-
- private:
-  RegularFile file_;
-  std::uintmax_t most_, read_ = 0;
-};
-
-/// All of it.
-std::string read_bounded(const std::filesystem::path&, std::uintmax_t most);
-
-/// Reads a JSON file of at most so many bytes that may be hostile. Error(data) says what is wrong
-/// with it, with the remedy behind: "(why it matters); what to try".
-nlohmann::json read_json_file(const std::filesystem::path&, std::uintmax_t most,
-                              std::string_view remedy);
-
-/// The lines of a regular file, one after the other.
-class BoundedLines {
- public:
-  struct Limits {
-    std::uintmax_t file, line;  ///< bytes
-  };
-
-  BoundedLines(const std::filesystem::path& path, Limits limits)
-      : file_(path, limits.file), most_(limits.line) {}
-
-  /// Without its end; nothing behind the last one.
-  std::optional<std::string> next();
-
- private:
-  bool fill();
-
-  BoundedFile file_;
-  std::uintmax_t most_;
-  std::string piece_;      ///< what was read ahead
-  std::size_t place_ = 0;  ///< in piece_
-};
-
 /// An open file, or what open() failed with (-1). Closed at the end of its scope, unless released.
 class Descriptor {
  public:
@@ -98,6 +35,53 @@ class Descriptor {
 
  private:
   int number_;
+};
+
+/// A regular file, read at any place. It stays the same file where its name gets another one.
+class RegularFile {
+ public:
+  explicit RegularFile(const std::filesystem::path&);
+
+  /// Bytes that it had when it was opened.
+  std::uintmax_t size() const { return size_; }
+  /// Bytes read: fewer than asked for at the end of the file only.
+  std::size_t read_some(std::uintmax_t offset, std::span<std::byte> dst) const;
+  /// Fills all of `dst`.
+  void read_at(std::uintmax_t offset, std::span<std::byte> dst) const;
+
+ private:
+  Descriptor file_;
+  std::uintmax_t size_ = 0;
+};
+
+/// All of a regular file of at most `most` bytes, which may grow meanwhile.
+std::string read_bounded(const std::filesystem::path&, std::uintmax_t most);
+
+/// Reads a JSON file of at most so many bytes that may be hostile. Error(data) says what is wrong
+/// with it, with the remedy behind: "(why it matters); what to try".
+nlohmann::json read_json_file(const std::filesystem::path&, std::uintmax_t most,
+                              std::string_view remedy);
+
+/// The lines of a regular file, one after the other.
+class BoundedLines {
+ public:
+  struct Limits {
+    std::uintmax_t file, line;  ///< bytes
+  };
+
+  BoundedLines(const std::filesystem::path&, Limits);
+
+  /// Without its end; nothing behind the last one.
+  std::optional<std::string> next();
+
+ private:
+  bool fill();
+
+  RegularFile file_;
+  Limits limits_;
+  std::uintmax_t read_ = 0;
+  std::string piece_;      ///< what was read ahead
+  std::size_t place_ = 0;  ///< in piece_
 };
 
 }  // namespace cputrain::system

@@ -67,75 +67,10 @@ void* wait_for(void* latch) {
   return nullptr;
 }
 
-/// Threads that wait together until the end of the object.
-class Waiting {
- public:
-  /// 0, or the error of the first that could not be started.
-  int start(int count) {
-    pthread_attr_t attributes;
-    ::pthread_attr_init(&attributes);
-    const std::size_t stack = openmp_stack_bytes();
-    if (stack > 0)
-      ::pthread_attr_setstacksize(&attributes, stack);  // refused where it is too small
-    int error = 0;
-    for (int i = 0; i < count && error == 0; ++i) {
-      pthread_t thread;
-      error = ::pthread_create(&thread, &attributes, wait_for, &latch_);
-      if (error == 0) threads_.push_back(thread);
-    }
-    ::pthread_attr_destroy(&attributes);
-    return error;
-  }
-  std::size_t size() const { return threads_.size(); }
-  ~Waiting() {
-    latch_.count_down();
-    for (const pthread_t thread : threads_) ::pthread_join(thread, nullptr);
-  }
-
- private:
-  std::latch latch_{1};
-  std::vector<pthread_t> threads_;
-};
-
 bool is_limited(__rlimit_resource_t resource) {
   struct rlimit now {};
   return ::getrlimit(resource, &now) == 0 && now.rlim_cur != RLIM_INFINITY;
 }
-
-/// Addresses until the end of the object, where a limit is set that they count for. The system
-/// counts those that can be written for `ulimit -d`; where it promises no more memory than it has
-/// (vm.overcommit_memory 2), it counts them as used as well, so others cannot be written.
-class Reserved {
- public:
-  explicit Reserved(const MemoryToCome& memory) {
-    const bool data = is_limited(RLIMIT_DATA), addresses = is_limited(RLIMIT_AS);
-    if (data || addresses) map(memory.own, data ? PROT_READ | PROT_WRITE : PROT_NONE);
-    if (addresses) map(memory.shared, PROT_NONE);
-  }
-  ~Reserved() {
-    for (const auto& [start, bytes] : mapped_) ::munmap(start, bytes);
-  }
-  Reserved(const Reserved&) = delete;
-  Reserved& operator=(const Reserved&) = delete;
-
-  /// 0, or that of the first that was refused.
-  int error() const { return error_; }
-
- private:
-  void map(std::size_t bytes, int protection) {
-    if (bytes == 0 || error_ != 0) return;
-    void* start =
-        ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start == MAP_FAILED) {
-      error_ = errno;
-    } else {
-      mapped_.emplace_back(start, bytes);
-    }
-  }
-
-  std::vector<std::pair<void*, std::size_t>> mapped_;
-  int error_ = 0;
-};
 
 std::string refusal_of(const std::string& wanted, int error) {
   const std::string limits = limits_text();
@@ -159,26 +94,59 @@ std::string limits_text() {
   return join(parts, ", ");
 }
 
-struct TriedThreads::Parts {
-  explicit Parts(const MemoryToCome& memory) : reserved(memory) {}
-  Reserved reserved;
-  Waiting waiting;
-};
-
-TriedThreads::TriedThreads(int count, const MemoryToCome& memory)
-    : parts_(std::make_unique<Parts>(memory)) {
+// What was had by then is given back where it throws.
+TriedThreads::TriedThreads(int count, const MemoryToCome& memory) : TriedThreads() {
   const std::string mib = std::to_string(memory.all() >> 20) + " MiB of memory";
   const std::string more = std::to_string(count) + " more threads";
-  if (const int error = parts_->reserved.error(); error != 0) {
+  if (const int error = reserve(memory); error != 0) {
     refusal_ = refusal_of(mib + " and " + more + ", and the system refuses the memory", error);
-  } else if (const int lack = parts_->waiting.start(count); lack != 0) {
+  } else if (const int lack = start(count); lack != 0) {
     refusal_ = refusal_of(more + (memory.all() > 0 ? " beside " + mib : "") + " and can have " +
-                              std::to_string(parts_->waiting.size()),
+                              std::to_string(threads_.size()),
                           lack);
   }
 }
 
-TriedThreads::~TriedThreads() = default;
+TriedThreads::~TriedThreads() {
+  end_.count_down();
+  for (const pthread_t thread : threads_) ::pthread_join(thread, nullptr);
+  for (const auto& [start, bytes] : reserved_) ::munmap(start, bytes);
+}
+
+/// Addresses, where a limit is set that they count for. The system counts those that can be written
+/// for `ulimit -d`; where it promises no more memory than it has (vm.overcommit_memory 2), it
+/// counts them as used as well, so others cannot be written.
+int TriedThreads::reserve(const MemoryToCome& memory) {
+  const bool data = is_limited(RLIMIT_DATA), addresses = is_limited(RLIMIT_AS);
+  int error = 0;
+  if (data || addresses) error = map(memory.own, data ? PROT_READ | PROT_WRITE : PROT_NONE);
+  if (addresses && error == 0) error = map(memory.shared, PROT_NONE);
+  return error;
+}
+
+int TriedThreads::map(std::size_t bytes, int protection) {
+  if (bytes == 0) return 0;
+  void* const start =
+      ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return errno;
+  reserved_.emplace_back(start, bytes);
+  return 0;
+}
+
+int TriedThreads::start(int count) {
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  const std::size_t stack = openmp_stack_bytes();
+  if (stack > 0) ::pthread_attr_setstacksize(&attributes, stack);  // refused where it is too small
+  int error = 0;
+  for (int i = 0; i < count && error == 0; ++i) {
+    pthread_t thread;
+    error = ::pthread_create(&thread, &attributes, wait_for, &end_);
+    if (error == 0) threads_.push_back(thread);
+  }
+  ::pthread_attr_destroy(&attributes);
+  return error;
+}
 
 void require_threads(int count, const MemoryToCome& memory) {
   const TriedThreads tried(count, memory);

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <pthread.h>
+
 #include <cstddef>
-#include <memory>
+#include <latch>
 #include <string>
+#include <utility>
+#include <vector>
 
 /// What the system lets this process have (`ulimit`, control groups), and what it can still get of
 /// it.
@@ -34,8 +38,15 @@ class TriedThreads {
   const std::string& refusal() const { return refusal_; }
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  TriedThreads() = default;
+  // 0, or the error of the first that is refused.
+  int reserve(const MemoryToCome&);
+  int map(std::size_t bytes, int protection);
+  int start(int count);
+
+  std::vector<std::pair<void*, std::size_t>> reserved_;
+  std::latch end_{1};  ///< what the threads wait for
+  std::vector<pthread_t> threads_;
   std::string refusal_;
 };
 
