@@ -15,7 +15,6 @@
 #include "model/model_json.h"
 #include "training/asked_end.h"
 #include "training/plan/decode_images.h"
-#include "training/plan/training_features.h"
 #include "training/request/build_graph.h"
 #include "training/request/flag_row.h"
 #include "training/weights/start_weights.h"

@@ -1,5 +1,5 @@
 // Which rank computes on which device, on hosts that show their ranks all devices or one each.
-#include "training/session/place_ranks.h"
+#include "training/session/session.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "training/plan/image_memory.h"
+#include "training/plan/image_place.h"
 
 #include <gtest/gtest.h>
 

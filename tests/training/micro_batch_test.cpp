@@ -1,4 +1,4 @@
-#include "training/plan/micro_batch.h"
+#include "training/plan/training_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "model/model_json.h"
 #include "model/rewrite.h"
-#include "training/plan/memory_check.h"
-#include "training/plan/shard_dense.h"
+#include "training/plan/training_memory.h"
+#include "training/plan/training_plan.h"
 #include "training/session/session.h"
 
 namespace cputrain::training {

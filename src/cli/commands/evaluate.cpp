@@ -13,7 +13,7 @@
 #include "loop/evaluation/predictions.h"
 #include "system/date.h"
 #include "training/plan/decode_images.h"
-#include "training/plan/micro_batch.h"
+#include "training/plan/training_plan.h"
 #include "training/session/inference.h"
 #include "training/session/typed_command.h"
 

@@ -20,7 +20,7 @@
 #include "core/error.h"
 #include "loop/evaluation/predictions.h"
 #include "system/print.h"
-#include "training/plan/micro_batch.h"
+#include "training/plan/training_plan.h"
 #include "training/session/inference.h"
 #include "training/weights/past_data.h"
 #include "weights/description.h"

@@ -148,7 +148,7 @@ class Run {
   /// Until the training ends, or goes back: `progress_` is then where to.
   loop::TrainResult train_on(training::RunResults& results) {
     system::SignalWatch& signals = *session_.services.signals;
-    system::WriteQueue logs(training::bind_writer(session_));
+    system::WriteQueue logs(training::bind_to_communication(session_));
     const auto reporter = training::make_reporter(training_, folder_.path, place_, logs);
     if (place_.goes_on()) {
       reporter->resumed(

@@ -9,8 +9,8 @@
 
 #include "scaling/tune/speed_ladder.h"
 #include "system/clock.h"
+#include "training/plan/compiled_training.h"
 #include "training/plan/decode_images.h"
-#include "training/plan/training_features.h"
 #include "training/request/build_graph.h"
 #include "training/training.h"
 

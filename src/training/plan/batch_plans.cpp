@@ -5,7 +5,6 @@
 #include <set>
 
 #include "core/error.h"
-#include "training/plan/micro_batch.h"
 
 namespace cputrain::training {
 namespace {

@@ -3,26 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "checkpoint/snapshot.h"
 #include "comm/communicator.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "exchange/make_exchange.h"
+#include "model/layer_patterns.h"
 #include "model/rewrite.h"
 #include "system/pages.h"
 #include "training/plan/image_place.h"
-#include "training/plan/memory_check.h"
-#include "training/plan/shard_dense.h"
-#include "training/plan/training_features.h"
 
 namespace cputrain::training {
 namespace {
-
-std::function<void()> bind_communication(const Session& session) {
-  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
-    if (cpu) bind({*cpu});
-  };
-}
 
 compute::AddProducts add_products_of(compute::Backend& backend) {
   compute::ReproducibleCompute* const reproducible = backend.reproducible();
@@ -38,7 +33,7 @@ exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPla
           .layout = layout,
           .bucket_bytes = static_cast<std::size_t>(plan.spec.flags.bucket_mb * 1e6),
           .overlap = overlap_of(session),
-          .on_thread_start = bind_communication(session),
+          .on_thread_start = bind_to_communication(session),
           .sum = [&backend = *session.backend](std::span<const Array> src,
                                                const Array& dst) { backend.sum(src, dst); },
           .lanes = plan.chunks ? plan.chunks->lanes : 0,
@@ -56,6 +51,21 @@ std::string exchange_line(const TrainingSpec& spec, const exchange::MadeExchange
       "Exchange: {}: the same bits at any number of ranks and threads on this kind of "
       "CPU (`bench step --reproducible` has the price)",
       made.exchange->describe());
+}
+
+/// What a person should know about the layers that are sharded.
+std::string sharding_line(const model::Graph& graph, const std::vector<std::string>& layers,
+                          int ranks) {
+  std::vector<std::string> texts;
+  for (const model::Graph::Node& node : graph.nodes()) {
+    if (std::ranges::find(layers, node.name) == layers.end()) continue;
+    const auto bytes = static_cast<double>(node.parameters.front().size() * sizeof(float));
+    texts.push_back(fmt::format("{} ({})", node.name, bytes_text(bytes)));
+  }
+  return fmt::format(
+      "Sharded: {} over the {} ranks of a node, so that its gradient is made once per node and not "
+      "once per rank (--no-shard-dense)",
+      join(texts, ", "), ranks);
 }
 
 /// Compiles one graph of a training: a class, since making the arenas calls back into it.
@@ -167,6 +177,76 @@ TrainingMemory gather_memory(const Session& session, std::vector<NodeCapacity> c
   return {std::move(capacities), comm::gather_values(*session.communicator, mine), shared};
 }
 
+constexpr std::size_t kPartOfMemory = 4;  ///< features take no more than a quarter of what is free
+constexpr int kPartsOfPass = 8;           ///< the smallest pass over new images has an eighth
+
+/// Views of an image that these flips and turns make; 0 where there are more than some.
+std::size_t views_of_image(data::Augment augment) {
+  const std::size_t views =
+      (augment.flip ? 2 : 1) * (augment.vflip ? 2 : 1) * (augment.six ? 6 : 1);
+  augment.flip = augment.vflip = augment.six = false;
+  return augment == data::Augment{} ? views : 0;
+}
+
+/// Where features are copied to the order of a batch.
+std::size_t rows_of_a_pass(const TrainingPlan& plan, const compute::FeatureFacts& features) {
+  return features.bytes * static_cast<std::size_t>(plan.micro_batch);
+}
+
+/// Bytes for each rank, at most those that are wanted: a part of what is free before a training,
+/// and half of what it leaves, so that none is refused for what it can do without.
+std::size_t room_for_features(const TrainingMemory& memory, std::size_t wanted) {
+  std::size_t room = wanted;
+  for (const NodeCapacity& node : memory.capacities) {
+    if (!node.available) continue;
+    const std::size_t needed = memory.needed(node), ranks = node.ranks.size();
+    const std::size_t left = *node.available - std::min(*node.available, needed);
+    const std::size_t free = *node.available - std::min(*node.available, memory.shared.cache);
+    room = std::min({room, left / 2 / ranks, free / kPartOfMemory / ranks});
+  }
+  return room;
+}
+
+/// The sizes, and smaller ones for the images of a batch that are new in a view of theirs.
+std::vector<int> with_sizes_of_features(const TrainingPlan& plan, std::vector<int> sizes,
+                                        std::size_t views) {
+  if (views == 0 || views_of_image(plan.spec.augment) == 1) return sizes;
+  const int largest = *std::ranges::max_element(sizes);
+  for (int part = 2; part <= kPartsOfPass; part *= 2) {
+    if (largest % part == 0) sizes.push_back(largest / part);
+  }
+  return sizes;
+}
+
+/// Lets the program keep them, as many as there is room for beside the memory of the training
+/// without them, and says so. Returns which part of all that is: 0 where none are kept.
+double keep_features(const Session& session, const TrainingPlan& plan, std::size_t views,
+                     const TrainingMemory& memory, compute::Program& program) {
+  const auto features = plan.keeps_features ? features_of(plan, views, program) : std::nullopt;
+  if (!features) return 0;
+  const model::Graph graph = model::pool_before_relu(plan.graph);
+  const std::size_t needed = views * features->bytes;
+  const std::size_t room = room_for_features(memory, needed + rows_of_a_pass(plan, *features));
+  const std::size_t kept = room - std::min(room, rows_of_a_pass(plan, *features));
+  const std::string_view layers = graph.nodes()[static_cast<std::size_t>(features->node)].name;
+  if (kept < features->bytes) {
+    say(session, fmt::format("Features: memory has no room to keep what the frozen layers up to {} "
+                             "make of an image ({} each): they are computed in each pass",
+                             layers, bytes_text(static_cast<double>(features->bytes))));
+    return 0;
+  }
+  dynamic_cast<compute::KeepsFeatures&>(program).keep_features(kept);
+  say(session,
+      fmt::format("Features: what the frozen layers up to {} make of an image is kept ({} each, {} "
+                  "in all{}); an image that was met in the same view costs {:.1f} % less of the "
+                  "forward pass",
+                  layers, bytes_text(static_cast<double>(features->bytes)),
+                  bytes_text(static_cast<double>(kept)),
+                  kept < needed ? ", as far as memory has room" : "",
+                  100 * model::share_of_work(graph, features->node)));
+  return static_cast<double>(kept) / static_cast<double>(needed);
+}
+
 }  // namespace
 
 exchange::Overlap overlap_of(const Session& session) {
@@ -174,6 +254,21 @@ exchange::Overlap overlap_of(const Session& session) {
       std::ranges::all_of(session.plan.ranks, &placement::RankPlan::communication_core);
   return cores && session.communicator->serves_threads() ? exchange::Overlap::thread
                                                          : exchange::Overlap::none;
+}
+
+std::size_t views_of(const TrainingPlan& plan, std::size_t images) {
+  if (plan.chunks || model::frozen_cuts(plan.graph).empty()) return 0;
+  return images * views_of_image(plan.spec.augment);
+}
+
+std::optional<compute::FeatureFacts> features_of(const TrainingPlan& plan, std::size_t views,
+                                                 const compute::Program& program) {
+  const auto* keeper = dynamic_cast<const compute::KeepsFeatures*>(&program);
+  if (views == 0 || !keeper) return std::nullopt;
+  const auto features = keeper->features();
+  const bool saves =
+      features && model::share_of_work(model::pool_before_relu(plan.graph), features->node) > 0;
+  return saves ? features : std::nullopt;
 }
 
 loop::RankProgram program_of(const Session& session, const CompiledTraining& compiled) {
@@ -242,7 +337,7 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
     mine.workspace = compiled.program->workspace_bytes();
     compiled.memory.ranks = comm::gather_values(*session.communicator, mine);
   }
-  check_fits(session, plan, compiled);
+  check_fits(session, plan, compiled.memory, std::ranges::max(compiled.sizes));
   return compiled;
 }
 

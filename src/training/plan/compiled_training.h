@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compute/image_feed.h"
 #include "exchange/buckets.h"
 #include "exchange/exchange.h"
 #include "loop/parts.h"
@@ -23,7 +26,7 @@ struct CompiledTraining {
   /// How gradients are summed, as --allreduce names it: what was measured is chosen here.
   std::string allreduce{};
   TrainingMemory memory;
-  /// The part of what frozen layers make of images that has room (training_features.h); 0: none.
+  /// The part of what frozen layers make of images that has room; 0: none.
   double kept_features = 0;
   bool images_on_device = false;  ///< all of the training's
   bool images_left_out = false;   ///< of memory, where they would have been too much
@@ -35,6 +38,18 @@ loop::RankProgram program_of(const Session&, const CompiledTraining&);
 /// Buckets travel while backward runs where every rank has a core for that: on one that computes,
 /// the thread would cost more than it hides.
 exchange::Overlap overlap_of(const Session&);
+
+// What frozen layers make of an image is computed once and kept, where images come as they are or
+// in a few views.
+
+/// How many different views of its images a rank may meet: none where augmentation draws more than
+/// flips, where nothing is frozen, or with --reproducible, whose bits must not depend on which
+/// images a rank met together.
+std::size_t views_of(const TrainingPlan&, std::size_t images);
+
+/// Whether the program can keep them, and whether that saves work; what they are then.
+std::optional<compute::FeatureFacts> features_of(const TrainingPlan&, std::size_t views,
+                                                 const compute::Program&);
 
 /// Memory before a program is compiled.
 struct MemoryBefore {

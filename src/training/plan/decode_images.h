@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "training/plan/image_memory.h"
+#include "training/plan/image_place.h"
 #include "training/session/session.h"
 
 namespace cputrain::training {

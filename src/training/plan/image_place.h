@@ -2,17 +2,29 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/pipeline.h"
 #include "training/plan/compiled_training.h"
-#include "training/plan/image_memory.h"
 #include "training/plan/training_memory.h"
 
 /// Where the decoded images of a training lie: in memory, or, where that has no room for them, in a
-/// file on disk, or nowhere; and whether a device has a copy of them.
+/// file on disk, or nowhere; the memory that they take there; and whether a device has a copy of
+/// them.
 namespace cputrain::training {
+
+using data::ImageForm;
+
+/// Error(usage) where the images of a source need more than a node has, with the largest that would
+/// fit, and pack_advice().
+void check_images_fit(const TrainingFlags&, const ImageForm&, const data::DataSource&,
+                      const data::CacheSize&, std::optional<std::size_t> available);
+
+/// "; or pack the images ...: cputrain data pack photos photos.ctpack --image-size 96", a file with
+/// the same images in the same parts. Empty for what is no training.
+std::string pack_advice(const TrainingFlags&, const ImageForm&);
 
 struct ImagePlace {
   static constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();

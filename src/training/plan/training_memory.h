@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "training/session/session.h"
+#include "training/plan/training_plan.h"
 
 /// What a training takes of every node's memory, before it takes it.
 namespace cputrain::training {
@@ -64,8 +64,6 @@ struct RankMemory {
   }
   /// The same with --checkpoint-every 0.
   RankMemory without_snapshot() const;
-  /// The same without what is known by estimate alone.
-  RankMemory without_library() const;
   std::size_t host_workspace() const { return elsewhere > 0 ? 0 : workspace; }
   /// Wherever it lies.
   std::size_t total() const { return to_come() + elsewhere + process; }
@@ -94,6 +92,7 @@ struct TrainingMemory {
   std::size_t needed(const NodeCapacity&) const;
   /// Bytes that all of it takes.
   std::size_t in_all(const NodeCapacity&) const;
+  bool fits() const { return !too_small() && !too_small_elsewhere(); }
   /// The first node that has too little.
   const NodeCapacity* too_small() const;
   /// The first node with a rank whose backend has too little of its own.
@@ -108,5 +107,16 @@ int largest_fitting(int tried, const std::function<bool(int)>& fits);
 
 /// How many ranks with the needs of the largest one would fit on the node.
 int ranks_that_fit(const TrainingMemory&, const NodeCapacity&);
+
+// Refusals of trainings that cannot fit, before they take what they need.
+
+/// Before the arenas are mapped: whether nodes have the least that any exchange needs of them.
+/// Error(usage).
+void check_arenas(const Session&, const TrainingPlan&, const std::vector<NodeCapacity>&,
+                  const compute::ParameterLayout&);
+
+/// Whether each node has what its ranks have asked for with so many `images` at once. Error(usage)
+/// on all ranks alike, naming what would fit. Collective where it does not.
+void check_fits(const Session&, const TrainingPlan&, const TrainingMemory&, int images);
 
 }  // namespace cputrain::training

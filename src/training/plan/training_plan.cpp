@@ -4,16 +4,93 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "training/plan/micro_batch.h"
-#include "training/plan/shard_dense.h"
 #include "training/request/build_graph.h"
-#include "training/request/choose_training.h"
 
 namespace cputrain::training {
 namespace {
+
+template <class... L>
+bool is_any(const model::Graph::Node& node) {
+  return (std::holds_alternative<L>(node.layer) || ...);
+}
+
+/// Whether its output needs memory of its own.
+bool is_kept(const model::Graph& graph, std::size_t index) {
+  const auto nodes = graph.nodes();
+  if (is_any<model::Input, model::Relu, model::Relu6, model::Dropout, model::Flatten>(nodes[index]))
+    return false;
+  if (!is_any<model::Convolution>(nodes[index])) return true;
+  std::size_t next = index + 1;
+  while (next < nodes.size() && is_any<model::Relu>(nodes[next])) ++next;
+  return next == nodes.size() || !is_any<model::MaxPool>(nodes[next]);
+}
+
+/// Weights that no cache near a core holds.
+bool has_large_dense(const model::Graph& graph) {
+  constexpr std::size_t kLarge = 1 << 20;
+  return std::ranges::any_of(graph.nodes(), [](const model::Graph::Node& node) {
+    return is_any<model::Dense>(node) && node.parameters.front().size() >= kLarge;
+  });
+}
+
+/// Many ranks for each hardware thread try a large job on a small machine: what is short is memory.
+bool is_crowded(const Session& session) {
+  constexpr double kCrowd = 4;
+  return session.plan.crowding > kCrowd;
+}
+
+bool forced(const TrainingFlags& flags) { return flags.shard_dense.value_or(false); }
+
+std::size_t kernel_size(const model::Graph::Node& node) { return node.parameters.front().size(); }
+
+/// Dense layers that learn.
+std::vector<const model::Graph::Node*> candidates(const model::Graph& graph) {
+  std::vector<const model::Graph::Node*> nodes;
+  for (const model::Graph::Node& node : graph.nodes()) {
+    if (std::holds_alternative<model::Dense>(node.layer) && !node.frozen) nodes.push_back(&node);
+  }
+  return nodes;
+}
+
+/// Names of the layers to be sharded: those for which it pays; with --shard-dense the largest one
+/// if it pays for none. None where nodes have one rank, or gradients go another way than slices
+/// over shared memory. `usual_images` are those that a rank has at once in a step. Error(usage) on
+/// all ranks alike where --shard-dense cannot be.
+std::vector<std::string> layers_to_shard(const TrainingSpec& spec, const model::Graph& graph,
+                                         const Session& session, int usual_images) {
+  if (!spec.flags.shard_dense.value_or(true) || !sharding_obstacle(spec.flags).empty()) return {};
+  if (!session.backend->memory().is_host()) {
+    if (!forced(spec.flags)) return {};
+    refuse_sharding(
+        "a backend whose arrays do not lie in the host's memory, where ranks could share them");
+  }
+  const comm::NodeMap& map = session.nodes;
+  const auto nodes = candidates(graph);
+  if (nodes.empty() && forced(spec.flags))
+    refuse_sharding("a model in which no dense layer learns");
+  if (!map.even() && forced(spec.flags))
+    refuse_sharding("nodes that have different numbers of ranks");
+  if (!map.even() || map.local_size() < 2 || nodes.empty()) return {};
+  const std::size_t images =
+      static_cast<std::size_t>(usual_images) * static_cast<std::size_t>(map.local_size());
+  std::vector<std::string> names;
+  for (const model::Graph::Node* node : nodes) {
+    const auto out = static_cast<std::size_t>(node->dst.channels);
+    if (sharding_pays(kernel_size(*node) / out, out, map.local_size(), images)) {
+      names.push_back(node->name);
+    }
+  }
+  if (names.empty() && forced(spec.flags)) {
+    names.push_back((*std::ranges::max_element(nodes, {}, [](const model::Graph::Node* node) {
+                      return kernel_size(*node);
+                    }))->name);
+  }
+  return names;
+}
 
 /// What would make results depend on the number of ranks all the same.
 void check_reproducible(const TrainingSpec& spec, const model::Graph& graph) {
@@ -91,6 +168,59 @@ int choose_micro_batch(const TrainingSpec& spec, const model::Graph& graph,
 }
 
 }  // namespace
+
+int micro_batch_size(const TrainingFlags& flags, const Session& session) {
+  // A GPU wants many images to have work for all of its multiprocessors; its memory holds them.
+  constexpr int kOfADevice = 128;
+  if (session.device.chosen()) return flags.micro_batch.value_or(kOfADevice);
+  // One thread gains nothing by more images. Several wait for each other once a layer, and each
+  // keeps sums of gradients of its own, so they do better with more; kMost is for memory. Ranks
+  // that share dense layers meet once a micro-batch, and should not too often.
+  constexpr int kOfOneThread = 8, kOfEachThread = 14, kMost = 32, kOfOneOfSeveralRanks = 16;
+  const int threads = session.most_threads;
+  const int of_threads = threads == 1 ? kOfOneThread : std::min(kOfEachThread * threads, kMost);
+  const int usual = session.communicator->size() == 1 ? of_threads : kOfOneOfSeveralRanks;
+  constexpr int kImagesInACrowd = 4;
+  const int standard = is_crowded(session) ? kImagesInACrowd : usual;
+  return flags.micro_batch.value_or(std::max(standard, 2 * threads));
+}
+
+int training_micro_batch(const TrainingFlags& flags, const Session& session,
+                         const model::Graph& graph, std::optional<std::size_t> rank_memory) {
+  const int usual = micro_batch_size(flags, session);
+  const bool keeps_all = session.backend->name() == "reference";
+  const bool decided = flags.micro_batch || session.device.chosen() || is_crowded(session);
+  if (decided || keeps_all || !has_large_dense(graph)) return usual;
+  // dogcat on a core of a Zen 5: 8 images make 127 images/s, 16 128, 32 136, 64 138, 128 143.
+  // Each of many threads wants some images of a pass.
+  constexpr std::size_t kMost = 128, kOfEachThread = 8, kPartOfMemory = 4;
+  // Weights, gradients, two states and a snapshot come first.
+  const std::size_t parameters = 5 * graph.parameter_count() * sizeof(float);
+  const auto left = [&](std::size_t memory) { return memory - std::min(memory, parameters); };
+  std::size_t images =
+      std::max(kMost, kOfEachThread * static_cast<std::size_t>(session.most_threads));
+  while (images > 1 && rank_memory &&
+         images * activation_bytes(graph) > left(*rank_memory) / kPartOfMemory) {
+    images /= 2;
+  }
+  return std::max(usual, static_cast<int>(images));
+}
+
+std::size_t activation_bytes(const model::Graph& graph) {
+  std::size_t numbers = 0;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (is_kept(graph, i)) numbers += graph.nodes()[i].dst.size();
+  }
+  return 2 * numbers * sizeof(float);
+}
+
+bool sharding_pays(std::size_t in, std::size_t out, int ranks, std::size_t images) {
+  constexpr std::size_t kWorthwhile = std::size_t{1} << 20;
+  constexpr int kLeastRanks = 3;
+  const auto count = static_cast<std::size_t>(ranks);
+  if (ranks < kLeastRanks || in * out < kWorthwhile) return false;
+  return 4 * (count - 1) * in * out > 4 * images * in + 3 * count * images * out;
+}
 
 TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classes,
                            std::optional<std::size_t> rank_memory) {

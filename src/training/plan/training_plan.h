@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,5 +43,38 @@ struct TrainingPlan {
 /// on all; as many as it wants where not known.
 TrainingPlan plan_training(const Session&, TrainingSpec, int classes,
                            std::optional<std::size_t> rank_memory = {});
+
+// How many images a rank computes at once.
+
+/// What was asked, else 8 on one thread and 14 per thread up to 32 on several, with several ranks
+/// 16; twice the threads at least; 4 where ranks are many times more than hardware threads; 128 on
+/// a device.
+int micro_batch_size(const TrainingFlags&, const Session&);
+
+/// The same for a training of this network. Every pass reads all weights of a dense layer and
+/// writes their gradient. So on CPUs it is 128 images where such layers are large, with more than
+/// 16 threads 8 per thread. A quarter of a rank's memory must do for them; without a figure it
+/// does.
+int training_micro_batch(const TrainingFlags&, const Session&, const model::Graph&,
+                         std::optional<std::size_t> rank_memory);
+
+/// About what a training pass keeps of one image in bytes: activations and their gradients, but for
+/// those that operators change in place or pool at once.
+std::size_t activation_bytes(const model::Graph&);
+
+// Which dense layers the ranks of a node compute together (model/rewrite.h: with_sharded_dense).
+
+/// Whether fewer numbers move between memory and cores in one round of a dense layer with `in` x
+/// `out` weights on a node whose `ranks` have `images` images at once:
+/// - without, every rank reads the weights twice (forward, back to its inputs) and writes its
+///   gradient once, which is then read to be summed: 4 in out; with it the node does that once;
+/// - with it, inputs and their gradients are each copied to where all can read them and back: 4
+///   images in; partial sums are written and read, gradients of outputs read, by every rank: 3
+///   ranks images out.
+/// Ranks wait for each other five times a round then, so that a delay of any holds up all in every
+/// round, and not once a step. For a few MB that does not pay: layers with less than 2^20 weights
+/// stay as they are; nor where the node has two ranks, each of which would read no more than half
+/// as much.
+bool sharding_pays(std::size_t in, std::size_t out, int ranks, std::size_t images);
 
 }  // namespace cputrain::training

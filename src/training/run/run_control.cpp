@@ -35,7 +35,7 @@ RunControl::RunControl(Training& training, const RunFolder& folder, nlohmann::or
       newest_step_(start.steps),
       best_on_disk_(has_best ? start.best.epoch : 0) {
   if (training.session().leads() && (safety_.takes_checkpoints() || safety_.keeps_best())) {
-    writer_ = std::make_unique<checkpoint::WriterThread>(bind_writer(training.session()));
+    writer_ = std::make_unique<checkpoint::WriterThread>(bind_to_communication(training.session()));
   }
 }
 

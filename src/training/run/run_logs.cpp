@@ -151,12 +151,6 @@ std::unique_ptr<logging::RunReporter> make_reporter(const Training& training,
   return logging::all_of(std::move(reporters));
 }
 
-std::function<void()> bind_writer(const Session& session) {
-  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
-    if (cpu) bind({*cpu});
-  };
-}
-
 loop::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
                              const fs::path& folder) {
   const int ranks = session.communicator->size();

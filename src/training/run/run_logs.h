@@ -22,10 +22,6 @@ std::unique_ptr<logging::RunReporter> make_reporter(const Training&,
                                                     const logging::LogPlace& place,
                                                     system::WriteQueue& logs);
 
-/// What a thread that writes does first. It has the core of communication where there is one, which
-/// waits most of the time; else any of this rank's.
-std::function<void()> bind_writer(const Session&);
-
 /// The steps that --timeline shows; none without it. Rank 0 begins the file, so that a wrong path
 /// shows at once; Error(usage) where it is one of the run's own, or there already without
 /// --overwrite.

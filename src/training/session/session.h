@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -12,10 +13,22 @@
 #include "system/clock.h"
 #include "system/limits/process_limits.h"
 #include "training/request/training_flags.h"
-#include "training/session/place_ranks.h"
 #include "training/session/services.h"
 
 namespace cputrain::training {
+
+/// Where a rank computes.
+struct DeviceChoice {
+  int device = 0;          ///< compute::Device::index
+  int ranks = 1;           ///< on this rank's node that compute on it
+  bool emulated = false;   ///< no time of this job means anything
+  std::string line{};      ///< all ranks' devices, for the log; empty where they are CPUs
+  int all = 0;             ///< devices of all ranks together
+  std::string name{};      ///< all devices'; with " and " between where there are several kinds
+  std::string at_first{};  ///< compute::Device::at_first of this rank's
+
+  bool chosen() const { return !line.empty(); }
+};
 
 /// What every command that computes works with: ranks, their threads and a backend.
 struct Session {
@@ -46,11 +59,21 @@ struct Session {
 /// and for measurements on an emulated device. Collective.
 Session start_session(const TrainingFlags&, const Services&);
 
+/// The ranks of a node take its devices in turn; where each is shown one of its own, that one.
+/// Nothing to choose, and no message, for a backend that computes on the CPUs. Error(usage) with
+/// the reason on all ranks alike where one of them has no device. Collective.
+DeviceChoice choose_device(comm::Communicator&, const comm::NodeMap&, const Services&,
+                           const std::string& backend);
+
 /// This rank has come so far in its work: for the watch, and for tests that break it there.
 void reached(const Session&, comm::Phase);
 
 /// Threads of this process beside those that compute.
 int threads_beside(const Session&);
+
+/// What a thread beside those that compute does first. It has the core of communication where there
+/// is one, which waits most of the time; else any of this rank's.
+std::function<void()> bind_to_communication(const Session&);
 
 /// Error(usage) on all ranks where one cannot have so many more threads beside so much memory.
 /// Ranks may have one limit together (of a user, of a container), so all of them try at once.
