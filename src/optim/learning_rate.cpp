@@ -19,10 +19,12 @@ double scale_factor(RateScale scale, double n) {
   return 1;
 }
 
+double full_rate(const LearningRateOptions& options) {
+  return options.base * scale_factor(options.scale, options.n.value_or(1));
+}
+
 LearningRate::LearningRate(const LearningRateOptions& options, double training_epochs)
-    : options_(options),
-      training_epochs_(training_epochs),
-      target_(options.base * scale_factor(options.scale, options.n.value_or(1))) {}
+    : options_(options), training_epochs_(training_epochs), target_(full_rate(options)) {}
 
 double LearningRate::warmup(double epochs) const {
   const double part = std::min(epochs / options_.warmup_epochs, 1.0);

@@ -32,6 +32,9 @@ struct LearningRateOptions {
   Schedule schedule = ConstantRate{};
 };
 
+/// After warm-up, before any schedule.
+double full_rate(const LearningRateOptions&);
+
 /// Where a step lies in the training.
 struct StepTime {
   int epoch = 0;            ///< from 0

@@ -327,4 +327,9 @@ std::optional<SummaryLine> summary_at_end(const std::filesystem::path& path) {
   }
 }
 
+bool is_finished(const std::filesystem::path& run) {
+  const auto summary = summary_at_end(run / kMetricsName);
+  return summary && !summary->interrupted;
+}
+
 }  // namespace cputrain::runfiles

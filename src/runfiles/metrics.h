@@ -140,4 +140,7 @@ Metrics read_metrics(const std::filesystem::path& file, Steps);
 /// The same without a look at other lines; nothing where the last one is no summary.
 std::optional<SummaryLine> summary_at_end(const std::filesystem::path& file);
 
+/// Whether by its last line the training of a run's folder ended by itself.
+bool is_finished(const std::filesystem::path& run);
+
 }  // namespace cputrain::runfiles

@@ -16,59 +16,18 @@ namespace {
 
 using loop::TrainingEnd;
 
-constexpr const char *kEpochs = "epochs", *kSteps = "steps", *kSettled = "settled-steps",
-                     *kTarget = "target-accuracy", *kPatience = "early-stopping";
-
 void fields_of_end(JsonMembers& f, TrainingEnd& end) {
   constexpr int kMost = std::numeric_limits<int>::max();
   constexpr std::int64_t kMostSteps = std::numeric_limits<std::int64_t>::max();
-  f.need(kEpochs, end.epochs, 0, kMost);
-  f.rare(kSteps, end.steps, 0, kMostSteps);
-  f.rare(kSettled, end.settled_steps, 0, kMostSteps);
-  f.rare(kTarget, end.target_accuracy, -kMostCounted, kMostCounted);
-  f.rare(kPatience, end.patience, 0, kMost);
+  f.need("epochs", end.epochs, 0, kMost);
+  f.rare("steps", end.steps, 0, kMostSteps);
+  f.rare("settled-steps", end.settled_steps, 0, kMostSteps);
+  f.rare("target-accuracy", end.target_accuracy, -kMostCounted, kMostCounted);
+  f.rare("early-stopping", end.patience, 0, kMost);
   if (end.patience) f.may("min-delta", end.min_delta, -kMostCounted, kMostCounted);
   // The loss, which is the default, is left out.
   const bool has_monitor = f.file() ? f.file()->has(kMonitor) : end.monitor != optim::Monitor::loss;
   if (has_monitor) f.word(kMonitor, end.monitor, names(optim::Monitor{}));
-}
-
-std::string stopping_text(const TrainingEnd& end) {
-  if (!end.patience) return "none";
-  return end.min_delta == 0 ? fmt::format("{}", *end.patience)
-                            : fmt::format("{}:{}", *end.patience, end.min_delta);
-}
-
-template <class T>
-std::string text_of(const std::optional<T>& value) {
-  return value ? fmt::format("{}", *value) : "none";
-}
-
-/// Where --epochs and --steps end the training, and how often it is asked for settled ones.
-bool have_one_length(const TrainingEnd& a, const TrainingEnd& b) {
-  return a.steps == b.steps && a.settled_steps == b.settled_steps &&
-         (a.steps || a.epochs == b.epochs);
-}
-
-bool is_exactly(const TrainingEnd& end, const loop::Progress& progress) {
-  if (end.steps) return end.settled_steps == 0 && *end.steps == progress.steps;
-  return end.epochs == progress.epochs && !progress.begun;
-}
-
-/// Whether the rate of every step depends on where the training ends.
-bool follows_end(const optim::Schedule& schedule) {
-  return std::holds_alternative<optim::CosineDecay>(schedule) ||
-         std::holds_alternative<optim::PolynomialDecay>(schedule);
-}
-
-bool target_is_other(const TrainingEnd& then, const TrainingEnd& now) {
-  if (!now.target_accuracy) return false;
-  return !then.target_accuracy || *now.target_accuracy < *then.target_accuracy;
-}
-
-bool patience_is_other(const TrainingEnd& then, const TrainingEnd& now) {
-  if (!now.patience) return false;
-  return !then.patience || *now.patience < *then.patience || now.min_delta != then.min_delta;
 }
 
 struct Watcher {
@@ -167,44 +126,22 @@ bool asks_for_less(const TrainingEnd& end, const loop::Progress& progress) {
   return end.epochs < progress.epochs || (end.epochs == progress.epochs && progress.begun);
 }
 
-std::vector<std::string> end_differences(const TrainingEnd& then, const TrainingEnd& now,
-                                         const loop::Progress& progress,
-                                         const optim::Schedule& schedule) {
-  std::vector<std::string> rows;
-  const auto compare = [&](const char* name, const std::string& there, const std::string& here) {
-    if (there != here) rows.push_back(fmt::format("{}: {} in the run, {} here", name, there, here));
-  };
-  const bool same_place = !asks_for_less(now, progress) &&
-                          (is_exactly(now, progress) || !loop::steps_are_made(now, progress));
-  if (!have_one_length(then, now) && (!same_place || follows_end(schedule))) {
-    compare(kEpochs, fmt::format("{}", then.epochs), fmt::format("{}", now.epochs));
-    compare(kSteps, text_of(then.steps), text_of(now.steps));
-    compare(kSettled, fmt::format("{}", then.settled_steps), fmt::format("{}", now.settled_steps));
-  }
-  if (target_is_other(then, now)) {
-    compare(kTarget, text_of(then.target_accuracy), text_of(now.target_accuracy));
-  }
-  if (patience_is_other(then, now)) compare(kPatience, stopping_text(then), stopping_text(now));
-  return rows;
-}
-
 void check_watchers(const TrainingFlags& flags) {
   if (flags.limit_val == 0u) refuse_watcher(flags, not_looked_at());
 }
 
-void check_watchers(const TrainingSpec& spec, const data::DataSource& source) {
-  if (source.validation.empty()) refuse_watcher(spec.flags, absence_of(spec, source));
-}
-
-std::string recipe_watcher_warning(const TrainingSpec& spec, const data::DataSource& source) {
+void check_watchers(const Session& session, const TrainingSpec& spec,
+                    const data::DataSource& source) {
+  if (!source.validation.empty()) return;
+  refuse_watcher(spec.flags, absence_of(spec, source));
   const optim::Schedule& schedule = spec.learning_rate.schedule;
-  if (!source.validation.empty() || !std::holds_alternative<optim::Plateau>(schedule)) return {};
+  if (!spec.flags.task.advised || !std::holds_alternative<optim::Plateau>(schedule)) return;
   const Absence absence = absence_of(spec, source);
-  return fmt::format(
-      "the schedule of {}'s recipe, {}, watches the {} of validation, which has no image ({}; "
-      "the rate never falls); {}, or name another --schedule",
-      spec.model->name, optim::schedule_text(schedule), word_of(spec.flags.safety.monitor),
-      absence.why, absence.remedy);
+  warn(session, fmt::format("the schedule of {}'s recipe, {}, watches the {} of validation, which "
+                            "has no image ({}; the rate never falls); {}, or name another "
+                            "--schedule",
+                            spec.model->name, optim::schedule_text(schedule),
+                            word_of(spec.flags.safety.monitor), absence.why, absence.remedy));
 }
 
 }  // namespace cputrain::training

@@ -49,6 +49,19 @@ void require_memory(const Session& session, const TrainingMemory& memory) {
   require_threads(session, threads_beside(session), to_come);
 }
 
+/// Whether the plan may do without memory for the images: their data set is one that is decoded,
+/// and --cache does not ask for memory.
+bool may_leave_memory(const TrainingFlags& flags, const data::DataSource& source) {
+  return flags.cache != ImageCache::memory && !source.dataset->ready_form();
+}
+
+/// Whether it does: --cache asks for that, or memory has no room for them.
+bool leaves_memory(const TrainingFlags& flags, const data::DataSource& source,
+                   const data::CacheSize& cache, std::optional<std::size_t> available) {
+  if (flags.cache == ImageCache::disk || flags.cache == ImageCache::none) return true;
+  return may_leave_memory(flags, source) && available && cache.bytes > *available;
+}
+
 std::function<double()> stopped_seconds(system::SignalWatch* signals) {
   if (signals == nullptr) return {};
   return [signals] { return signals->stopped_seconds(); };
@@ -116,7 +129,7 @@ void Training::compile() {
   const TrainingFlags& flags = plan_.spec.flags;
   const auto available = least_available(capacities);
   const bool may_leave = may_leave_memory(flags, *source_);
-  const bool leaves = leaves_memory(flags) || (may_leave && available && cache.bytes > *available);
+  const bool leaves = leaves_memory(flags, *source_, cache, available);
   if (!leaves) check_images_fit(flags, form(), *source_, cache, available);
   compile_for({.capacities = std::move(capacities),
                .cache = leaves ? 0 : cache.bytes,
@@ -156,10 +169,6 @@ void Training::load(Decoding decoding) {
   keeping.decoding = compiled_.images_on_device ? Decoding::first : decoding;
   load(std::make_shared<const data::DecodedData>(
       decode_images(session_, plan_.spec.flags, *source_, form(), keeping)));
-}
-
-bool Training::has_changed_images() const {
-  return !first_text(session_, data_->filling->has_changed() ? "changed" : "").empty();
 }
 
 void Training::load_the_rest() {
@@ -318,16 +327,12 @@ Training open_training(const Session& session, TrainingSpec spec) {
   const data::CacheSize cache = session.services.data.cache_size(*source, image_form(spec));
   const std::vector<NodeCapacity> capacities = measure_capacities(session);
   // Images that memory has no room for lie elsewhere, and leave it to the ranks.
-  const auto available = least_available(capacities);
-  const bool leave = leaves_memory(spec.flags) || (may_leave_memory(spec.flags, *source) &&
-                                                   available && cache.bytes > *available);
+  const bool leave = leaves_memory(spec.flags, *source, cache, least_available(capacities));
   TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source),
                                     rank_memory(capacities, leave ? 0 : cache.bytes));
   check_agreement(session, "program, flags or data", identity(plan, *source));
   check_class_weights(spec.flags.class_weights, source->dataset->classes());
-  check_watchers(spec, *source);
-  const std::string idle = recipe_watcher_warning(spec, *source);
-  if (!idle.empty() && spec.flags.task.advised) warn(session, idle);
+  check_watchers(session, spec, *source);
   return {session, std::move(plan), std::move(source)};
 }
 

@@ -34,8 +34,6 @@ class Training {
   void load(Decoding = Decoding::first);
   /// Whether images are still coming, damaged ones among them; the same on all ranks.
   bool is_filling() const { return parts_ && parts_->batches->filling(); }
-  /// Whether a file that some rank had read was another one by now. Where is_filling(); collective.
-  bool has_changed_images() const;
   /// Those that are missing, where is_filling(): the training is then as after load(), and begins
   /// anew.
   void load_the_rest();

@@ -2,11 +2,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
+#include "runfiles/metrics.h"
 #include "scaling/cells/run_figures.h"
 #include "scaling/report/scaling_table.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "tests/fuzz/fuzzer.h"
-#include "training/run/finished_run.h"
 #include "training/run/run_weights.h"
 
 namespace cputrain::testing {
@@ -57,7 +57,7 @@ void read_run(const std::string& name, std::initializer_list<const char*> hostil
   json_text(report::runs_json(list));
   json_text(report::run_curves_json(list));
   training::data_of_run(folder);
-  training::is_finished(folder);
+  runfiles::is_finished(folder);
   const cells::Cell cell{.cpus = 2, .batch = 20, .ranks = 2};
   const cells::EpochSize epoch{.images = 40};
   cells::scaled_figures(folder, cell, epoch, {.measured = 5});

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "tests/fuzz/fuzzer.h"
-#include "training/run/log_marks.h"
+#include "training/run/run_logs.h"
 
 namespace cputrain::testing {
 namespace {

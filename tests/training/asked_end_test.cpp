@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "training/run/training_identity.h"
 
 namespace cputrain::training {
 namespace {
@@ -95,15 +96,16 @@ TEST(TrainingEnd, OfAFinishedRun) {
     SCOPED_TRACE(c.what);
     EXPECT_EQ(loop::is_over(c.now, c.progress), c.becomes != longer);
     if (c.becomes == longer) continue;
-    EXPECT_EQ(end_differences(c.then, c.now, c.progress, c.schedule).empty(),
+    EXPECT_EQ(end_differences({{c.then}, {c.now}, c.progress, c.schedule}).empty(),
               c.becomes == the_same);
   }
 }
 
 TEST(TrainingEnd, DifferencesNameTheFlagAndBothValues) {
-  const auto rows = end_differences(patience(3), patience(2, 0.5, 6), waited(3), {});
-  EXPECT_EQ(rows, (std::vector<std::string>{"epochs: 10 in the run, 6 here",
-                                            "early-stopping: 3 in the run, 2:0.5 here"}));
+  const auto rows = end_differences({{patience(3)}, {patience(2, 0.5, 6)}, waited(3), {}});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(to_text(rows[0], Compared::finished_run), "epochs: 10 in the run, 6 here");
+  EXPECT_EQ(to_text(rows[1], Compared::finished_run), "early-stopping: 3 in the run, 2:0.5 here");
 }
 
 TEST(TrainingEnd, LessThanIsMade) {

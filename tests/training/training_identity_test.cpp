@@ -145,6 +145,13 @@ constexpr const char* kTwoNetworks = R"({"format": "cputrain model 1", "name": "
   "layers": [{"type": "convolution", "filters": 4, "kernel": 3}, % {"type": "relu"}, {"type": "flatten"},
              {"type": "dropout", "rate": 0.3}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]})";
 
+Words texts(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here, Compared what) {
+  Words words;
+  for (const auto& row : identity_differences(then, here, what))
+    words.push_back(to_text(row, what));
+  return words;
+}
+
 class TrainingIdentity : public ::testing::Test {
  protected:
   TrainingIdentity() : services_(composition::make_services(launcher_, signals_)) {
@@ -203,10 +210,10 @@ TEST_F(TrainingIdentity, AnotherTrainingIsSeen) {
     const nlohmann::ordered_json now = identity(other.base, other.changed);
     const std::string name = (other.name.empty() ? other.flag : other.name) + ": ";
     for (const Compared what : {Compared::checkpoint, Compared::finished_run}) {
-      const auto rows = identity_differences(then, now, what);
+      const Words rows = texts(then, now, what);
       EXPECT_TRUE(std::ranges::any_of(rows, [&](const auto& r) { return r.starts_with(name); }))
           << ::testing::PrintToString(rows);
-      EXPECT_TRUE(identity_differences(now, now, what).empty());
+      EXPECT_TRUE(texts(now, now, what).empty());
     }
   }
 }
@@ -214,7 +221,7 @@ TEST_F(TrainingIdentity, AnotherTrainingIsSeen) {
 TEST_F(TrainingIdentity, WhatMayDifferIsNotLookedAt) {
   const nlohmann::ordered_json then = identity({});
   for (const Words& words : kSame) {
-    const auto rows = identity_differences(then, identity(words), Compared::finished_run);
+    const Words rows = texts(then, identity(words), Compared::finished_run);
     EXPECT_TRUE(rows.empty()) << words.front() << ::testing::PrintToString(rows);
   }
 }
@@ -224,12 +231,11 @@ TEST_F(TrainingIdentity, APlateauFollowsTheLossUnlessItIsSaid) {
   const nlohmann::ordered_json then = identity(plateau);
   EXPECT_FALSE(then.contains("monitor"));
   EXPECT_TRUE(
-      identity_differences(then, identity(plateau, {"--monitor", "loss"}), Compared::finished_run)
-          .empty());
+      texts(then, identity(plateau, {"--monitor", "loss"}), Compared::finished_run).empty());
   const nlohmann::ordered_json other = identity(plateau, {"--monitor", "accuracy"});
-  EXPECT_EQ(identity_differences(then, other, Compared::checkpoint),
+  EXPECT_EQ(texts(then, other, Compared::checkpoint),
             Words{"monitor: loss in the checkpoint, accuracy here"});
-  EXPECT_EQ(identity_differences(other, then, Compared::checkpoint),
+  EXPECT_EQ(texts(other, then, Compared::checkpoint),
             Words{"monitor: accuracy in the checkpoint, loss here"});
 }
 
@@ -237,48 +243,43 @@ TEST_F(TrainingIdentity, EvaluationsThatAreCountedComeAfterAsManyEpochs) {
   const Words plateau{"--schedule", "plateau"};
   const nlohmann::ordered_json other = identity(plateau, {"--eval-every", "3"});
   const nlohmann::ordered_json then = identity(plateau);
-  EXPECT_EQ(identity_differences(then, other, Compared::checkpoint),
+  EXPECT_EQ(texts(then, other, Compared::checkpoint),
             Words{"eval-every: 1 in the checkpoint, 3 here"});
   // Early stopping that begins here has counted none before.
-  EXPECT_TRUE(identity_differences(identity({}),
-                                   identity({"--early-stopping", "3", "--eval-every", "3"}),
-                                   Compared::checkpoint)
+  EXPECT_TRUE(texts(identity({}), identity({"--early-stopping", "3", "--eval-every", "3"}),
+                    Compared::checkpoint)
                   .empty());
 }
 
 TEST_F(TrainingIdentity, AnotherBackendOrPrecisionMayGoOnButNotPassForWhatIsFinished) {
   const nlohmann::ordered_json then = identity({}), now = identity({"--precision", "double"});
-  EXPECT_TRUE(identity_differences(then, now, Compared::checkpoint).empty());
-  EXPECT_EQ(identity_differences(then, now, Compared::finished_run),
+  EXPECT_TRUE(texts(then, now, Compared::checkpoint).empty());
+  EXPECT_EQ(texts(then, now, Compared::finished_run),
             Words{"precision: float in the run, double here"});
   nlohmann::ordered_json elsewhere = then;
   elsewhere["backend"] = "cpu";
-  EXPECT_TRUE(identity_differences(elsewhere, then, Compared::checkpoint).empty());
-  EXPECT_EQ(identity_differences(elsewhere, then, Compared::finished_run),
+  EXPECT_TRUE(texts(elsewhere, then, Compared::checkpoint).empty());
+  EXPECT_EQ(texts(elsewhere, then, Compared::finished_run),
             Words{"backend: cpu in the run, reference here"});
 }
 
 TEST_F(TrainingIdentity, FirstWeightsAreKnownByWhatIsInThem) {
   const nlohmann::ordered_json then = identity({"--weights", "a.safetensors"}), none = identity({});
   std::filesystem::copy(path("a.safetensors"), path("moved.safetensors"));
-  EXPECT_TRUE(identity_differences(then, identity({"--weights", "moved.safetensors"}),
-                                   Compared::finished_run)
-                  .empty());
+  EXPECT_TRUE(
+      texts(then, identity({"--weights", "moved.safetensors"}), Compared::finished_run).empty());
   weights::safetensors::write(path("a.safetensors"), {{"other", "text"}}, {});
-  EXPECT_EQ(
-      identity_differences(then, identity({"--weights", "a.safetensors"}), Compared::checkpoint)
-          .size(),
-      1u);
+  EXPECT_EQ(texts(then, identity({"--weights", "a.safetensors"}), Compared::checkpoint).size(), 1u);
   // Who goes on need not name them again; they may be gone.
-  EXPECT_TRUE(identity_differences(then, none, Compared::checkpoint).empty());
-  EXPECT_EQ(identity_differences(then, none, Compared::finished_run).size(), 1u);
-  EXPECT_EQ(identity_differences(none, then, Compared::checkpoint).size(), 1u);
+  EXPECT_TRUE(texts(then, none, Compared::checkpoint).empty());
+  EXPECT_EQ(texts(then, none, Compared::finished_run).size(), 1u);
+  EXPECT_EQ(texts(none, then, Compared::checkpoint).size(), 1u);
   // A run that began with some goes on where the file is gone; one that began without does not.
   std::filesystem::remove(path("a.safetensors"));
   const nlohmann::ordered_json gone = identity({"--weights", "a.safetensors"});
   for (const Compared what : {Compared::checkpoint, Compared::finished_run}) {
-    EXPECT_TRUE(identity_differences(then, gone, what).empty());
-    EXPECT_EQ(identity_differences(none, gone, what).size(), 1u);
+    EXPECT_TRUE(texts(then, gone, what).empty());
+    EXPECT_EQ(texts(none, gone, what).size(), 1u);
   }
 }
 
@@ -286,9 +287,9 @@ TEST_F(TrainingIdentity, DataThatMovedAreTheSame) {
   nlohmann::ordered_json then = identity({}), now = then;
   then["data"] = "photos (0123456789abcdef)";
   now["data"] = "/scratch/photos (0123456789abcdef)";
-  EXPECT_TRUE(identity_differences(then, now, Compared::finished_run).empty());
+  EXPECT_TRUE(texts(then, now, Compared::finished_run).empty());
   now["data"] = "photos (0123456789abcdee)";
-  EXPECT_EQ(identity_differences(then, now, Compared::checkpoint),
+  EXPECT_EQ(texts(then, now, Compared::checkpoint),
             Words{"data: photos (0123456789abcdef) in the checkpoint, photos (0123456789abcdee) "
                   "here"});
 }

@@ -9,17 +9,16 @@
 #include "cli/commands/dry_run.h"
 #include "cli/commands/idle_in_training.h"
 #include "cli/commands/inputs.h"
-#include "cli/commands/training_run.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
 #include "core/text.h"
 #include "system/file_lock.h"
 #include "system/files.h"
 #include "training/asked_end.h"
-#include "training/run/finished_run.h"
 #include "training/run/run_weights.h"
 #include "training/run/taken_over.h"
 #include "training/run/training_identity.h"
+#include "training/run/training_run.h"
 #include "training/weights/start_weights.h"
 #include "weights/weight_file.h"
 
@@ -217,17 +216,13 @@ ExitCode TrainCommand::run(const training::Services& services) {
     session.communicator->barrier();  // a refusal is rank 0's, and the job's
     return ExitCode::ok;
   }
-  if (start.goes_on) {
-    training::check_same_training(session, start.checkpoint, spec, identity);
-    training::keep_first_weights(session, start.checkpoint, identity);
-  }
+  if (start.goes_on) training::check_same_training(session, start.checkpoint, spec, identity);
   training.compile();
   if (!start.goes_on) training::check_first_weights(session, training.plan(), training.source());
   warn_of_flags(training, start.goes_on);
   // The folder before the long work: a full disk or a wrong --out shows at once.
   training::open_run_folder(session, training.plan(), folder);
-  training::watch_folder(session, folder.path);
-  return train_in_folder(training, folder, start, std::move(identity));
+  return training::train_in_folder(training, folder, start, std::move(identity));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
+#include "runfiles/description.h"
 #include "runfiles/metrics.h"
 #include "system/bounded_file.h"
 #include "training/request/flag_grammars.h"
@@ -256,11 +257,9 @@ std::optional<double> rate(double value) {
 }  // namespace
 
 RunDevices devices_of_run(const std::filesystem::path& run) {
-  constexpr std::uintmax_t kMostBytes = 16 << 20;
   RunDevices devices;
   try {
-    const nlohmann::json environment =
-        parse_strict_json(system::read_bounded(run / "environment.json", kMostBytes));
+    const nlohmann::json environment = runfiles::read_environment(run);
     devices.emulated = environment.value("emulated", false);
     if (environment.contains("gpus")) read_gpus(environment.at("gpus"), devices);
     if (environment.contains("machine")) {

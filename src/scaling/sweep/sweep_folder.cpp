@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "runfiles/description.h"
 #include "scaling/cells/run_figures.h"
 #include "scaling/sweep/sweep_work.h"
 #include "system/bounded_file.h"
@@ -207,9 +208,8 @@ std::string planned_command(const SweepPlan& plan, const cells::Cell& cell, int 
 /// A run's own record of its machine, where it is whole.
 std::optional<cells::CellMachine> recorded_machine(const std::filesystem::path& run) {
   try {
-    const auto file = run / "environment.json";
-    return cells::machine_of_run(parse_strict_json(system::read_bounded(file, kMostRecorded)),
-                                 file.string());
+    return cells::machine_of_run(runfiles::read_environment(run),
+                                 (run / runfiles::kEnvironmentName).string());
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -189,14 +189,6 @@ std::string pack_advice(const TrainingFlags& flags, const ImageForm& form) {
   return "; or pack the images into a file that is read as it is needed: " + command_line(words);
 }
 
-bool may_leave_memory(const TrainingFlags& flags, const data::DataSource& source) {
-  return flags.cache != ImageCache::memory && !source.dataset->ready_form();
-}
-
-bool leaves_memory(const TrainingFlags& flags) {
-  return flags.cache == ImageCache::disk || flags.cache == ImageCache::none;
-}
-
 ImagePlace place_images(const Session& session, const TrainingFlags& flags, const ImageForm& form,
                         const data::CacheSize& cache, bool all_needed, TrainingMemory& memory) {
   const std::string reason = why(flags, cache, memory);

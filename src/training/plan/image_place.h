@@ -33,12 +33,6 @@ struct ImagePlace {
   std::vector<std::string> folders{};  ///< by rank: of the file on disk; empty: in memory
 };
 
-/// Whether the plan may do without memory for the images: their data set is one that is decoded,
-/// and --cache does not ask for memory.
-bool may_leave_memory(const TrainingFlags&, const data::DataSource&);
-/// Whether --cache asks for that.
-bool leaves_memory(const TrainingFlags&);
-
 /// The place beside the memory of a training, which has none for images so far and is given what
 /// they take. Says what it is. `all_needed`: by a device that keeps them. Error(usage) where a disk
 /// was asked for, or is the only place, and has no room. Collective.

@@ -4,16 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "checkpoint/state_file.h"
 #include "core/text.h"
 #include "data/batch_plan.h"
 #include "model/layer_patterns.h"
+#include "training/asked_end.h"
 #include "training/plan/batch_plans.h"
 #include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
+#include "training/run/run_weights.h"
+#include "training/run/training_identity.h"
 
 namespace cputrain::training {
 namespace {
@@ -55,7 +60,7 @@ void add_rate_lines(const TrainingSpec& spec, std::vector<std::string>& lines) {
   const bool scheduled = !std::holds_alternative<optim::ConstantRate>(rate.schedule);
   if (rate.scale != optim::RateScale::none || rate.warmup_epochs > 0 || scheduled) {
     lines.push_back(fmt::format("Learning rate {}{}, then {}", scaling_text(spec),
-                                warmup_text(rate, full_rate(spec)),
+                                warmup_text(rate, optim::full_rate(spec.learning_rate)),
                                 optim::schedule_text(rate.schedule)));
   }
   std::vector<std::string> changes;
@@ -200,7 +205,7 @@ std::string batch_line(const TrainingSpec& spec, const data::BatchPlan& plan, st
                      counted(ranks, "rank"),
                      (least == most ? "" : fmt::format("{} or ", least)) + counted(most, "image"),
                      counted(plan.steps(), "step"), optim::rule_name(spec.optimizer.rule),
-                     full_rate(spec), spec.seed);
+                     optim::full_rate(spec.learning_rate), spec.seed);
 }
 
 /// The penalty that the model itself asks for; empty for none.
@@ -255,12 +260,67 @@ std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::B
   return warnings;
 }
 
-}  // namespace
-
-double full_rate(const TrainingSpec& spec) {
-  const optim::LearningRateOptions& rate = spec.learning_rate;
-  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
+void say_weights(const Session& session, const std::string& flag,
+                 const nlohmann::ordered_json& training) {
+  const auto began = training.find(kFirstWeights);
+  const std::string first =
+      began != training.end() && began->is_string() ? printable(began->get<std::string>()) : "";
+  if (flag.empty()) {
+    if (!first.empty()) {
+      say(session, fmt::format("The training began with the weights of {}", first));
+    }
+  } else if (weights_are_there(flag)) {
+    say(session, fmt::format("--weights {}: the training began with them; it goes on with "
+                             "those of the checkpoint, which are newer",
+                             flag));
+  } else {  // it may be another name than that of the first weights
+    say(session, fmt::format("--weights {} is not there; the training began with the weights of "
+                             "{}, and goes on with those of the checkpoint, which are newer",
+                             flag, first));
+  }
 }
+
+void say_end(const Session& session, const loop::TrainingEnd& now, const loop::Progress& progress) {
+  const bool over = progress.begun ? loop::steps_are_made(now, progress)  // else it is completed
+                                   : loop::is_over(now, progress);
+  if (!over) return;
+  say(session, fmt::format("The checkpoint is at the end that is asked for: no step follows "
+                           "(a larger --{} goes on)",
+                           now.steps ? "steps" : "epochs"));
+}
+
+/// The rate of the step that is next, in a training that ends there.
+double next_rate(const Training& training, const loop::TrainingEnd& end,
+                 const loop::Progress& progress) {
+  const data::BatchPlan& plan = training.batches().train;
+  optim::LearningRate rate(training.plan().spec.learning_rate,
+                           data::training_epochs(plan, end.epochs, end.steps));
+  rate.set_plateau(progress.plateau);
+  const std::size_t made = progress.begun ? progress.begun->steps : 0;
+  const std::size_t steps = plan.in_epoch(progress.epochs).steps();
+  return rate.at({progress.epochs, made, std::max(steps, made), progress.steps});
+}
+
+std::string end_text(const loop::TrainingEnd& end) {
+  return "of " + (end.steps ? counted(*end.steps, "step") : counted(end.epochs, "epoch"));
+}
+
+/// A schedule that leads to the end of the training moves with it.
+void say_rate(const Training& training, const loop::TrainingEnd& then, const loop::TrainingEnd& now,
+              const loop::Progress& progress) {
+  constexpr double kNotable = 0.01;  // part of the rate
+  const double planned = next_rate(training, then, progress),
+               next = next_rate(training, now, progress);
+  if (std::abs(next - planned) <= kNotable * std::max(next, planned)) return;
+  warn(training.session(),
+       fmt::format("--schedule {} ends with the training, which is now {} and was {}: the "
+                   "learning rate goes from {:.3g} to {:.3g}, where {:.3g} was planned (the "
+                   "loss may rise for a while); for one curve begin anew in another --out",
+                   optim::schedule_text(training.plan().spec.learning_rate.schedule), end_text(now),
+                   end_text(then), progress.last_rate, next, planned));
+}
+
+}  // namespace
 
 void say_plan(const Training& training) {
   const Session& session = training.session();
@@ -288,6 +348,16 @@ void say_plan(const Training& training) {
                              join(model::head_layers(graph), ", "), spec.learning_rate.base,
                              *spec.flags.backbone_lr));
   }
+}
+
+void say_what_changes(const Training& training, const std::filesystem::path& checkpoint,
+                      const loop::Progress& progress) {
+  if (!training.session().leads()) return;
+  const nlohmann::ordered_json then = checkpoint::read_facts(checkpoint).at("training");
+  say_weights(training.session(), training.plan().spec.flags.weights, then);
+  const loop::TrainingEnd now = end_of(training.plan().spec);
+  say_end(training.session(), now, progress);
+  say_rate(training, end_of_json(then.at(kEnd)), now, progress);
 }
 
 }  // namespace cputrain::training

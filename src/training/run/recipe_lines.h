@@ -1,16 +1,20 @@
 #pragma once
 
-#include "training/request/choose_training.h"
+#include <filesystem>
+
 #include "training/training.h"
 
-/// The start-up lines of a training: its plan, and of that batches and learning rate.
+/// The start-up lines of a training: its plan, with batches and learning rate; how it goes on.
 namespace cputrain::training {
-
-/// After warm-up, before any schedule.
-double full_rate(const TrainingSpec&);
 
 /// What users should know before the first step, on standard error: where ranks run, the model,
 /// batches, the recipe, and what is odd about any of them. Once loaded.
 void say_plan(const Training&);
+
+/// What a training that goes on does differently from what a person may expect, on rank 0: it does
+/// not read the weights of --weights again, and another end moves the rate of a schedule that leads
+/// to it. A line where no step follows, too. `progress` is that of the checkpoint.
+void say_what_changes(const Training&, const std::filesystem::path& checkpoint,
+                      const loop::Progress& progress);
 
 }  // namespace cputrain::training

@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "checkpoint/folder.h"
 #include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "runfiles/metrics.h"
 #include "training/asked_end.h"
-#include "training/run/finished_run.h"
-#include "training/run/log_marks.h"
+#include "training/run/run_logs.h"
+#include "training/run/run_weights.h"
 #include "training/run/taken_over.h"
 #include "training/run/training_identity.h"
 
@@ -59,9 +60,100 @@ std::string resume_fault_of(const std::filesystem::path& checkpoint) {
   }
 }
 
+/// Of a run that has none: one of nothing.
+runfiles::SummaryLine summary_of(const std::filesystem::path& folder) {
+  return runfiles::summary_at_end(folder / runfiles::kMetricsName)
+      .value_or(runfiles::SummaryLine{});
+}
+
+/// What training the run is, by its summary: null where that has none.
+nlohmann::ordered_json training_of(const runfiles::SummaryLine& summary) {
+  if (summary.training.empty()) return {};
+  auto known = nlohmann::ordered_json::parse(summary.training);
+  try {
+    ending_of(known);
+  } catch (const Error&) {
+    return {};
+  }
+  return known;
+}
+
+/// What the summary knows of where the training ended.
+loop::Progress progress_of(const runfiles::SummaryLine& summary, const loop::TrainingEnd& end) {
+  loop::Progress progress;
+  progress.steps = summary.steps;
+  progress.epochs = summary.epochs;
+  progress.settled_steps = end.settled_steps;
+  if (end.steps && progress.epochs > 0) {  // it may have ended within its last epoch
+    --progress.epochs;
+    progress.begun.emplace();
+  }
+  progress.reached = summary.reached;
+  if (progress.reached) progress.reached->target = end.target_accuracy.value_or(0);
+  if (summary.early_stopped) progress.patience.waited = std::max(end.patience.value_or(1), 1);
+  return progress;
+}
+
+/// Where the training ended. The checkpoint of the end knows more than the summary.
+loop::Progress progress_of(const runfiles::SummaryLine& summary, const loop::TrainingEnd& end,
+                           const std::filesystem::path& checkpoint) {
+  if (!checkpoint.empty()) {
+    loop::Progress progress = checkpoint::read_progress(checkpoint);
+    if (progress.steps == summary.steps) return progress;
+  }
+  return progress_of(summary, end);
+}
+
+/// "20 epochs", and what ended it before its last one.
+std::string end_text(const loop::TrainingEnd& end, const loop::Progress& progress) {
+  const std::string made =
+      fmt::format("{} in {}", counted(progress.steps, "step"),
+                  counted(progress.epochs + (progress.begun ? 1 : 0), "epoch"));
+  if (loop::waited_enough(end, progress)) {
+    return fmt::format("{}, which --early-stopping {} ended", made, *end.patience);
+  }
+  if (loop::target_is_reached(end, progress)) {
+    return fmt::format("{}, which --target-accuracy {:g} ended", made, *end.target_accuracy);
+  }
+  return made;
+}
+
+/// In how far a run that is finished is not what is asked for.
+std::vector<Difference> finished_differences(const nlohmann::ordered_json& then,
+                                             const nlohmann::ordered_json& identity,
+                                             const loop::Progress& progress,
+                                             const TrainingSpec& spec) {
+  auto rows = identity_differences(then, identity, Compared::finished_run);
+  const Ending now{end_of(spec), spec.flags.safety.save_best};
+  const auto ends = end_differences({ending_of(then), now, progress, spec.learning_rate.schedule});
+  for (const Difference& end : ends) {  // the monitor of a plateau may be told already
+    if (std::ranges::count(rows, end.name, &Difference::name) == 0) rows.push_back(end);
+  }
+  return rows;
+}
+
+void warn_of(const Session& session, const std::vector<Difference>& rows, Compared what) {
+  for (const Difference& row : rows) warn(session, to_text(row, what));
+}
+
+/// Whether a run that ended by itself is at the end, too, that is asked for now. `checkpoint` is
+/// its last one, or empty where it has left none.
+bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,
+                   const TrainingSpec& spec) {
+  const runfiles::SummaryLine summary = summary_of(folder);
+  const nlohmann::ordered_json training = training_of(summary);
+  const loop::TrainingEnd now = end_of(spec);
+  const Ending then = training.is_null() ? Ending{now} : ending_of(training);
+  loop::Progress progress = progress_of(summary, then.end, checkpoint);
+  const bool begins_anew =
+      training.is_null() || !then.keeps_best() || then.end.monitor != now.monitor;
+  if (begins_anew) progress.patience = {};  // see take_up_best()
+  return loop::is_over(now, progress);
+}
+
 Start choose_newest(const Session& session, const TrainingSpec& spec,
                     const std::filesystem::path& folder) {
-  const bool finished = is_finished(folder);
+  const bool finished = runfiles::is_finished(folder);
   Start start;
   start.checkpoint = newest_whole(session, folder);
   std::error_code ignored;
@@ -84,16 +176,9 @@ Start choose_newest(const Session& session, const TrainingSpec& spec,
   return start;
 }
 
-/// Whether a checkpoint is one of the run's own.
-bool is_within(const std::filesystem::path& checkpoint, const RunFolder& folder) {
-  std::error_code ignored;
-  return std::filesystem::equivalent(std::filesystem::absolute(checkpoint).parent_path(),
-                                     folder.path, ignored);
-}
-
 /// Going on in the checkpoint's own run would throw away what came after it.
 void check_folder(const std::filesystem::path& checkpoint, const RunFolder& folder) {
-  if (!is_within(checkpoint, folder)) {
+  if (!folder.has(checkpoint)) {
     if (!holds_run(folder.path)) return;
     fail(ExitCode::usage,
          fmt::format("--resume {}: --out {} holds another run (the two would mix); name another "
@@ -152,7 +237,7 @@ Start choose_named(const TrainingSpec& spec, const RunFolder& folder) {
   if (!folder.path.empty()) check_folder(checkpoint, folder);
   Start start;
   start.goes_on = true;
-  start.elsewhere = !is_within(checkpoint, folder);
+  start.elsewhere = !folder.has(checkpoint);
   start.checkpoint = checkpoint;
   return start;
 }
@@ -212,12 +297,6 @@ Start choose_start(const Session& session, const TrainingSpec& spec, const RunFo
 
 namespace {
 
-bool has_other_weights(const std::vector<std::string>& rows) {
-  return std::ranges::any_of(rows, [](const std::string& row) {
-    return row.starts_with(fmt::format("{}: ", kFirstWeights));
-  });
-}
-
 /// Another backend or precision may go on with a training; losses may show where.
 void say_other_program(const Session& session, const nlohmann::ordered_json& then,
                        const nlohmann::ordered_json& here) {
@@ -227,28 +306,8 @@ void say_other_program(const Session& session, const nlohmann::ordered_json& the
       fmt::format("The checkpoint was written with {}; this goes on with {}", before, now));
 }
 
-}  // namespace
-
-void check_same_training(const Session& session, const std::filesystem::path& checkpoint,
-                         const TrainingSpec& spec, const nlohmann::ordered_json& identity) {
-  if (!session.leads()) return;
-  const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
-  const auto rows = identity_differences(facts.at("training"), identity, Compared::checkpoint);
-  for (const std::string& row : rows) warn(session, row);
-  if (!rows.empty()) {
-    fail(ExitCode::usage,
-         fmt::format(
-             "--resume: {} is of another training, see above (what follows would be "
-             "neither of the two); repeat its flags (--config {} has them){}, or name "
-             "another --out{}",
-             checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
-             has_other_weights(rows) ? ", leave --weights out (the checkpoint's are newer)" : "",
-             train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
-  }
-  say_other_program(session, facts.at("training"), identity);
-  const loop::TrainingEnd end = end_of(spec);
-  const loop::Progress progress = checkpoint::read_progress(checkpoint);
-  if (!asks_for_less(end, progress)) return;
+[[noreturn]] void refuse_less(const std::filesystem::path& checkpoint, const loop::TrainingEnd& end,
+                              const loop::Progress& progress) {
   fail(ExitCode::usage,
        fmt::format("--resume: {} has {}, {} of them in {}, and --{} {} asks for "
                    "less (nothing would be trained); ask for more, or name another --out for a "
@@ -259,42 +318,60 @@ void check_same_training(const Session& session, const std::filesystem::path& ch
                    end.steps ? *end.steps : static_cast<std::uint64_t>(end.epochs)));
 }
 
-void keep_first_weights(const Session& session, const std::filesystem::path& checkpoint,
-                        nlohmann::ordered_json& identity) {
-  if (!session.leads()) return;
-  const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
-  if (training.contains(kFirstWeights)) {
-    identity[kFirstWeights] = training.at(kFirstWeights);
-  }
-}
-
-namespace {
-
-/// Since a checkpoint of the run was whole; nothing where it ended by itself, or where the clock of
-/// its file system is another one. Before its logs are cut.
-std::optional<double> lost_since(const std::filesystem::path& checkpoint, const RunFolder& folder) {
-  std::error_code error;
-  const auto whole =
-      std::filesystem::last_write_time(checkpoint / checkpoint::kManifestName, error);
-  if (error || has_ended(folder.path)) return std::nullopt;
-  const std::chrono::duration<double> since = std::filesystem::file_time_type::clock::now() - whole;
-  return since.count() > 0 ? std::optional(since.count()) : std::nullopt;
-}
-
 }  // namespace
 
-logging::LogPlace cut_to(const Session& session, const RunFolder& folder,
-                         const std::filesystem::path& checkpoint) {
-  if (!session.leads()) return {};
-  std::optional<double> lost;
-  if (is_within(checkpoint, folder)) {
-    lost = lost_since(checkpoint, folder);
-    const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
-    for (const std::string& warning : cut_logs(folder.path, facts.at("logs"))) {
-      warn(session, warning);
-    }
+void check_same_training(const Session& session, const std::filesystem::path& checkpoint,
+                         const TrainingSpec& spec, nlohmann::ordered_json& identity) {
+  if (!session.leads()) return;
+  const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
+  const auto rows = identity_differences(facts.at("training"), identity, Compared::checkpoint);
+  warn_of(session, rows, Compared::checkpoint);
+  const bool other_weights = std::ranges::count(rows, kFirstWeights, &Difference::name) > 0;
+  if (!rows.empty()) {
+    fail(ExitCode::usage,
+         fmt::format("--resume: {} is of another training, see above (what follows would be "
+                     "neither of the two); repeat its flags (--config {} has them){}, or name "
+                     "another --out{}",
+                     checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
+                     other_weights ? ", leave --weights out (the checkpoint's are newer)" : "",
+                     train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
   }
-  return {checkpoint::read_progress(checkpoint), lost};
+  say_other_program(session, facts.at("training"), identity);
+  const loop::TrainingEnd end = end_of(spec);
+  const loop::Progress progress = checkpoint::read_progress(checkpoint);
+  if (asks_for_less(end, progress)) refuse_less(checkpoint, end, progress);
+  const nlohmann::ordered_json& training = facts.at("training");
+  if (training.contains(kFirstWeights)) identity[kFirstWeights] = training.at(kFirstWeights);
+}
+
+void check_finished(const Session& session, const std::filesystem::path& folder,
+                    const std::filesystem::path& checkpoint, const TrainingSpec& spec,
+                    const nlohmann::ordered_json& identity) {
+  if (!session.leads()) return;
+  const runfiles::SummaryLine summary = summary_of(folder);
+  const nlohmann::ordered_json then = training_of(summary);
+  if (then.is_null()) {
+    fail(ExitCode::usage,
+         fmt::format("--resume auto: the finished training in {} does not say what it was (it may "
+                     "be another one, and nothing would be trained); name another --out, or "
+                     "replace it with --overwrite in place of --resume",
+                     folder.string()));
+  }
+  const loop::Progress progress = progress_of(summary, ending_of(then).end, checkpoint);
+  const auto rows = finished_differences(then, identity, progress, spec);
+  if (rows.empty()) {
+    say(session, fmt::format("The training in {} is finished ({}); nothing is left to do",
+                             folder.string(), end_text(end_of(spec), progress)));
+    return say_missing_best(session, folder, spec.flags.safety);
+  }
+  warn_of(session, rows, Compared::finished_run);
+  fail(
+      ExitCode::usage,
+      fmt::format("--resume auto: the training in {} is finished, and it is another one than this, "
+                  "see above (nothing would be trained); name another --out, repeat its flags "
+                  "(--config {} has them), or replace it with --overwrite in place of --resume{}",
+                  folder.string(), quoted((folder / kConfigName).string()),
+                  train_on_advice(session, spec, rows, folder, folder)));
 }
 
 }  // namespace cputrain::training

@@ -2,8 +2,9 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
 
-#include "logging/reporters.h"
 #include "training/run/run_folder.h"
 #include "training/training.h"
 #include "training/weights/followed_weights.h"
@@ -19,7 +20,7 @@ struct BegunWith {
 
 /// What rank 0 found; others know all but `checkpoint`.
 struct Start {
-  bool finished = false;   ///< the run has come to its end already: see finished_run.h
+  bool finished = false;   ///< the run has come to its end already: see check_finished()
   bool goes_on = false;    ///< from `checkpoint`; else from the beginning
   bool elsewhere = false;  ///< the checkpoint is another folder's, and this one has none yet
   std::filesystem::path checkpoint{};
@@ -46,17 +47,15 @@ std::filesystem::path newest_whole(const Session&, const std::filesystem::path& 
 Start choose_start(const Session&, const TrainingSpec&, const RunFolder&);
 
 /// Error(usage) after a table where the checkpoint is of another training than the one to be made,
-/// `identity`, or where more is made than is asked for. On rank 0.
+/// `identity`, or where more is made than is asked for. Takes over into `identity` what a training
+/// that goes on need not repeat: the weights that it began with. On rank 0.
 void check_same_training(const Session&, const std::filesystem::path& checkpoint,
-                         const TrainingSpec&, const nlohmann::ordered_json& identity);
+                         const TrainingSpec&, nlohmann::ordered_json& identity);
 
-/// Takes over into `identity` what a training that goes on need not repeat: the weights that it
-/// began with. On rank 0.
-void keep_first_weights(const Session&, const std::filesystem::path& checkpoint,
-                        nlohmann::ordered_json& identity);
-
-/// Cuts the logs of the run where the checkpoint left them, if it is of this folder; how they go
-/// on.
-logging::LogPlace cut_to(const Session&, const RunFolder&, const std::filesystem::path& checkpoint);
+/// The same for a run that came to its end, of which nothing would be trained: Error(usage) after a
+/// table where it is of another training. Else prints what ended it. On rank 0.
+void check_finished(const Session&, const std::filesystem::path& folder,
+                    const std::filesystem::path& checkpoint, const TrainingSpec&,
+                    const nlohmann::ordered_json& identity);
 
 }  // namespace cputrain::training

@@ -11,7 +11,6 @@
 #include "core/version.h"
 #include "loop/replicas.h"
 #include "system/files.h"
-#include "training/run/log_marks.h"
 #include "training/run/resume.h"
 #include "training/run/run_logs.h"
 

@@ -155,25 +155,35 @@ void remove_litter(const std::filesystem::path& folder) {
   checkpoint::remove_abandoned(folder);
 }
 
+/// The folder is made, or found to be free, on rank 0.
+void prepare_folder(const Session& session, const TrainingPlan& plan, RunFolder& folder) {
+  if (folder.path.empty()) {
+    folder.path = make_run_folder(plan.spec, session.communicator->size());
+    folder.lock = lock_folder(session, folder.path);
+    remove_litter(folder.path);
+    if (holds_run(folder.path) && !plan.spec.flags.overwrite) refuse_run(folder.path);
+  }
+  if (holds_run(folder.path)) {
+    require_writable(folder.path);
+  } else {
+    describe_run(session, plan, folder.path);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> run_files() {
   std::vector<std::string> files = extra_files();
-  files.insert(files.end(), {kConfigName, "environment.json", runfiles::kMetricsName,
+  files.insert(files.end(), {kConfigName, runfiles::kEnvironmentName, runfiles::kMetricsName,
                              "training.csv", "history.json", kWeightsName});
   return files;
-}
-
-void write_first_weights(const Session& session, const std::string& table,
-                         const std::filesystem::path& folder) {
-  if (session.leads() && !table.empty()) system::write_own_file(folder / kFirstWeightsName, table);
 }
 
 void describe_run(const Session& session, const TrainingPlan& plan,
                   const std::filesystem::path& folder) {
   if (!session.leads()) return;
   system::write_own_file(folder / kConfigName, json_text(recorded_flags(plan.spec), 2) + "\n");
-  system::write_own_file(folder / "environment.json",
+  system::write_own_file(folder / runfiles::kEnvironmentName,
                          json_text(environment_json(session, plan), 2) + "\n");
 }
 
@@ -182,6 +192,12 @@ bool holds_run(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / runfiles::kMetricsName, ignored) ||
          std::filesystem::exists(folder / kWeightsName, ignored) ||
          !checkpoint::list(folder).empty();
+}
+
+bool RunFolder::has(const std::filesystem::path& checkpoint) const {
+  std::error_code ignored;
+  return std::filesystem::equivalent(std::filesystem::absolute(checkpoint).parent_path(), path,
+                                     ignored);
 }
 
 RunFolder take_run_folder(const Session& session, const TrainingFlags& flags) {
@@ -198,22 +214,8 @@ RunFolder take_run_folder(const Session& session, const TrainingFlags& flags) {
 }
 
 void open_run_folder(const Session& session, const TrainingPlan& plan, RunFolder& folder) {
-  if (!session.leads()) return;
-  if (folder.path.empty()) {
-    folder.path = make_run_folder(plan.spec, session.communicator->size());
-    folder.lock = lock_folder(session, folder.path);
-    remove_litter(folder.path);
-    if (holds_run(folder.path) && !plan.spec.flags.overwrite) refuse_run(folder.path);
-  }
-  if (holds_run(folder.path)) {
-    require_writable(folder.path);
-  } else {
-    describe_run(session, plan, folder.path);
-  }
-}
-
-void watch_folder(const Session& session, const std::filesystem::path& folder) {
-  const std::string mine = session.leads() ? system::absolute_path(folder.string()) : "";
+  if (session.leads()) prepare_folder(session, plan, folder);
+  const std::string mine = session.leads() ? system::absolute_path(folder.path.string()) : "";
   session.watch.write_into(session.communicator->gather(mine).front());
 }
 
@@ -222,20 +224,6 @@ void clear_run_folder(const std::filesystem::path& folder) {
   for (const std::string& file : extra_files()) std::filesystem::remove(folder / file, ignored);
   for (const char* part : kEventFolders) logging::remove_event_files(folder / part);
   checkpoint::prune(folder, 0, 0);
-}
-
-void replace_run(const Session& session, const TrainingPlan& plan,
-                 const std::filesystem::path& folder) {
-  if (!session.leads() || !holds_run(folder)) return;
-  clear_run_folder(folder);
-  describe_run(session, plan, folder);
-}
-
-void write_limits(const Session& session, const std::filesystem::path& folder) {
-  const compute::Limits limits = measure_together(session);
-  system::forget_peak();  // its arrays are larger than many a training
-  if (!session.leads()) return;
-  system::write_own_file(folder / kLimitsName, json_text(limits_json(limits), 2) + "\n");
 }
 
 nlohmann::ordered_json machine_json(const placement::Machine& m) {

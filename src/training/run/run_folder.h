@@ -8,13 +8,14 @@
 
 #include "checkpoint/folder.h"
 #include "comm/watch/watch.h"
+#include "runfiles/description.h"
 #include "system/file_lock.h"
 #include "system/placement/placement.h"
 #include "training/plan/training_plan.h"
 
 namespace cputrain::training {
 
-inline constexpr const char* kConfigName = "config.json";
+using runfiles::kConfigName;
 inline constexpr const char* kWeightsName = "weights.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
@@ -34,6 +35,9 @@ bool holds_run(const std::filesystem::path& folder);
 struct RunFolder {
   std::filesystem::path path{};
   std::optional<system::FileLock> lock{};  ///< of a path that is not empty
+
+  /// Whether a checkpoint is one of the run's own.
+  bool has(const std::filesystem::path& checkpoint) const;
 };
 
 /// Takes the folder of --out, where it is there and may be another training's (--resume,
@@ -43,30 +47,17 @@ RunFolder take_run_folder(const Session&, const TrainingFlags&);
 
 /// Makes the folder of this run: --out, or runs/<date>-<model>-np<ranks>-b<batch>, unless it was
 /// taken already, with config.json and environment.json in it, which a run that is to be replaced
-/// keeps until replace_run(). Error(usage) where --out holds a run already and neither --overwrite
-/// nor --resume was given; Error(output) where it cannot be written.
+/// keeps until its first step. Error(usage) where --out holds a run already and neither --overwrite
+/// nor --resume was given; Error(output) where it cannot be written. From now on stalls of this job
+/// are written there, too. Collective.
 void open_run_folder(const Session&, const TrainingPlan&, RunFolder&);
-
-/// From now on stalls of this job are written to its folder, too. Collective.
-void watch_folder(const Session&, const std::filesystem::path&);
 
 /// Takes the figures of the run that --overwrite replaces out of its folder: a new run's must not
 /// mix with them. Its weights stay until the new run's take their place and name.
 void clear_run_folder(const std::filesystem::path& folder);
 
-/// The same where the folder holds a run, and describes this one there. On rank 0.
-void replace_run(const Session&, const TrainingPlan&, const std::filesystem::path& folder);
-
 /// config.json and environment.json: what the folder's other files are of. On rank 0.
 void describe_run(const Session&, const TrainingPlan&, const std::filesystem::path& folder);
-
-/// first-weights.csv, where there is a table of what was taken of --weights. On rank 0.
-void write_first_weights(const Session&, const std::string& table,
-                         const std::filesystem::path& folder);
-
-/// limits.json: what these processors and their memory can do, measured in the same places, a
-/// moment before the training. Collective. Error(output).
-void write_limits(const Session&, const std::filesystem::path& folder);
 
 /// The facts of a machine, for `info` and environment.json.
 nlohmann::ordered_json machine_json(const placement::Machine&);

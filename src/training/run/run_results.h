@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
@@ -61,5 +62,38 @@ class RunResults {
   std::optional<double> start_up_{};  ///< seconds of the process until its first step
   double seconds_before_ = 0, training_before_ = 0;  ///< for steps that earlier processes made
 };
+
+// What a training prints at its end: what came out, which weights lie where, how long it took.
+
+struct RunEnd {
+  const logging::SummaryRecord& summary;
+  std::filesystem::path folder;
+  bool keeps_best = false;  ///< --save-best or --early-stopping
+  bool kept_best = false;   ///< best.safetensors has the weights of the best epoch
+  std::string limit{};      ///< input_limit()
+  bool averages = false;    ///< averages of weights were saved
+  std::string lost{};       ///< runfiles/lost_seconds.h: text_of()
+};
+
+std::vector<std::string> end_lines(const RunEnd&);
+
+/// Where images lie that steps wait for.
+enum class ImageSource { decoders, disk, packed_file };
+
+struct ImageWait {
+  double share = 0;    ///< a part of the last epoch's time
+  double got = 0;      ///< images a second that steps took in it, all ranks together
+  double decoded = 0;  ///< that all hosts decode with no steps beside it; 0: not known
+  ImageSource source = ImageSource::decoders;
+  std::string folder{};   ///< where the file on disk lies
+  bool asked = false;     ///< for decoders: --cache none
+  std::size_t bytes = 0;  ///< that all images take when they are decoded
+
+  /// What steps would take without a wait.
+  double wanted() const { return got / (1 - share); }
+};
+
+/// "Limit: images. ..." with a remedy; empty where steps waited for less than 2 % of their time.
+std::string input_limit(const ImageWait&);
 
 }  // namespace cputrain::training

@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/json_text.h"
 #include "core/text.h"
-#include "system/bounded_file.h"
+#include "runfiles/description.h"
+#include "runfiles/metrics.h"
 #include "system/files.h"
-#include "training/run/finished_run.h"
 #include "training/run/run_folder.h"
 #include "weights/weight_file.h"
 
@@ -142,7 +141,7 @@ NamedWeights weights_of_run(const fs::path& run) {
                         others, *others ? last.string() : ""),
             run};
   }
-  if (!is_there(last) || !is_finished(run)) {
+  if (!is_there(last) || !runfiles::is_finished(run)) {
     const fs::path newest = newest_checkpoint(run);
     if (!newest.empty()) {
       return {newest / checkpoint::kModelName,
@@ -158,12 +157,6 @@ std::string text_of(const nlohmann::json& flags, const char* name) {
   const auto found = flags.find(name);
   if (found == flags.end()) return {};
   return found->is_string() ? found->get<std::string>() : found->dump();
-}
-
-/// Error, or that of the library, where it is missing or damaged.
-nlohmann::json config_of(const fs::path& run) {
-  constexpr std::uintmax_t kMostBytes = 1 << 20;
-  return parse_strict_json(system::read_bounded(run / kConfigName, kMostBytes));
 }
 
 /// Whether the checkpoint has the best weights so far. Without them a file in the run's folder may
@@ -228,7 +221,7 @@ bool weights_are_there(const fs::path& named) {
 
 std::optional<RunData> data_of_run(const fs::path& run) {
   try {
-    const auto flags = config_of(run);
+    const auto flags = runfiles::read_config(run);
     RunData data{.spec = text_of(flags, "data"),
                  .balanced = text_of(flags, "balanced") == "true",
                  .allow_empty_classes = text_of(flags, "allow-empty-classes") == "true"};
@@ -246,7 +239,7 @@ std::optional<RunData> data_of_run(const fs::path& run) {
 
 std::string recorded_weights(const fs::path& run) {
   try {
-    return text_of(config_of(run), "weights");
+    return text_of(runfiles::read_config(run), "weights");
   } catch (const std::runtime_error&) {
     return "";
   }

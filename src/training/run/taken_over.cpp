@@ -11,7 +11,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "training/run/run_weights.h"
-#include "training/run/training_identity.h"
 #include "training/session/typed_command.h"
 
 namespace cputrain::training {
@@ -125,10 +124,6 @@ std::string new_folder(const std::filesystem::path& run) {
   return fmt::format("{}-{}", name, number);
 }
 
-bool is_another_network(const std::string& row) {
-  return row.starts_with("model: ") || row.starts_with("network: ") || row.starts_with("classes: ");
-}
-
 }  // namespace
 
 BegunWith begun_with(const std::filesystem::path& checkpoint) {
@@ -174,10 +169,10 @@ TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
 }
 
 std::string train_on_advice(const Session& session, const TrainingSpec& spec,
-                            const std::vector<std::string>& differences,
+                            const std::vector<Difference>& differences,
                             const std::filesystem::path& weights,
                             const std::filesystem::path& run) {
-  if (differences.empty() || std::ranges::any_of(differences, is_another_network)) return "";
+  if (differences.empty() || std::ranges::any_of(differences, makes_another_network)) return "";
   std::vector<std::string> words = typed_command(
       session, spec.flags, [](const std::string& flag) { return !is_of_this_start(flag); });
   words.insert(words.end(), {"--weights", weights.string(), "--out", new_folder(run)});

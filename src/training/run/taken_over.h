@@ -6,6 +6,7 @@
 
 #include "training/request/choose_training.h"
 #include "training/run/resume.h"
+#include "training/run/training_identity.h"
 #include "training/session/session.h"
 
 /// What a training that goes on has from its checkpoint, where no flag says it.
@@ -30,7 +31,7 @@ TrainingSpec with_choices_of(const Start&, TrainingSpec);
 /// new training ...: cputrain --lr 0.1 --weights runs/a --out runs/a-2". Empty where they make
 /// another network, which the weights do not fit.
 std::string train_on_advice(const Session&, const TrainingSpec&,
-                            const std::vector<std::string>& differences,
+                            const std::vector<Difference>& differences,
                             const std::filesystem::path& weights, const std::filesystem::path& run);
 
 }  // namespace cputrain::training

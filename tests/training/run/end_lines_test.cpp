@@ -1,4 +1,4 @@
-#include "training/run/end_lines.h"
+#include "training/run/run_results.h"
 
 #include <gtest/gtest.h>
 

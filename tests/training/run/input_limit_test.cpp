@@ -1,5 +1,5 @@
 // What is said of steps that wait for images, and what to try.
-#include "training/run/end_lines.h"
+#include "training/run/run_results.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "training/run/log_marks.h"
+#include "training/run/run_logs.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -11,12 +11,11 @@
 
 #include "checkpoint/folder.h"
 #include "core/json_fields.h"
-#include "core/json_text.h"
 #include "core/text.h"
+#include "runfiles/description.h"
 #include "runfiles/lost_seconds.h"
 #include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/run_record.h"
-#include "system/bounded_file.h"
 #include "system/file_lock.h"
 #include "training/run/run_folder.h"
 #include "training/run/training_identity.h"
@@ -31,15 +30,13 @@ constexpr std::string_view kUnimportant[] = {"seed",     "verbose",    "log-ever
                                              "timeline", "log-format", "timeline-steps",
                                              "keep",     "json",       "measure-limits"};
 
-/// The object of a small file; an empty one, and the reason, where it is not there.
-nlohmann::json object_of(const fs::path& file, std::vector<std::string>& troubles) {
-  constexpr std::uintmax_t kMostOfAFile = 4 << 20;
+/// What a file has, by its `read`; an empty object, and the reason, where it is not there.
+nlohmann::json object_of(nlohmann::json (&read)(const fs::path& run), const fs::path& run,
+                         const char* name, std::vector<std::string>& troubles) {
   try {
-    nlohmann::json object = parse_strict_json(system::read_bounded(file, kMostOfAFile));
-    if (object.is_object()) return object;
-    troubles.push_back(file.filename().string() + ": it is no JSON object");
+    return read(run);
   } catch (const std::runtime_error& problem) {
-    troubles.push_back(fmt::format("{}: {}", file.filename().string(), printable(problem.what())));
+    troubles.push_back(fmt::format("{}: {}", name, printable(problem.what())));
   }
   return nlohmann::json::object();
 }
@@ -217,7 +214,8 @@ KeptEpochs kept_epochs(const fs::path& folder, const runfiles::SummaryLine& summ
 bool is_run_folder(const fs::path& folder) {
   std::error_code ignored;
   const auto has = [&](const char* file) { return fs::is_regular_file(folder / file, ignored); };
-  return has(runfiles::kMetricsName) || (has("config.json") && has("environment.json"));
+  return has(runfiles::kMetricsName) ||
+         (has(runfiles::kConfigName) && has(runfiles::kEnvironmentName));
 }
 
 RunRecord read_run(const fs::path& folder) {
@@ -228,8 +226,9 @@ RunRecord read_run(const fs::path& folder) {
     std::error_code ignored;
     run.name = fs::canonical(folder, ignored).filename().string();
   }
-  take_config(object_of(folder / "config.json", run.troubles), run);
-  take_environment(object_of(folder / "environment.json", run.troubles), run);
+  take_config(object_of(runfiles::read_config, folder, runfiles::kConfigName, run.troubles), run);
+  take_environment(
+      object_of(runfiles::read_environment, folder, runfiles::kEnvironmentName, run.troubles), run);
   run.devices = cells::devices_of_run(folder);
   const runfiles::Metrics metrics =
       runfiles::read_metrics(folder / runfiles::kMetricsName, runfiles::Steps::passed_over);

@@ -1,21 +1,29 @@
-#include "cli/commands/training_run.h"
+#include "training/run/training_run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "checkpoint/folder.h"
 #include "checkpoint/state_file.h"
+#include "core/json_text.h"
 #include "core/text.h"
+#include "runfiles/metrics.h"
+#include "system/files.h"
 #include "system/limits/process_limits.h"
 #include "system/print.h"
+#include "system/usage/work_meter.h"
 #include "training/run/recipe_lines.h"
-#include "training/run/resume_lines.h"
 #include "training/run/run_control.h"
 #include "training/run/run_logs.h"
 #include "training/run/run_results.h"
@@ -23,29 +31,55 @@
 #include "training/run/training_identity.h"
 #include "training/session/lost_ranks.h"
 
-namespace cputrain::commands {
+namespace cputrain::training {
 namespace {
 
 /// Seconds that lines of logs have to be written where the watch ends the job.
 constexpr double kLogsAtLast = 0.5;
 
+/// Since a checkpoint of the run was whole; nothing where the training ended by itself, or where
+/// the clock of its file system is another one. Before its logs are cut.
+std::optional<double> lost_since(const std::filesystem::path& checkpoint, const RunFolder& folder) {
+  std::error_code error;
+  const auto whole =
+      std::filesystem::last_write_time(checkpoint / checkpoint::kManifestName, error);
+  if (error || runfiles::summary_at_end(folder.path / runfiles::kMetricsName)) return std::nullopt;
+  const std::chrono::duration<double> since = std::filesystem::file_time_type::clock::now() - whole;
+  return since.count() > 0 ? std::optional(since.count()) : std::nullopt;
+}
+
+/// Cuts the logs of the run where the checkpoint left them, if it is of this folder; how they go
+/// on.
+logging::LogPlace cut_to(const Session& session, const RunFolder& folder,
+                         const std::filesystem::path& checkpoint) {
+  if (!session.leads()) return {};
+  std::optional<double> lost;
+  if (folder.has(checkpoint)) {
+    lost = lost_since(checkpoint, folder);
+    const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
+    for (const std::string& warning : cut_logs(folder.path, facts.at("logs"))) {
+      warn(session, warning);
+    }
+  }
+  return {checkpoint::read_progress(checkpoint), lost};
+}
+
 /// One training in its folder, from its plan to its end.
 class Run {
  public:
-  Run(training::Training& training, training::RunFolder& folder, const training::Start& start,
-      nlohmann::ordered_json identity)
+  Run(Training& training, RunFolder& folder, const Start& start, nlohmann::ordered_json identity)
       : training_(training),
         session_(training.session()),
         spec_(training.plan().spec),
         folder_(folder),
         start_(start),
         identity_(std::move(identity)) {
-    training_.timeline() = training::make_timeline(session_, spec_, folder.path);
+    training_.timeline() = make_timeline(session_, spec_, folder.path);
   }
 
   /// Trains on what is loaded; the exit code.
   ExitCode train() {
-    training::say_plan(training_);
+    say_plan(training_);
     for (;;) {
       if (const auto code = train_on_what_is_loaded()) return *code;
       begin_anew();
@@ -55,12 +89,11 @@ class Run {
  private:
   /// Nothing where an image of the first epoch turned out to be damaged.
   std::optional<ExitCode> train_on_what_is_loaded() {
-    training::add_decoded(identity_, training_);
-    if (start_.goes_on)
-      training::check_same_training(session_, start_.checkpoint, spec_, identity_);
+    add_decoded(identity_, training_);
+    if (start_.goes_on) check_same_training(session_, start_.checkpoint, spec_, identity_);
     begin();
-    if (start_.goes_on) training::say_what_changes(training_, start_.checkpoint, progress_);
-    training::RunResults results(training_, folder_.path, identity_);
+    if (start_.goes_on) say_what_changes(training_, start_.checkpoint, progress_);
+    RunResults results(training_, folder_.path, identity_);
     if (!start_.goes_on) results.say_earlier();
     prepare_folder();
     say_chosen_folder();
@@ -88,44 +121,53 @@ class Run {
       training_.start();
     }
     if (training_.compiled().program->tuner().trying()) {
-      training::say(
-          session_,
+      say(session_,
           "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
     }
   }
 
   void go_on_from(const std::filesystem::path& checkpoint) {
     progress_ = training_.resume(checkpoint);
-    place_ = training::cut_to(session_, folder_, checkpoint);
+    place_ = cut_to(session_, folder_, checkpoint);
     checkpoint_ = checkpoint.filename().string();
-    training::say(session_, fmt::format("Going on from {}: {} and {} are done", checkpoint.string(),
-                                        counted(progress_.steps, "step"),
-                                        counted(progress_.epochs, "whole epoch")));
-    has_best_ = training::take_up_best(training_, folder_.path, checkpoint, progress_);
+    say(session_,
+        fmt::format("Going on from {}: {} and {} are done", checkpoint.string(),
+                    counted(progress_.steps, "step"), counted(progress_.epochs, "whole epoch")));
+    has_best_ = take_up_best(training_, folder_.path, checkpoint, progress_);
   }
 
-  void prepare_folder() {
-    if (start_.goes_on) {
-      training::describe_run(session_, training_.plan(), folder_.path);
-    } else {
-      training::replace_run(session_, training_.plan(), folder_.path);
-      training::write_first_weights(session_, training_.first_weights(), folder_.path);
-    }
-    if (spec_.flags.measure_limits) training::write_limits(session_, folder_.path);
+  /// Description, first-weights.csv, and limits.json: what these processors and their memory can
+  /// do, measured in the same places, a moment before the training. Error(output).
+  void prepare_folder() const {
+    if (session_.leads()) describe_folder();
+    if (!spec_.flags.measure_limits) return;
+    const compute::Limits limits = measure_together(session_);
+    system::forget_peak();  // its arrays are larger than many a training
+    if (!session_.leads()) return;
+    system::write_own_file(folder_.path / kLimitsName, json_text(limits_json(limits), 2) + "\n");
+  }
+
+  /// A run that --overwrite replaces kept its description until here.
+  void describe_folder() const {
+    const bool replaces = !start_.goes_on && holds_run(folder_.path);
+    if (replaces) clear_run_folder(folder_.path);
+    if (replaces || start_.goes_on) describe_run(session_, training_.plan(), folder_.path);
+    if (start_.goes_on || training_.first_weights().empty()) return;
+    system::write_own_file(folder_.path / kFirstWeightsName, training_.first_weights());
   }
 
   /// A killed training has no last lines, so a folder that was not named is printed at the
   /// beginning.
   void say_chosen_folder() const {
     if (!spec_.flags.out.empty() || !spec_.flags.safety.takes_checkpoints()) return;
-    training::say(session_, fmt::format("This run is in {0} (after a kill, the same command with "
-                                        "--resume auto --out {0} goes on{1})",
-                                        folder_.path.string(),
-                                        spec_.flags.overwrite ? ", without --overwrite" : ""));
+    say(session_,
+        fmt::format("This run is in {0} (after a kill, the same command with "
+                    "--resume auto --out {0} goes on{1})",
+                    folder_.path.string(), spec_.flags.overwrite ? ", without --overwrite" : ""));
   }
 
   /// A rollback that got further than the one before counts anew.
-  std::optional<ExitCode> train_until_done(training::RunResults& results) {
+  std::optional<ExitCode> train_until_done(RunResults& results) {
     constexpr int kMostRollbacks = 3;
     int rollbacks = 0;
     std::uint64_t place = 0;
@@ -146,21 +188,20 @@ class Run {
   }
 
   /// Until the training ends, or goes back: `progress_` is then where to.
-  loop::TrainResult train_on(training::RunResults& results) {
+  loop::TrainResult train_on(RunResults& results) {
     system::SignalWatch& signals = *session_.services.signals;
-    system::WriteQueue logs(training::bind_to_communication(session_));
-    const auto reporter = training::make_reporter(training_, folder_.path, place_, logs);
+    system::WriteQueue logs(bind_to_communication(session_));
+    const auto reporter = make_reporter(training_, folder_.path, place_, logs);
     if (place_.goes_on()) {
       reporter->resumed(
           {progress_, session_.communicator->size(), checkpoint_, place_.lost_seconds});
     }
-    training::RunControl control(training_, folder_, identity_, progress_, has_best_, logs);
+    RunControl control(training_, folder_, identity_, progress_, has_best_, logs);
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
     results.begin_training(progress_);
-    std::optional<training::LostRanks> lost_ranks;
-    if (spec_.flags.safety.on_failure == training::RankFailure::shrink)
-      lost_ranks.emplace(session_);
+    std::optional<LostRanks> lost_ranks;
+    if (spec_.flags.safety.on_failure == RankFailure::shrink) lost_ranks.emplace(session_);
     const auto finishing = session_.watch.finish_first(
         [&control, &logs, &results](double seconds, const std::filesystem::path& folder) {
           control.finish_writing(seconds);
@@ -171,8 +212,7 @@ class Run {
     const auto looked_after = look_after(results, control, logs);
     const loop::TrainResult result = training_.run(progress_, *reporter, control);
     if (is_void(result)) {
-      training::warn(session_,
-                     fmt::format("{}; after step {} the training begins anew without what is "
+      warn(session_, fmt::format("{}; after step {} the training begins anew without what is "
                                  "damaged, once all images are decoded (--decode first decodes "
                                  "them before the first step)",
                                  result.lost_input, result.progress.steps));
@@ -184,13 +224,13 @@ class Run {
       return result;
     }
     training_.check_replicas();
-    training::reached(session_, comm::Phase::save);
+    reached(session_, comm::Phase::save);
     control.finish();
     const bool kept = take_best(result, control);
-    if (session_.leads() && !control.line().empty()) training::say(session_, control.line());
+    if (session_.leads() && !control.line().empty()) say(session_, control.line());
     results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter,
                    logs);
-    training::write_timeline(session_, spec_, training_.timeline());
+    write_timeline(session_, spec_, training_.timeline());
     if (lost_ranks) lost_ranks->all_is_done();
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes is not known.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
@@ -201,13 +241,16 @@ class Run {
   /// whole before, then or later, is one that has changed: what was learnt stays.
   bool is_void(const loop::TrainResult& result) const {
     return !result.lost_input.empty() && training_.is_filling() && progress_.epochs == 0 &&
-           result.progress.steps <= training_.batches().train.steps() &&
-           !training_.has_changed_images();
+           result.progress.steps <= training_.batches().train.steps() && !has_changed_images();
+  }
+
+  /// Whether a file that some rank had read was another one by now. Collective.
+  bool has_changed_images() const {
+    return !first_text(session_, training_.data()->filling->has_changed() ? "changed" : "").empty();
   }
 
   /// While what it returns lives, storage that does not answer is told of. On rank 0.
-  std::shared_ptr<void> look_after(const training::RunResults& results,
-                                   const training::RunControl& control,
+  std::shared_ptr<void> look_after(const RunResults& results, const RunControl& control,
                                    system::WriteQueue& logs) const {
     if (!session_.leads()) return nullptr;
     std::vector<watch::Writing> writings = control.writings();
@@ -224,16 +267,15 @@ class Run {
 
   /// There is always one to go back to, and one in the folder that a resume looks into.
   bool needs_first_checkpoint() const {
-    const training::SafetyFlags& safety = spec_.flags.safety;
+    const SafetyFlags& safety = spec_.flags.safety;
     if (!safety.takes_checkpoints()) return false;
     return start_.elsewhere || (safety.on_nan == loop::NanPolicy::rollback && progress_.steps == 0);
   }
 
-  void go_back(std::uint64_t step, training::RunControl& control) {
+  void go_back(std::uint64_t step, RunControl& control) {
     const std::filesystem::path checkpoint = control.newest_to_go_back_to();
     auto left_out = progress_.left_out;
-    training::warn(session_,
-                   fmt::format("the gradients of step {} are NaN or infinite: back to {}, and on "
+    warn(session_, fmt::format("the gradients of step {} are NaN or infinite: back to {}, and on "
                                "without that step",
                                step, checkpoint.string()));
     go_on_from(checkpoint);
@@ -241,20 +283,20 @@ class Run {
   }
 
   /// Whether the best weights are on disk, where they are to be. Early stopping ends with them.
-  bool take_best(const loop::TrainResult& result, training::RunControl& control) {
+  bool take_best(const loop::TrainResult& result, RunControl& control) {
     if (!spec_.flags.safety.keeps_best() || result.progress.best.epoch == 0) return false;
     const bool kept = control.has_best(result.progress.best);
     if (!kept) {
-      training::warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
-                                           result.progress.best.epoch));
+      warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
+                                 result.progress.best.epoch));
     } else if (result.early_stopped) {
-      training_.load_weights(folder_.path / training::kBestName);
+      training_.load_weights(folder_.path / kBestName);
     }
     return kept;
   }
 
   /// 75 promises that a resume goes on from here.
-  ExitCode exit_code(const loop::TrainResult& result, const training::RunControl& control) const {
+  ExitCode exit_code(const loop::TrainResult& result, const RunControl& control) const {
     if (control.failure()) {
       system::tell(
           fmt::format("cputrain: the last state could not be written: {}", *control.failure()));
@@ -265,8 +307,7 @@ class Run {
       system::tell(fmt::format("cputrain: {}", result.lost_input));
     }
     if (spec_.flags.safety.takes_checkpoints()) {
-      training::say(session_,
-                    fmt::format("Stopped after step {}: the same command with --resume auto "
+      say(session_, fmt::format("Stopped after step {}: the same command with --resume auto "
                                 "--out {} goes on",
                                 result.progress.steps, folder_.path.string()));
     }
@@ -274,11 +315,11 @@ class Run {
                                      : ExitCode::data;
   }
 
-  training::Training& training_;
-  const training::Session& session_;
-  const training::TrainingSpec& spec_;
-  training::RunFolder& folder_;
-  training::Start start_;
+  Training& training_;
+  const Session& session_;
+  const TrainingSpec& spec_;
+  RunFolder& folder_;
+  Start start_;
   nlohmann::ordered_json identity_;  ///< on rank 0, as checkpoints and the summary have it
   loop::Progress progress_;
   logging::LogPlace place_;
@@ -287,25 +328,30 @@ class Run {
   ExitCode code_ = ExitCode::ok;
 };
 
+/// Whether the training of a checkpoint leaves out damaged images.
+bool leaves_out_images(const std::filesystem::path& checkpoint) {
+  const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
+  const nlohmann::ordered_json& training = facts.at("training");
+  return training.contains(kDamaged) && training.at(kDamaged) != kNone;
+}
+
 /// What a checkpoint leaves out must be known before its training goes on. Threads that decode
 /// beside the steps take addresses that `ulimit -v` may not leave them: each has a heap of its own.
-training::Decoding decoding_of(const training::Training& training, const training::Start& start) {
-  const training::Session& session = training.session();
-  const bool leaves_out = start.goes_on && session.leads() &&
-                          training::leaves_out_images(checkpoint::read_facts(start.checkpoint));
+Decoding decoding_of(const Training& training, const Start& start) {
+  const Session& session = training.session();
+  const bool leaves_out = start.goes_on && session.leads() && leaves_out_images(start.checkpoint);
   const int first = leaves_out || system::limits_addresses() ? 1 : 0;
   const std::vector<int> ranks = comm::gather_values(*session.communicator, first);
-  return std::ranges::count(ranks, 1) > 0 ? training::Decoding::first
-                                          : training.plan().spec.flags.decode;
+  return std::ranges::count(ranks, 1) > 0 ? Decoding::first : training.plan().spec.flags.decode;
 }
 
 }  // namespace
 
-ExitCode train_in_folder(training::Training& training, training::RunFolder& folder,
-                         const training::Start& start, nlohmann::ordered_json identity) {
+ExitCode train_in_folder(Training& training, RunFolder& folder, const Start& start,
+                         nlohmann::ordered_json identity) {
   Run run(training, folder, start, std::move(identity));
   training.load(decoding_of(training, start));
   return run.train();
 }
 
-}  // namespace cputrain::commands
+}  // namespace cputrain::training

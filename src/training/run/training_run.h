@@ -7,11 +7,10 @@
 #include "training/run/run_folder.h"
 #include "training/training.h"
 
-namespace cputrain::commands {
+namespace cputrain::training {
 
 /// One compiled training in its folder, from its plan to its end. `identity`: on rank 0, as
 /// checkpoints and the summary have it.
-ExitCode train_in_folder(training::Training&, training::RunFolder&, const training::Start&,
-                         nlohmann::ordered_json identity);
+ExitCode train_in_folder(Training&, RunFolder&, const Start&, nlohmann::ordered_json identity);
 
-}  // namespace cputrain::commands
+}  // namespace cputrain::training
