@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "training/run/training_identity.h"
+#include "training/run/same_training.h"
 
 namespace cputrain::training {
 namespace {

@@ -1,5 +1,5 @@
 // What a resume may change: every flag of `train` has its place, and is put to the test there.
-#include "training/run/training_identity.h"
+#include "training/run/same_training.h"
 
 #include <gtest/gtest.h>
 

@@ -14,9 +14,8 @@
 #include "runfiles/metrics.h"
 #include "training/asked_end.h"
 #include "training/run/run_logs.h"
-#include "training/run/run_weights.h"
+#include "training/run/same_training.h"
 #include "training/run/taken_over.h"
-#include "training/run/training_identity.h"
 
 namespace cputrain::training {
 namespace {
@@ -58,97 +57,6 @@ std::string resume_fault_of(const std::filesystem::path& checkpoint) {
   } catch (const Error& error) {
     return error.what();
   }
-}
-
-/// Of a run that has none: one of nothing.
-runfiles::SummaryLine summary_of(const std::filesystem::path& folder) {
-  return runfiles::summary_at_end(folder / runfiles::kMetricsName)
-      .value_or(runfiles::SummaryLine{});
-}
-
-/// What training the run is, by its summary: null where that has none.
-nlohmann::ordered_json training_of(const runfiles::SummaryLine& summary) {
-  if (summary.training.empty()) return {};
-  auto known = nlohmann::ordered_json::parse(summary.training);
-  try {
-    ending_of(known);
-  } catch (const Error&) {
-    return {};
-  }
-  return known;
-}
-
-/// What the summary knows of where the training ended.
-loop::Progress progress_of(const runfiles::SummaryLine& summary, const loop::TrainingEnd& end) {
-  loop::Progress progress;
-  progress.steps = summary.steps;
-  progress.epochs = summary.epochs;
-  progress.settled_steps = end.settled_steps;
-  if (end.steps && progress.epochs > 0) {  // it may have ended within its last epoch
-    --progress.epochs;
-    progress.begun.emplace();
-  }
-  progress.reached = summary.reached;
-  if (progress.reached) progress.reached->target = end.target_accuracy.value_or(0);
-  if (summary.early_stopped) progress.patience.waited = std::max(end.patience.value_or(1), 1);
-  return progress;
-}
-
-/// Where the training ended. The checkpoint of the end knows more than the summary.
-loop::Progress progress_of(const runfiles::SummaryLine& summary, const loop::TrainingEnd& end,
-                           const std::filesystem::path& checkpoint) {
-  if (!checkpoint.empty()) {
-    loop::Progress progress = checkpoint::read_progress(checkpoint);
-    if (progress.steps == summary.steps) return progress;
-  }
-  return progress_of(summary, end);
-}
-
-/// "20 epochs", and what ended it before its last one.
-std::string end_text(const loop::TrainingEnd& end, const loop::Progress& progress) {
-  const std::string made =
-      fmt::format("{} in {}", counted(progress.steps, "step"),
-                  counted(progress.epochs + (progress.begun ? 1 : 0), "epoch"));
-  if (loop::waited_enough(end, progress)) {
-    return fmt::format("{}, which --early-stopping {} ended", made, *end.patience);
-  }
-  if (loop::target_is_reached(end, progress)) {
-    return fmt::format("{}, which --target-accuracy {:g} ended", made, *end.target_accuracy);
-  }
-  return made;
-}
-
-/// In how far a run that is finished is not what is asked for.
-std::vector<Difference> finished_differences(const nlohmann::ordered_json& then,
-                                             const nlohmann::ordered_json& identity,
-                                             const loop::Progress& progress,
-                                             const TrainingSpec& spec) {
-  auto rows = identity_differences(then, identity, Compared::finished_run);
-  const Ending now{end_of(spec), spec.flags.safety.save_best};
-  const auto ends = end_differences({ending_of(then), now, progress, spec.learning_rate.schedule});
-  for (const Difference& end : ends) {  // the monitor of a plateau may be told already
-    if (std::ranges::count(rows, end.name, &Difference::name) == 0) rows.push_back(end);
-  }
-  return rows;
-}
-
-void warn_of(const Session& session, const std::vector<Difference>& rows, Compared what) {
-  for (const Difference& row : rows) warn(session, to_text(row, what));
-}
-
-/// Whether a run that ended by itself is at the end, too, that is asked for now. `checkpoint` is
-/// its last one, or empty where it has left none.
-bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,
-                   const TrainingSpec& spec) {
-  const runfiles::SummaryLine summary = summary_of(folder);
-  const nlohmann::ordered_json training = training_of(summary);
-  const loop::TrainingEnd now = end_of(spec);
-  const Ending then = training.is_null() ? Ending{now} : ending_of(training);
-  loop::Progress progress = progress_of(summary, then.end, checkpoint);
-  const bool begins_anew =
-      training.is_null() || !then.keeps_best() || then.end.monitor != now.monitor;
-  if (begins_anew) progress.patience = {};  // see take_up_best()
-  return loop::is_over(now, progress);
 }
 
 Start choose_newest(const Session& session, const TrainingSpec& spec,
@@ -293,85 +201,6 @@ Start choose_start(const Session& session, const TrainingSpec& spec, const RunFo
   start.goes_on = found.front()[1];
   start.elsewhere = found.front()[2];
   return start;
-}
-
-namespace {
-
-/// Another backend or precision may go on with a training; losses may show where.
-void say_other_program(const Session& session, const nlohmann::ordered_json& then,
-                       const nlohmann::ordered_json& here) {
-  const std::string before = program_text(then), now = program_text(here);
-  if (before.empty() || before == now) return;
-  say(session,
-      fmt::format("The checkpoint was written with {}; this goes on with {}", before, now));
-}
-
-[[noreturn]] void refuse_less(const std::filesystem::path& checkpoint, const loop::TrainingEnd& end,
-                              const loop::Progress& progress) {
-  fail(ExitCode::usage,
-       fmt::format("--resume: {} has {}, {} of them in {}, and --{} {} asks for "
-                   "less (nothing would be trained); ask for more, or name another --out for a "
-                   "shorter training",
-                   checkpoint.string(), counted(progress.steps, "step"),
-                   progress.steps - (progress.begun ? progress.begun->steps : 0),
-                   counted(progress.epochs, "whole epoch"), end.steps ? "steps" : "epochs",
-                   end.steps ? *end.steps : static_cast<std::uint64_t>(end.epochs)));
-}
-
-}  // namespace
-
-void check_same_training(const Session& session, const std::filesystem::path& checkpoint,
-                         const TrainingSpec& spec, nlohmann::ordered_json& identity) {
-  if (!session.leads()) return;
-  const nlohmann::ordered_json facts = checkpoint::read_facts(checkpoint);
-  const auto rows = identity_differences(facts.at("training"), identity, Compared::checkpoint);
-  warn_of(session, rows, Compared::checkpoint);
-  const bool other_weights = std::ranges::count(rows, kFirstWeights, &Difference::name) > 0;
-  if (!rows.empty()) {
-    fail(ExitCode::usage,
-         fmt::format("--resume: {} is of another training, see above (what follows would be "
-                     "neither of the two); repeat its flags (--config {} has them){}, or name "
-                     "another --out{}",
-                     checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
-                     other_weights ? ", leave --weights out (the checkpoint's are newer)" : "",
-                     train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
-  }
-  say_other_program(session, facts.at("training"), identity);
-  const loop::TrainingEnd end = end_of(spec);
-  const loop::Progress progress = checkpoint::read_progress(checkpoint);
-  if (asks_for_less(end, progress)) refuse_less(checkpoint, end, progress);
-  const nlohmann::ordered_json& training = facts.at("training");
-  if (training.contains(kFirstWeights)) identity[kFirstWeights] = training.at(kFirstWeights);
-}
-
-void check_finished(const Session& session, const std::filesystem::path& folder,
-                    const std::filesystem::path& checkpoint, const TrainingSpec& spec,
-                    const nlohmann::ordered_json& identity) {
-  if (!session.leads()) return;
-  const runfiles::SummaryLine summary = summary_of(folder);
-  const nlohmann::ordered_json then = training_of(summary);
-  if (then.is_null()) {
-    fail(ExitCode::usage,
-         fmt::format("--resume auto: the finished training in {} does not say what it was (it may "
-                     "be another one, and nothing would be trained); name another --out, or "
-                     "replace it with --overwrite in place of --resume",
-                     folder.string()));
-  }
-  const loop::Progress progress = progress_of(summary, ending_of(then).end, checkpoint);
-  const auto rows = finished_differences(then, identity, progress, spec);
-  if (rows.empty()) {
-    say(session, fmt::format("The training in {} is finished ({}); nothing is left to do",
-                             folder.string(), end_text(end_of(spec), progress)));
-    return say_missing_best(session, folder, spec.flags.safety);
-  }
-  warn_of(session, rows, Compared::finished_run);
-  fail(
-      ExitCode::usage,
-      fmt::format("--resume auto: the training in {} is finished, and it is another one than this, "
-                  "see above (nothing would be trained); name another --out, repeat its flags "
-                  "(--config {} has them), or replace it with --overwrite in place of --resume{}",
-                  folder.string(), quoted((folder / kConfigName).string()),
-                  train_on_advice(session, spec, rows, folder, folder)));
 }
 
 }  // namespace cputrain::training

@@ -46,16 +46,4 @@ std::filesystem::path newest_whole(const Session&, const std::filesystem::path& 
 /// Collective.
 Start choose_start(const Session&, const TrainingSpec&, const RunFolder&);
 
-/// Error(usage) after a table where the checkpoint is of another training than the one to be made,
-/// `identity`, or where more is made than is asked for. Takes over into `identity` what a training
-/// that goes on need not repeat: the weights that it began with. On rank 0.
-void check_same_training(const Session&, const std::filesystem::path& checkpoint,
-                         const TrainingSpec&, nlohmann::ordered_json& identity);
-
-/// The same for a run that came to its end, of which nothing would be trained: Error(usage) after a
-/// table where it is of another training. Else prints what ended it. On rank 0.
-void check_finished(const Session&, const std::filesystem::path& folder,
-                    const std::filesystem::path& checkpoint, const TrainingSpec&,
-                    const nlohmann::ordered_json& identity);
-
 }  // namespace cputrain::training

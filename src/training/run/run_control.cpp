@@ -80,7 +80,10 @@ std::string RunControl::newest() const {
   return step > 0 && safety_.takes_checkpoints() ? checkpoint::name_of(step) : "";
 }
 
-std::string RunControl::newest_text(const std::filesystem::path& folder) const {
+std::string RunControl::finish_writing(double seconds, const std::filesystem::path& folder) {
+  constexpr double kLogsAtLast = 0.5;  // seconds that lines have to be written
+  if (writer_) writer_->wait_for(seconds);
+  logs_.wait_for(kLogsAtLast);
   std::string name = newest();
   if (!training_.session().leads() && safety_.takes_checkpoints()) {
     const auto found = checkpoint::list(folder);
@@ -92,10 +95,6 @@ std::string RunControl::newest_text(const std::filesystem::path& folder) const {
 
 void RunControl::at_checkpoint(const loop::Progress& progress) {
   training_.session().communicator->pulse().at(comm::Phase::checkpoint, progress.steps);
-}
-
-void RunControl::finish_writing(double seconds) {
-  if (writer_) writer_->wait_for(seconds);
 }
 
 /// Waits for what is being written, and looks what became of it.

@@ -59,14 +59,14 @@ class RunControl final : public loop::Control {
   /// That checkpoints kept the training.
   double seconds() const { return blocked_; }
 
-  /// Waits for what is being written, for so many seconds at most. From any thread.
-  void finish_writing(double seconds);
+  /// The job ends: waits for what is being written, for so many seconds at most, and for the logs;
+  /// the newest whole checkpoint in words. Another rank than 0 looks into the folder. From any
+  /// thread.
+  std::string finish_writing(double seconds, const std::filesystem::path& folder);
   /// What it writes, for the watch over storage.
   std::vector<watch::Writing> writings() const;
   /// The newest checkpoint that it has written, or begun from; empty of none. From any thread.
   std::string newest() const;
-  /// The same in words, for a job that ends; another rank than 0 looks into the folder.
-  std::string newest_text(const std::filesystem::path& folder) const;
 
  private:
   void at_checkpoint(const loop::Progress&);

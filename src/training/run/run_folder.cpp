@@ -155,6 +155,14 @@ void remove_litter(const std::filesystem::path& folder) {
   checkpoint::remove_abandoned(folder);
 }
 
+/// config.json and environment.json: what the folder's other files are of.
+void write_description(const Session& session, const TrainingPlan& plan,
+                       const std::filesystem::path& folder) {
+  system::write_own_file(folder / kConfigName, json_text(recorded_flags(plan.spec), 2) + "\n");
+  system::write_own_file(folder / runfiles::kEnvironmentName,
+                         json_text(environment_json(session, plan), 2) + "\n");
+}
+
 /// The folder is made, or found to be free, on rank 0.
 void prepare_folder(const Session& session, const TrainingPlan& plan, RunFolder& folder) {
   if (folder.path.empty()) {
@@ -166,7 +174,7 @@ void prepare_folder(const Session& session, const TrainingPlan& plan, RunFolder&
   if (holds_run(folder.path)) {
     require_writable(folder.path);
   } else {
-    describe_run(session, plan, folder.path);
+    write_description(session, plan, folder.path);
   }
 }
 
@@ -177,14 +185,6 @@ std::vector<std::string> run_files() {
   files.insert(files.end(), {kConfigName, runfiles::kEnvironmentName, runfiles::kMetricsName,
                              "training.csv", "history.json", kWeightsName});
   return files;
-}
-
-void describe_run(const Session& session, const TrainingPlan& plan,
-                  const std::filesystem::path& folder) {
-  if (!session.leads()) return;
-  system::write_own_file(folder / kConfigName, json_text(recorded_flags(plan.spec), 2) + "\n");
-  system::write_own_file(folder / runfiles::kEnvironmentName,
-                         json_text(environment_json(session, plan), 2) + "\n");
 }
 
 bool holds_run(const std::filesystem::path& folder) {
@@ -224,6 +224,13 @@ void clear_run_folder(const std::filesystem::path& folder) {
   for (const std::string& file : extra_files()) std::filesystem::remove(folder / file, ignored);
   for (const char* part : kEventFolders) logging::remove_event_files(folder / part);
   checkpoint::prune(folder, 0, 0);
+}
+
+void describe_run(const Session& session, const TrainingPlan& plan,
+                  const std::filesystem::path& folder, bool goes_on) {
+  if (!goes_on && !holds_run(folder)) return;  // described when it was made
+  if (!goes_on) clear_run_folder(folder);
+  write_description(session, plan, folder);
 }
 
 nlohmann::ordered_json machine_json(const placement::Machine& m) {

@@ -56,8 +56,10 @@ void open_run_folder(const Session&, const TrainingPlan&, RunFolder&);
 /// mix with them. Its weights stay until the new run's take their place and name.
 void clear_run_folder(const std::filesystem::path& folder);
 
-/// config.json and environment.json: what the folder's other files are of. On rank 0.
-void describe_run(const Session&, const TrainingPlan&, const std::filesystem::path& folder);
+/// Before the first step: config.json and environment.json of this start, where it goes on with a
+/// run; of a run that it replaces what does not belong to it any more is cleared. On rank 0.
+void describe_run(const Session&, const TrainingPlan&, const std::filesystem::path& folder,
+                  bool goes_on);
 
 /// The facts of a machine, for `info` and environment.json.
 nlohmann::ordered_json machine_json(const placement::Machine&);

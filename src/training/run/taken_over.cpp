@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "training/run/run_weights.h"
-#include "training/session/typed_command.h"
+#include "training/run/training_identity.h"
 
 namespace cputrain::training {
 namespace {
@@ -108,22 +108,6 @@ std::optional<data::Fit> fit_named(const std::string& text) {
   }
 }
 
-/// Whether a flag belongs to one start, and not to the training.
-bool is_of_this_start(const std::string& flag) {
-  constexpr std::string_view kFlags[] = {"resume",  "out",     "overwrite",
-                                         "weights", "partial", "end-with"};
-  return std::ranges::find(kFlags, flag) != std::end(kFlags);
-}
-
-/// "runs/first-2", which is not there yet.
-std::string new_folder(const std::filesystem::path& run) {
-  const std::string name = (run.has_filename() ? run : run.parent_path()).string();
-  std::error_code ignored;
-  int number = 2;
-  while (std::filesystem::exists(fmt::format("{}-{}", name, number), ignored)) ++number;
-  return fmt::format("{}-{}", name, number);
-}
-
 }  // namespace
 
 BegunWith begun_with(const std::filesystem::path& checkpoint) {
@@ -166,17 +150,6 @@ TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
   spec.resize = {spec.flags.resize.value_or(spec.resize.way),
                  spec.flags.fit.value_or(spec.resize.fit)};
   return spec;
-}
-
-std::string train_on_advice(const Session& session, const TrainingSpec& spec,
-                            const std::vector<Difference>& differences,
-                            const std::filesystem::path& weights,
-                            const std::filesystem::path& run) {
-  if (differences.empty() || std::ranges::any_of(differences, makes_another_network)) return "";
-  std::vector<std::string> words = typed_command(
-      session, spec.flags, [](const std::string& flag) { return !is_of_this_start(flag); });
-  words.insert(words.end(), {"--weights", weights.string(), "--out", new_folder(run)});
-  return "; to begin a new training with its weights and these flags: " + command_line(words);
 }
 
 }  // namespace cputrain::training

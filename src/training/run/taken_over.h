@@ -6,7 +6,6 @@
 
 #include "training/request/choose_training.h"
 #include "training/run/resume.h"
-#include "training/run/training_identity.h"
 #include "training/session/session.h"
 
 /// What a training that goes on has from its checkpoint, where no flag says it.
@@ -25,13 +24,5 @@ void take_over(const Session&, const TrainingSpec&, Start&);
 
 /// The spec with all of it.
 TrainingSpec with_choices_of(const Start&, TrainingSpec);
-
-/// What to type for a new training with the flags that were given, which begins with `weights`: a
-/// run or a checkpoint of it, which cannot be gone on with for these `differences`. "; to begin a
-/// new training ...: cputrain --lr 0.1 --weights runs/a --out runs/a-2". Empty where they make
-/// another network, which the weights do not fit.
-std::string train_on_advice(const Session&, const TrainingSpec&,
-                            const std::vector<Difference>& differences,
-                            const std::filesystem::path& weights, const std::filesystem::path& run);
 
 }  // namespace cputrain::training

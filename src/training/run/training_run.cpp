@@ -28,14 +28,11 @@
 #include "training/run/run_logs.h"
 #include "training/run/run_results.h"
 #include "training/run/run_weights.h"
-#include "training/run/training_identity.h"
+#include "training/run/same_training.h"
 #include "training/session/lost_ranks.h"
 
 namespace cputrain::training {
 namespace {
-
-/// Seconds that lines of logs have to be written where the watch ends the job.
-constexpr double kLogsAtLast = 0.5;
 
 /// Since a checkpoint of the run was whole; nothing where the training ended by itself, or where
 /// the clock of its file system is another one. Before its logs are cut.
@@ -139,21 +136,17 @@ class Run {
   /// Description, first-weights.csv, and limits.json: what these processors and their memory can
   /// do, measured in the same places, a moment before the training. Error(output).
   void prepare_folder() const {
-    if (session_.leads()) describe_folder();
+    if (session_.leads()) {
+      describe_run(session_, training_.plan(), folder_.path, start_.goes_on);
+      const std::string& table = training_.first_weights();
+      if (!start_.goes_on && !table.empty())
+        system::write_own_file(folder_.path / kFirstWeightsName, table);
+    }
     if (!spec_.flags.measure_limits) return;
     const compute::Limits limits = measure_together(session_);
     system::forget_peak();  // its arrays are larger than many a training
     if (!session_.leads()) return;
     system::write_own_file(folder_.path / kLimitsName, json_text(limits_json(limits), 2) + "\n");
-  }
-
-  /// A run that --overwrite replaces kept its description until here.
-  void describe_folder() const {
-    const bool replaces = !start_.goes_on && holds_run(folder_.path);
-    if (replaces) clear_run_folder(folder_.path);
-    if (replaces || start_.goes_on) describe_run(session_, training_.plan(), folder_.path);
-    if (start_.goes_on || training_.first_weights().empty()) return;
-    system::write_own_file(folder_.path / kFirstWeightsName, training_.first_weights());
   }
 
   /// A killed training has no last lines, so a folder that was not named is printed at the
@@ -203,10 +196,8 @@ class Run {
     std::optional<LostRanks> lost_ranks;
     if (spec_.flags.safety.on_failure == RankFailure::shrink) lost_ranks.emplace(session_);
     const auto finishing = session_.watch.finish_first(
-        [&control, &logs, &results](double seconds, const std::filesystem::path& folder) {
-          control.finish_writing(seconds);
-          logs.wait_for(kLogsAtLast);
-          system::tell("cputrain: " + control.newest_text(folder));
+        [&control, &results](double seconds, const std::filesystem::path& folder) {
+          system::tell("cputrain: " + control.finish_writing(seconds, folder));
           results.save_now("the job ends");
         });
     const auto looked_after = look_after(results, control, logs);
