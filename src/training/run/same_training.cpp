@@ -45,48 +45,44 @@ bool are_same(const std::string& a, const std::string& b) {
   return reads(a, x) && reads(b, y) && x == y;
 }
 
-/// Two identities beside each other.
-struct Identities {
-  const nlohmann::ordered_json &then, &here;
-  Compared what;
-
-  bool go_on() const { return what == Compared::checkpoint; }
-};
-
 /// A resume need not name the weights that a training began with, nor have them.
-bool weights_may_differ(const Identities& two) {
-  const bool named = two.here.contains(kFirstWeights);
-  const bool gone =
-      two.then.contains(kFirstWeights) && shown(two.here, kFirstWeights).ends_with(kNotThere);
-  return gone || (two.go_on() && !named);
+bool weights_may_differ(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here,
+                        Compared what) {
+  const bool named = here.contains(kFirstWeights);
+  const bool gone = then.contains(kFirstWeights) && shown(here, kFirstWeights).ends_with(kNotThere);
+  return gone || (what == Compared::checkpoint && !named);
 }
 
 /// Unless rates or the end follow from how many evaluations there were, in both.
-bool evaluations_may_differ(const Identities& two) {
+bool evaluations_may_differ(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here,
+                            Compared) {
   const auto waits = [](const nlohmann::ordered_json& training) {
     return training.contains(kEnd) && end_of_json(training.at(kEnd)).patience;
   };
-  const bool follow = shown(two.here, "schedule").starts_with("plateau");
-  return !follow && !(waits(two.then) && waits(two.here));
+  const bool follow = shown(here, "schedule").starts_with("plateau");
+  return !follow && !(waits(then) && waits(here));
+}
+
+/// A training may change them as it goes on; one that is finished would not be made anew.
+bool may_go_on_with(const nlohmann::ordered_json&, const nlohmann::ordered_json&, Compared what) {
+  return what == Compared::checkpoint;
+}
+
+bool has_rows_of_its_own(const nlohmann::ordered_json&, const nlohmann::ordered_json&, Compared) {
+  return true;
 }
 
 /// What is not simply another training where its text is another one.
 struct Exception {
   std::string_view name;
-  bool (*may_differ)(const Identities&);
+  bool (*may_differ)(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here,
+                     Compared);
 };
-constexpr Exception kExceptions[] = {
-    {kEnd, [](const Identities&) { return true; }},  // see kEndRows
-    // A training may change them as it goes on; one that is finished would not be made anew.
-    {kBackend, [](const Identities& two) { return two.go_on(); }},
-    {kPrecision, [](const Identities& two) { return two.go_on(); }},
-    {kFirstWeights, weights_may_differ},
-    {kEvalEvery, evaluations_may_differ}};
-
-bool may_differ(const std::string& name, const Identities& two) {
-  const auto* const found = std::ranges::find(kExceptions, name, &Exception::name);
-  return found != std::end(kExceptions) && found->may_differ(two);
-}
+constexpr Exception kExceptions[] = {{kEnd, has_rows_of_its_own},  // kEndRows
+                                     {kBackend, may_go_on_with},
+                                     {kPrecision, may_go_on_with},
+                                     {kFirstWeights, weights_may_differ},
+                                     {kEvalEvery, evaluations_may_differ}};
 
 std::string stopping_text(const loop::TrainingEnd& end) {
   if (!end.patience) return "none";
@@ -297,7 +293,8 @@ std::vector<Difference> identity_differences(const nlohmann::ordered_json& then,
   std::vector<std::string> names;
   for (const auto* object : {&here, &then}) {
     for (const auto& [name, value] : object->items()) {
-      if (may_differ(name, {then, here, what})) continue;
+      const auto* const exception = std::ranges::find(kExceptions, name, &Exception::name);
+      if (exception != std::end(kExceptions) && exception->may_differ(then, here, what)) continue;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }
