@@ -121,11 +121,6 @@ TrainingEnd end_of_json(const nlohmann::ordered_json& end) {
   }
 }
 
-bool asks_for_less(const TrainingEnd& end, const loop::Progress& progress) {
-  if (end.steps) return end.settled_steps == 0 && *end.steps < progress.steps;
-  return end.epochs < progress.epochs || (end.epochs == progress.epochs && progress.begun);
-}
-
 void check_watchers(const TrainingFlags& flags) {
   if (flags.limit_val == 0u) refuse_watcher(flags, not_looked_at());
 }

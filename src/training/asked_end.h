@@ -19,9 +19,6 @@ nlohmann::ordered_json to_json(const loop::TrainingEnd& end);
 /// The same read again; Error(data) for what to_json() does not write.
 loop::TrainingEnd end_of_json(const nlohmann::ordered_json&);
 
-/// Whether more steps or epochs are made than are asked for.
-bool asks_for_less(const loop::TrainingEnd& end, const loop::Progress&);
-
 // What looks at the loss or the accuracy of validation after each epoch.
 
 /// Error(usage) where a flag asks for something that watches the validation, and the data keeps no

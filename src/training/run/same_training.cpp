@@ -68,18 +68,13 @@ bool may_go_on_with(const nlohmann::ordered_json&, const nlohmann::ordered_json&
   return what == Compared::checkpoint;
 }
 
-bool has_rows_of_its_own(const nlohmann::ordered_json&, const nlohmann::ordered_json&, Compared) {
-  return true;
-}
-
 /// What is not simply another training where its text is another one.
 struct Exception {
   std::string_view name;
   bool (*may_differ)(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here,
                      Compared);
 };
-constexpr Exception kExceptions[] = {{kEnd, has_rows_of_its_own},  // kEndRows
-                                     {kBackend, may_go_on_with},
+constexpr Exception kExceptions[] = {{kBackend, may_go_on_with},
                                      {kPrecision, may_go_on_with},
                                      {kFirstWeights, weights_may_differ},
                                      {kEvalEvery, evaluations_may_differ}};
@@ -293,6 +288,7 @@ std::vector<Difference> identity_differences(const nlohmann::ordered_json& then,
   std::vector<std::string> names;
   for (const auto* object : {&here, &then}) {
     for (const auto& [name, value] : object->items()) {
+      if (name == kEnd) continue;  // kEndRows has it
       const auto* const exception = std::ranges::find(kExceptions, name, &Exception::name);
       if (exception != std::end(kExceptions) && exception->may_differ(then, here, what)) continue;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
@@ -313,6 +309,11 @@ std::vector<Difference> identity_differences(const nlohmann::ordered_json& then,
 Ending ending_of(const nlohmann::ordered_json& identity) {
   const nlohmann::ordered_json& end = identity.at(kEnd);
   return {end_of_json(end), end.contains(kSaveBest)};
+}
+
+bool asks_for_less(const loop::TrainingEnd& end, const loop::Progress& progress) {
+  if (end.steps) return end.settled_steps == 0 && *end.steps < progress.steps;
+  return end.epochs < progress.epochs || (end.epochs == progress.epochs && progress.begun);
 }
 
 std::vector<Difference> end_differences(const Ends& ends) {

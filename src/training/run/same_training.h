@@ -39,6 +39,9 @@ struct Ending {
 /// Error(data) where the identity has none.
 Ending ending_of(const nlohmann::ordered_json& identity);
 
+/// Whether more steps or epochs are made than are asked for.
+bool asks_for_less(const loop::TrainingEnd& end, const loop::Progress&);
+
 /// A run that came to its end, at `progress`, beside what is asked for now.
 struct Ends {
   Ending then, now;
