@@ -14,8 +14,6 @@ namespace cputrain::checkpoint {
 using weights::safetensors::OutTensor;
 
 bool all_parameters(const compute::Parameter&) { return true; }
-bool learnt_parameters(const compute::Parameter& parameter) { return parameter.learnt; }
-bool averaged_parameters(const compute::Parameter& parameter) { return parameter.averaged; }
 
 Chosen kept_by(std::string_view state) {
   const bool averages = state == loop::kAverageName;
@@ -63,50 +61,6 @@ std::vector<float> floats_of(const compute::Program& program, const Array& arena
   return joined<float>(program, chosen, [&](std::size_t p) {
     return program.parameters().to_canonical_floats(p, arena);
   });
-}
-
-void put_numbers(const compute::Program& program, std::span<const double> numbers,
-                 const Array& arena, const Chosen& chosen) {
-  const auto& parameters = program.layout().parameters;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    if (!chosen(parameters[p])) continue;
-    program.parameters().from_canonical(p, numbers.first(parameters[p].count), arena);
-    numbers = numbers.subspan(parameters[p].count);
-  }
-  assert(numbers.empty());
-}
-
-void add_tensors(std::vector<OutTensor>& tensors, const compute::Program& program,
-                 const Array& arena, const Chosen& chosen,
-                 const std::function<std::string(const std::string&)>& name) {
-  const auto& parameters = program.layout().parameters;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    if (!chosen(parameters[p])) continue;
-    OutTensor tensor{
-        name(parameters[p].name), {parameters[p].extents.begin(), parameters[p].extents.end()}, {}};
-    if (arena.dtype == DType::f64) {
-      tensor.doubles = [&program, arena, p] { return program.parameters().to_canonical(p, arena); };
-    } else {
-      tensor.values = [&program, arena, p] {
-        return program.parameters().to_canonical_floats(p, arena);
-      };
-    }
-    tensors.push_back(std::move(tensor));
-  }
-}
-
-OutTensor tensor_of(std::string name, std::vector<std::size_t> extents, DType dtype,
-                    std::function<std::vector<double>()> numbers) {
-  OutTensor tensor{std::move(name), std::move(extents), {}};
-  if (dtype == DType::f64) {
-    tensor.doubles = std::move(numbers);
-  } else {
-    tensor.values = [numbers = std::move(numbers)] {
-      const std::vector<double> doubles = numbers();
-      return std::vector<float>(doubles.begin(), doubles.end());
-    };
-  }
-  return tensor;
 }
 
 TensorFile::TensorFile(std::filesystem::path path) : file_(std::move(path)) {}

@@ -16,8 +16,6 @@ namespace cputrain::checkpoint {
 /// Which of a program's parameters.
 using Chosen = std::function<bool(const compute::Parameter&)>;
 bool all_parameters(const compute::Parameter&);
-bool learnt_parameters(const compute::Parameter&);
-bool averaged_parameters(const compute::Parameter&);
 
 /// Those of which an optimizer keeps such a state: what is learnt; averages of statistics, too.
 Chosen kept_by(std::string_view state);
@@ -31,18 +29,6 @@ std::size_t count_of(const compute::Program&, const Chosen&);
 std::vector<double> numbers_of(const compute::Program&, const Array& arena, const Chosen&);
 /// The same as floats.
 std::vector<float> floats_of(const compute::Program&, const Array& arena, const Chosen&);
-/// The way back; padding becomes zero.
-void put_numbers(const compute::Program&, std::span<const double> numbers, const Array& arena,
-                 const Chosen&);
-
-/// A tensor a parameter, named by `name` from the parameter's. The program and the arena must live
-/// until they are written.
-void add_tensors(std::vector<weights::safetensors::OutTensor>&, const compute::Program&,
-                 const Array& arena, const Chosen&,
-                 const std::function<std::string(const std::string&)>& name);
-/// One tensor of these extents, whose numbers are made when its turn comes.
-weights::safetensors::OutTensor tensor_of(std::string name, std::vector<std::size_t> extents, DType,
-                                          std::function<std::vector<double>()> numbers);
 
 /// A file of a checkpoint, of which every tensor is asked for. It may be hostile.
 class TensorFile {

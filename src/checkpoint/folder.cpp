@@ -9,11 +9,15 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
+#include "checkpoint/manifest.h"
 #include "core/error.h"
+#include "system/file_lock.h"
 #include "system/files.h"
 #include "system/temporary.h"
 
@@ -42,6 +46,26 @@ bool is_left(const fs::path& folder) {
   return left;
 }
 
+/// A new path in a run for what is written or removed: ".ckpt-000000120.tmp4711-99". It is hidden,
+/// so that ckpt-* meets what is whole and nothing else.
+fs::path new_aside(const fs::path& run, std::uint64_t step) {
+  return run / ("." + name_of(step) + system::temporary_suffix());
+}
+
+/// Removes a folder or a link to one. What cannot be removed stays.
+void remove_folder(const fs::path& path) noexcept {
+  try {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  } catch (const std::exception&) {  // no memory for names
+  }
+}
+
+struct Removed {
+  const fs::path& folder;
+  ~Removed() { remove_folder(folder); }
+};
+
 /// Without MANIFEST a copy is not whole, so that comes last.
 void copy_folder(const fs::path& from, const fs::path& to) {
   if (::mkdir(to.c_str(), 0777) != 0) system::cannot_write(to, errno);
@@ -60,6 +84,18 @@ void copy_folder(const fs::path& from, const fs::path& to) {
     remove_folder(to);
     throw;
   }
+}
+
+/// Gives a checkpoint another name, which is free; where the file system cannot rename it, it is
+/// copied. Error(output).
+void move_folder(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  const int error = errno;
+  if (!system::is_lacking(error, {EXDEV})) system::cannot_write(to, error);
+  system::do_without("rename of folders", to, error,
+                     "checkpoints are copied, and a kill may leave half of one");
+  copy_folder(from, to);
+  remove_folder(from);
 }
 
 /// A folder is in use as long as its MANIFEST is locked, which is the first thing in it.
@@ -107,28 +143,6 @@ std::optional<std::uint64_t> step_of(std::string_view name) {
   const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
   const bool whole = error == std::errc() && stop == end && name == name_of(step);
   return whole ? std::optional(step) : std::nullopt;
-}
-
-fs::path new_aside(const fs::path& run, std::uint64_t step) {
-  return run / ("." + name_of(step) + system::temporary_suffix());
-}
-
-void move_folder(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) == 0) return;
-  const int error = errno;
-  if (!system::is_lacking(error, {EXDEV})) system::cannot_write(to, error);
-  system::do_without("rename of folders", to, error,
-                     "checkpoints are copied, and a kill may leave half of one");
-  copy_folder(from, to);
-  remove_folder(from);
-}
-
-void remove_folder(const fs::path& path) noexcept {
-  try {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  } catch (const std::exception&) {  // no memory for names
-  }
 }
 
 fs::path folder_of(const fs::path& run, std::uint64_t step) { return run / name_of(step); }
@@ -197,6 +211,65 @@ void remove_abandoned(const fs::path& run) noexcept {
     }
   } catch (const std::exception&) {
   }
+}
+
+Writer::Writer(fs::path run, std::uint64_t step) : run_(std::move(run)), step_(step) {
+  // Another process that clears up may take the folder away before there is a lock in it.
+  constexpr int kTries = 1000;
+  for (int i = 0;; ++i) {
+    temporary_ = new_aside(run_, step_);
+    if (::mkdir(temporary_.c_str(), 0777) != 0) system::cannot_write(temporary_, errno);
+    manifest_ = system::open_locked(temporary_ / kManifestName);
+    if (manifest_ >= 0) return;
+    const int error = errno;
+    const Removed in_the_end{temporary_};
+    if (error != ENOENT || i == kTries) system::cannot_write(temporary_, error);
+  }
+}
+
+Writer::~Writer() {
+  if (manifest_ >= 0) system::close_locked(manifest_);
+  if (!temporary_.empty()) remove_folder(temporary_);
+}
+
+/// The folder that is there gets another name: ours, or where the file system cannot exchange two
+/// names, a new one. Between two renames the older checkpoints are all that there is for a moment.
+void Writer::take_place(const fs::path& folder) {
+  constexpr int kHere = AT_FDCWD;
+  if (::renameat2(kHere, temporary_.c_str(), kHere, folder.c_str(), RENAME_EXCHANGE) == 0) return;
+  if (!system::is_lacking(errno, {EXDEV})) system::cannot_write(folder, errno);
+  const fs::path aside = new_aside(run_, step_);
+  if (::rename(folder.c_str(), aside.c_str()) == 0) {
+    try {
+      move_folder(temporary_, folder);
+    } catch (const Error&) {
+      static_cast<void>(::rename(aside.c_str(), folder.c_str()) == 0);  // better than none
+      throw;
+    }
+    temporary_ = aside;
+    return;
+  }
+  if (!system::is_lacking(errno, {EXDEV})) system::cannot_write(folder, errno);
+  remove_folder(folder);  // a lower layer's of overlayfs, for one, can get no other name
+  move_folder(std::exchange(temporary_, {}), folder);  // ours stays, whatever happens
+}
+
+void Writer::commit() {
+  const std::string files = manifest_of(temporary_);
+  const fs::path manifest = temporary_ / kManifestName;
+  system::GrowingFile(manifest, system::Begin::append).append(files);
+  system::sync_file(manifest);
+  system::sync_folder(temporary_);
+  const fs::path folder = folder_of(run_, step_);
+  std::error_code ignored;
+  if (fs::exists(fs::symlink_status(folder, ignored))) {
+    take_place(folder);
+  } else {
+    move_folder(temporary_, folder);
+    temporary_.clear();
+  }
+  system::sync_folder(run_);
+  if (!temporary_.empty()) remove_folder(std::exchange(temporary_, {}));  // what was there before
 }
 
 }  // namespace cputrain::checkpoint

@@ -30,10 +30,6 @@ std::filesystem::path folder_of(const std::filesystem::path& run, std::uint64_t 
 /// Those of a run, the newest first. None where the run's folder is missing or cannot be read.
 std::vector<Found> list(const std::filesystem::path& run);
 
-/// Reads every byte: empty for a whole checkpoint, else what is wrong, naming the file:
-/// "optimizer.safetensors is 4,096 bytes long, not 8,192".
-std::string fault_of(const std::filesystem::path& folder);
-
 /// Removes all but the newest `keep` of the checkpoints that are not newer than `step`, each in one
 /// move (first under a temporary name). Those that are newer are of steps that a resume has given
 /// up, and go, too. Never throws: what cannot be removed stays.
@@ -58,15 +54,27 @@ std::string name_of(std::uint64_t step);
 /// The step of a checkpoint's name, which is what name_of() makes of it.
 std::optional<std::uint64_t> step_of(std::string_view name);
 
-/// A new path in a run for what is written or removed: ".ckpt-000000120.tmp4711-99". It is hidden,
-/// so that ckpt-* meets what is whole and nothing else.
-std::filesystem::path new_aside(const std::filesystem::path& run, std::uint64_t step);
+/// Writes one checkpoint aside, then gives it its name.
+class Writer {
+ public:
+  /// Makes the folder to write into. Error(output).
+  Writer(std::filesystem::path run, std::uint64_t step);
+  /// Without commit() nothing is left behind.
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
 
-/// Gives a checkpoint another name, which is free; where the file system cannot rename it, it is
-/// copied. Error(output).
-void move_folder(const std::filesystem::path& from, const std::filesystem::path& to);
+  /// For files to be made in, or links (link(2)) to some that are there.
+  const std::filesystem::path& folder() const { return temporary_; }
+  /// Checksums of all files into MANIFEST; all is on disk when it returns. A folder that is there
+  /// already for the same step is replaced. Error(output).
+  void commit();
 
-/// Removes a folder or a link to one. What cannot be removed stays.
-void remove_folder(const std::filesystem::path&) noexcept;
+ private:
+  void take_place(const std::filesystem::path& folder);
+  std::filesystem::path run_, temporary_;
+  std::uint64_t step_;
+  int manifest_ = -1;  ///< MANIFEST, locked: this writer lives
+};
 
 }  // namespace cputrain::checkpoint

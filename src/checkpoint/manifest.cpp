@@ -5,17 +5,26 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <span>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
 #include <vector>
 
+#include "checkpoint/folder.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "system/bounded_file.h"
+#include "system/files.h"
 
 namespace cputrain::checkpoint {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::string_view kFormat = "cputrain checkpoint ";
 constexpr std::string_view kFirstLine = "cputrain checkpoint 1\n";
@@ -59,6 +68,98 @@ ManifestFile file_of(const std::string& line, std::size_t line_number) {
   wrong(fmt::format("line {} is not that of a file: {}", line_number, printable(line)));
 }
 
+/// CRC-32C of all bytes that a file had when it was opened. std::runtime_error where it cannot be
+/// read or has become shorter.
+std::uint32_t checksum_of(const system::RegularFile& file) {
+  constexpr std::size_t kPiece = 1 << 20;
+  std::vector<std::byte> piece(
+      static_cast<std::size_t>(std::min<std::uintmax_t>(file.size(), kPiece)));
+  std::uint32_t checksum = 0;
+  for (std::uintmax_t done = 0; done < file.size(); done += piece.size()) {
+    piece.resize(static_cast<std::size_t>(std::min<std::uintmax_t>(file.size() - done, kPiece)));
+    file.read_at(done, piece);
+    checksum = crc32c(piece, checksum);
+  }
+  return checksum;
+}
+
+/// Waits for what its writer may have left to the system, and reads it back.
+ManifestFile written_file(const fs::path& path) {
+  system::sync_file(path);
+  try {
+    const system::RegularFile file(path);
+    return {path.filename().string(), file.size(), checksum_of(file)};
+  } catch (const std::runtime_error& error) {
+    fail(ExitCode::output,
+         path.string() + " " + error.what() + " (a checkpoint would be lost); look at the disk");
+  }
+}
+
+/// Those of a folder, but its MANIFEST, by name.
+std::vector<ManifestFile> written_files(const fs::path& folder) {
+  std::vector<ManifestFile> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name == kManifestName) continue;
+    if (!is_manifest_name(name) || files.size() == kMostFiles) {
+      fail(ExitCode::internal, "a checkpoint cannot have the file " + printable(name));
+    }
+    files.push_back(written_file(entry->path()));
+  }
+  if (error) system::cannot_write(folder, error.value());
+  std::ranges::sort(files, {}, &ManifestFile::name);
+  return files;
+}
+
+/// What is wrong with a file's kind, as words that follow its name; empty for a regular file. A
+/// link may lead anywhere, and to open a device may do something.
+std::string fault_of_kind(const fs::path& path) {
+  std::error_code error;
+  const auto type = fs::symlink_status(path, error).type();
+  if (type == fs::file_type::not_found) return "is missing";
+  if (type == fs::file_type::regular) return {};
+  return error ? "cannot be read: " + error.message() : "is no regular file";
+}
+
+/// Every byte is read where `size` is the one that it should have.
+std::string fault_of_file(const fs::path& path, const ManifestFile& expected) {
+  if (std::string fault = fault_of_kind(path); !fault.empty()) return fault;
+  const system::RegularFile file(path);
+  if (file.size() != expected.size) {
+    return fmt::format("is {} bytes long, not {}", with_commas(file.size()),
+                       with_commas(expected.size));
+  }
+  const std::uint32_t checksum = checksum_of(file);
+  if (checksum == expected.checksum) return {};
+  return fmt::format("is damaged: its checksum is {:08x}, not {:08x}", checksum, expected.checksum);
+}
+
+/// All that a reader of a checkpoint would take must be in the list; other files do not matter.
+std::string fault_of_list(const fs::path& folder, const std::vector<ManifestFile>& files) {
+  for (const std::string name : {kModelName, kOptimizerName, kRanksName, kStateName, kBestName}) {
+    if (std::ranges::find(files, name, &ManifestFile::name) != files.end()) continue;
+    std::error_code ignored;
+    const bool there =
+        fs::symlink_status(folder / name, ignored).type() != fs::file_type::not_found;
+    if (there || name != kBestName) return fmt::format("{} does not name {}", kManifestName, name);
+  }
+  return {};
+}
+
+/// The fault of one file, after its name; what reading it throws is one.
+template <class Find>
+std::string named(const std::string& name, Find find) {
+  std::string fault;
+  try {
+    fault = find();
+  } catch (const std::runtime_error& error) {
+    fault = error.what();
+  }
+  return fault.empty() ? fault : name + " " + fault;
+}
+
 }  // namespace
 
 bool is_manifest_name(std::string_view name) {
@@ -98,17 +199,22 @@ std::vector<ManifestFile> parse_manifest(std::string_view text) {
   return files;
 }
 
-std::uint32_t checksum_of(const system::RegularFile& file) {
-  constexpr std::size_t kPiece = 1 << 20;
-  std::vector<std::byte> piece(
-      static_cast<std::size_t>(std::min<std::uintmax_t>(file.size(), kPiece)));
-  std::uint32_t checksum = 0;
-  for (std::uintmax_t done = 0; done < file.size(); done += piece.size()) {
-    piece.resize(static_cast<std::size_t>(std::min<std::uintmax_t>(file.size() - done, kPiece)));
-    file.read_at(done, piece);
-    checksum = crc32c(piece, checksum);
+std::string manifest_of(const fs::path& folder) { return manifest_text(written_files(folder)); }
+
+std::string fault_of(const fs::path& folder) {
+  std::vector<ManifestFile> files;
+  const fs::path manifest = folder / kManifestName;
+  std::string fault = named(kManifestName, [&] {
+    std::string kind = fault_of_kind(manifest);
+    if (kind.empty()) files = parse_manifest(system::read_bounded(manifest, kMostManifestBytes));
+    return kind;
+  });
+  if (fault.empty()) fault = fault_of_list(folder, files);
+  for (const ManifestFile& file : files) {
+    if (!fault.empty()) break;
+    fault = named(file.name, [&] { return fault_of_file(folder / file.name, file); });
   }
-  return checksum;
+  return fault;
 }
 
 }  // namespace cputrain::checkpoint

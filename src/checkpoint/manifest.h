@@ -2,12 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "system/bounded_file.h"
 
 /// MANIFEST, the list of a checkpoint's files, as text:
 ///
@@ -40,8 +39,12 @@ std::string manifest_text(std::span<const ManifestFile>);
 /// twice".
 std::vector<ManifestFile> parse_manifest(std::string_view text);
 
-/// CRC-32C of all bytes that a file had when it was opened. std::runtime_error where it cannot be
-/// read or has become shorter.
-std::uint32_t checksum_of(const system::RegularFile&);
+/// The text for the files of a folder, once they are on disk: what they are is read back from
+/// there. Error(output), and Error(internal) for a file of another kind of name.
+std::string manifest_of(const std::filesystem::path& folder);
+
+/// Reads every byte of a checkpoint: empty for a whole one, else what is wrong, naming the file:
+/// "optimizer.safetensors is 4,096 bytes long, not 8,192".
+std::string fault_of(const std::filesystem::path& folder);
 
 }  // namespace cputrain::checkpoint

@@ -19,6 +19,9 @@ using weights::safetensors::OutTensor;
 constexpr const char *kOwnImages = "own_images", *kStatistics = "statistics", *kLayout = "layout";
 constexpr std::string_view kFactors = "factors/";
 
+bool learnt_parameters(const compute::Parameter& parameter) { return parameter.learnt; }
+bool averaged_parameters(const compute::Parameter& parameter) { return parameter.averaged; }
+
 std::string unsent_name(std::size_t k) { return fmt::format("unsent/{}", k); }
 
 std::string factors_name(Range range) {
@@ -59,25 +62,34 @@ Array array_in(std::vector<std::byte>& bytes, DType dtype) {
   return {bytes.data(), bytes.size() / size_of(dtype), dtype};
 }
 
-}  // namespace
-
-void on_rank_0(comm::Communicator& communicator, const std::function<void()>& work) {
-  std::string failure;
-  int code = 0;
-  try {
-    if (communicator.rank() == 0) work();
-  } catch (const Error& error) {
-    failure = error.what();
-    code = static_cast<int>(error.code());
-  } catch (const std::exception& error) {  // no memory: the other ranks wait all the same
-    failure = error.what();
-    code = static_cast<int>(ExitCode::internal);
+/// The way back from numbers_of(); padding becomes zero.
+void put_numbers(const compute::Program& program, std::span<const double> numbers,
+                 const Array& arena, const Chosen& chosen) {
+  const auto& parameters = program.layout().parameters;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (!chosen(parameters[p])) continue;
+    program.parameters().from_canonical(p, numbers.first(parameters[p].count), arena);
+    numbers = numbers.subspan(parameters[p].count);
   }
-  code = comm::gather_values(communicator, code).front();
-  if (code != 0) {
-    fail(static_cast<ExitCode>(code), communicator.gather(failure).front());
-  }
+  assert(numbers.empty());
 }
+
+/// One tensor of these extents, whose numbers are made when its turn comes.
+OutTensor tensor_of(std::string name, std::vector<std::size_t> extents, DType dtype,
+                    std::function<std::vector<double>()> numbers) {
+  OutTensor tensor{std::move(name), std::move(extents), {}};
+  if (dtype == DType::f64) {
+    tensor.doubles = std::move(numbers);
+  } else {
+    tensor.values = [numbers = std::move(numbers)] {
+      const std::vector<double> doubles = numbers();
+      return std::vector<float>(doubles.begin(), doubles.end());
+    };
+  }
+  return tensor;
+}
+
+}  // namespace
 
 OwnParts::OwnParts(loop::Parts& training)
     : training_(training),
@@ -86,11 +98,11 @@ OwnParts::OwnParts(loop::Parts& training)
       owners_(training.communicator, training.exchange.owned()),
       peers_(training.communicator.make_point_to_point()) {}
 
-OwnParts::Bytes OwnParts::bytes(const loop::RankProgram& training, int nodes) {
+SnapshotBytes OwnParts::bytes(const loop::RankProgram& training, int nodes) {
   const compute::Program& program = training.program;
   const compute::ParameterLayout& layout = program.layout();
   const auto ranks = static_cast<std::size_t>(training.communicator.size());
-  Bytes bytes{.host = ranks * count_of(program, averaged_parameters) * sizeof(double)};
+  SnapshotBytes bytes{.host = ranks * count_of(program, averaged_parameters) * sizeof(double)};
   if (!training.exchange.kept_parts()) return bytes;
   std::size_t owned = 0;
   for (const Range& range : training.exchange.owned()) owned += range.size();
@@ -98,7 +110,7 @@ OwnParts::Bytes OwnParts::bytes(const loop::RankProgram& training, int nodes) {
       owned == layout.gradient_size ? ranks : static_cast<std::size_t>(nodes);
   const std::size_t arena = layout.gradient_size * size_of(layout.dtype);
   bytes.host += (owners + 1) * arena;  // one of them is put in order while it is written
-  if (!training.memory().is_host()) bytes.elsewhere = arena;
+  if (!training.memory().is_host()) bytes.arrays = arena;
   return bytes;
 }
 
@@ -305,7 +317,7 @@ double OwnParts::restore(const TensorFile* file, double all_images) {
 double OwnParts::restore_statistics(const TensorFile* file) {
   const compute::Program& program = training_.program;
   std::vector<double> images, all;
-  on_rank_0(training_.communicator, [&] {
+  comm::on_rank_0(training_.communicator, [&] {
     images = file->read(kOwnImages);
     if (held_.statistics) all = file->read(kStatistics);
   });
@@ -338,7 +350,7 @@ void OwnParts::restore_unsent(const TensorFile* file) {
     std::memset(part.values.data, 0, part.values.bytes().size());
   }
   for (int k = 0; k < (same ? held_.unsent : 1); ++k) {
-    on_rank_0(training_.communicator, [&] {
+    comm::on_rank_0(training_.communicator, [&] {
       std::vector<double> numbers = file->read(unsent_name(static_cast<std::size_t>(k)));
       for (int other = 1; !same && other < held_.unsent; ++other) {
         const auto more = file->read(unsent_name(static_cast<std::size_t>(other)));
@@ -360,7 +372,7 @@ void OwnParts::restore_unsent(const TensorFile* file) {
 void OwnParts::restore_factors(const TensorFile* file) {
   const DType dtype = training_.program.layout().dtype;
   std::vector<Factors> all;
-  on_rank_0(training_.communicator, [&] {
+  comm::on_rank_0(training_.communicator, [&] {
     for (const auto& tensor : file->file().tensors()) {
       const auto range = factors_range(tensor.name);
       if (range) all.push_back({*range, bytes_of(file->read(tensor.name), dtype)});

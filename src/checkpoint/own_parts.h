@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/arena_tensors.h"
+#include "checkpoint/snapshot.h"
 #include "exchange/compression/gradient_sum.h"
 #include "loop/arena_owners.h"
 #include "loop/parts.h"
@@ -32,13 +33,9 @@ class OwnParts {
   /// Borrows all of it. Allocates nothing. Collective.
   explicit OwnParts(loop::Parts&);
 
-  /// Bytes that allocate() will take of rank 0's host, and of its backend's memory where that is
-  /// another one.
-  struct Bytes {
-    std::size_t host = 0, elsewhere = 0;
-  };
-  /// `nodes`: that the ranks are on.
-  static Bytes bytes(const loop::RankProgram&, int nodes);
+  /// What allocate() will take; arrays count where the backend's memory is not the host's. `nodes`:
+  /// that the ranks are on.
+  static SnapshotBytes bytes(const loop::RankProgram&, int nodes);
 
   /// On rank 0: memory for what is kept. Error(internal).
   void allocate();
@@ -95,8 +92,5 @@ class OwnParts {
   std::string layout_;  ///< the factors'
   Held held_;           ///< by the file that is restored
 };
-
-/// Does it on rank 0; where that fails, all ranks end with the same Error. Collective.
-void on_rank_0(comm::Communicator&, const std::function<void()>&);
 
 }  // namespace cputrain::checkpoint

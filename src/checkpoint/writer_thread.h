@@ -1,14 +1,10 @@
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
-#include "system/usage/work_meter.h"
+#include "system/write_queue.h"
 
 namespace cputrain::checkpoint {
 
@@ -25,33 +21,22 @@ class WriterThread {
   /// The thread is bound to the cores that its maker is bound to, unless `on_thread_start`, its
   /// first call, changes that. It throws nothing.
   explicit WriterThread(std::function<void()> on_thread_start = {});
-  /// Waits for all that was started.
-  ~WriterThread();
-  WriterThread(const WriterThread&) = delete;
-  WriterThread& operator=(const WriterThread&) = delete;
 
   /// Waits until nothing is being written any more; returns what became of it. `gets_on` is called
   /// each second in which the thread got further, however slowly.
   WriterState wait(const std::function<void()>& gets_on = {});
   /// The same for so many seconds at most.
-  void wait_for(double seconds);
+  void wait_for(double seconds) { queue_.wait_for(seconds); }
   /// Whether something is being written now.
-  bool busy();
-  const system::WorkMeter& meter() const { return meter_; }
+  bool busy() { return !queue_.is_idle(); }
+  const system::WorkMeter& meter() const { return queue_.meter(); }
   /// Calls `write` on the thread, once everything before it is done. It may throw Error, which is a
   /// failure of this one.
   void start(std::function<void()> write);
 
  private:
-  void run();
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> tasks_;
-  bool working_ = false, ends_ = false;
-  WriterState state_;
-  system::WorkMeter meter_;
-  std::thread thread_;
+  WriterState state_;         ///< the thread's, while it is busy
+  system::WriteQueue queue_;  // last: its end waits for all that was started
 };
 
 }  // namespace cputrain::checkpoint

@@ -145,4 +145,22 @@ void attempt_together(Communicator& communicator, const std::function<void()>& m
   }
 }
 
+void on_rank_0(Communicator& communicator, const std::function<void()>& work) {
+  std::string failure;
+  int code = 0;
+  try {
+    if (communicator.rank() == 0) work();
+  } catch (const Error& error) {
+    failure = error.what();
+    code = static_cast<int>(error.code());
+  } catch (const std::exception& error) {  // no memory: the other ranks wait all the same
+    failure = error.what();
+    code = static_cast<int>(ExitCode::internal);
+  }
+  code = gather_values(communicator, code).front();
+  if (code != 0) {
+    fail(static_cast<ExitCode>(code), communicator.gather(failure).front());
+  }
+}
+
 }  // namespace cputrain::comm

@@ -97,4 +97,7 @@ void check_agreement(Communicator&, const std::string& what, const std::string& 
 void attempt_together(Communicator&, const std::function<void()>& make,
                       const std::function<void()>& undo);
 
+/// Does it on rank 0; where that fails, all ranks end with the same Error. Collective.
+void on_rank_0(Communicator&, const std::function<void()>& work);
+
 }  // namespace cputrain::comm

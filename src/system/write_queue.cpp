@@ -21,7 +21,7 @@ WriteQueue::~WriteQueue() {
 }
 
 void WriteQueue::add(std::size_t bytes, std::function<void()> write) {
-  const auto has_space = [&] { return failure_ || is_idle() || bytes_ + bytes <= most_bytes_; };
+  const auto has_space = [&] { return failure_ || has_nothing() || bytes_ + bytes <= most_bytes_; };
   Lock lock(mutex_);
   if (!has_space()) {
     ++waiting_;
@@ -39,13 +39,19 @@ void WriteQueue::post(std::function<void()> write) {
 
 void WriteQueue::finish() {
   Lock lock(mutex_);
-  changed_.wait(lock, [this] { return is_idle(); });
+  changed_.wait(lock, [this] { return has_nothing(); });
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void WriteQueue::wait_for(double seconds) {
+bool WriteQueue::wait_for(double seconds) {
   Lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return is_idle(); });
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [this] { return has_nothing(); });
+}
+
+bool WriteQueue::is_idle() {
+  const std::lock_guard lock(mutex_);
+  return has_nothing();
 }
 
 bool WriteQueue::is_full() {
@@ -55,7 +61,7 @@ bool WriteQueue::is_full() {
 
 void WriteQueue::push(Task task, Lock& lock) {
   if (!thread_.joinable()) start_thread();
-  if (!thread_.joinable()) changed_.wait(lock, [this] { return is_idle(); });
+  if (!thread_.joinable()) changed_.wait(lock, [this] { return has_nothing(); });
   bytes_ += task.bytes;
   if (!thread_.joinable()) return make(task, lock);
   tasks_.push_back(std::move(task));

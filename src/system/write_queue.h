@@ -38,8 +38,9 @@ class WriteQueue {
   void post(std::function<void()> write);
   /// Waits until all is written. Throws what the first write that failed threw.
   void finish();
-  /// Waits for so many seconds at most.
-  void wait_for(double seconds);
+  /// Waits for so many seconds at most. Whether all is written.
+  bool wait_for(double seconds);
+  bool is_idle();
 
   /// Whether a caller waits for space.
   bool is_full();
@@ -52,7 +53,7 @@ class WriteQueue {
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  bool is_idle() const { return tasks_.empty() && !working_; }
+  bool has_nothing() const { return tasks_.empty() && !working_; }
   void push(Task, Lock&);
   void start_thread();
   void make(const Task&, Lock&);

@@ -15,7 +15,6 @@
 #include <string>
 
 #include "checkpoint/folder.h"
-#include "checkpoint/writer.h"
 #include "system/files.h"
 #include "tests/checkpoint/made_up.h"
 #include "tests/support/in_a_child.h"

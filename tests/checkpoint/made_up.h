@@ -6,7 +6,7 @@
 #include <string>
 
 #include "checkpoint/folder.h"
-#include "checkpoint/writer.h"
+#include "checkpoint/manifest.h"
 
 namespace cputrain::checkpoint {
 

@@ -12,7 +12,6 @@
 #include "backends/threads/threads_communicator.h"
 #include "checkpoint/arena_tensors.h"
 #include "checkpoint/folder.h"
-#include "checkpoint/writer.h"
 #include "exchange/compression/gradient_sum.h"
 #include "logging/reporters.h"
 #include "tests/support/locked_backend.h"

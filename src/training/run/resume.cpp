@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint/folder.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/text.h"

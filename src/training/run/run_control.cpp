@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "checkpoint/folder.h"
-#include "checkpoint/writer.h"
 #include "core/error.h"
 #include "core/version.h"
 #include "loop/replicas.h"

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "checkpoint/manifest.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "runfiles/description.h"

@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "checkpoint/folder.h"
-#include "checkpoint/writer.h"
 #include "core/error.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
