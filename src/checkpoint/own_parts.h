@@ -8,7 +8,7 @@
 
 #include "checkpoint/arena_tensors.h"
 #include "checkpoint/snapshot.h"
-#include "exchange/compression/gradient_sum.h"
+#include "exchange/compression/compression.h"
 #include "loop/arena_owners.h"
 #include "loop/parts.h"
 

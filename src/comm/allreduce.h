@@ -12,7 +12,7 @@ namespace cputrain::comm {
 /// - bucket: gradients of some layers, as --bucket-mb cuts them. It is what one sum gets, and sums
 ///   of buckets may travel while backward goes on (exchange/buckets.h).
 /// - slice: what one rank of a node sums, and updates, of what all ranks of the node have in its
-///   memory; other nodes' ranks have the same one (node_arrays.h). A sharded layer's is a shard.
+///   memory; other nodes' ranks have the same one (node.h). A sharded layer's is a shard.
 /// - chunk: the part of the array that a step of an algorithm works on: one of P in a ring, halves
 ///   of halves in Rabenseifner's algorithm.
 /// - segment: what one message moves of any of these, at most a megabyte, so that it is still in

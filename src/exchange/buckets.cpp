@@ -31,6 +31,12 @@ std::vector<std::size_t> bucket_ends(const compute::ParameterLayout& layout,
   return ends;
 }
 
+std::size_t longest_bucket(const std::vector<std::size_t>& ends) {
+  std::size_t most = 0, begin = 0;
+  for (const std::size_t end : ends) most = std::max(most, end - std::exchange(begin, end));
+  return most;
+}
+
 Buckets::Buckets(std::vector<std::size_t> ends, Reduce reduce, Overlap overlap,
                  std::function<void()> on_thread_start)
     : ends_(std::move(ends)), reduce_(std::move(reduce)), overlap_(overlap), after_(ends_.size()) {

@@ -19,6 +19,9 @@ enum class Overlap {
   thread  ///< by a thread that owns a core, as soon as backward has finished a bucket
 };
 
+/// Elements of the longest one.
+std::size_t longest_bucket(const std::vector<std::size_t>& ends);
+
 /// Reduces buckets one after the other, in one order on all ranks.
 class Buckets {
  public:

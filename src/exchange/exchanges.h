@@ -3,13 +3,12 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "comm/node_arrays.h"
+#include "comm/node.h"
 #include "compute/device_sums.h"
 #include "compute/factors.h"
 #include "compute/memory.h"
 #include "exchange/buckets.h"
 #include "exchange/compression/compression.h"
-#include "exchange/compression/gradient_sum.h"
 #include "exchange/exchange.h"
 
 /// The ways to exchange gradients. make_exchange.h chooses one.

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "comm/allreduce/candidates.h"
-#include "comm/channel.h"
+#include "comm/allreduce_choice.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "exchange/compression/gradient_sum.h"
+#include "exchange/compression/compression.h"
 #include "exchange/device_path.h"
 #include "system/pages.h"
 
@@ -42,7 +42,7 @@ std::vector<Measured> time_algorithms(comm::Communicator& communicator,
   std::vector<Measured> times;
   for (const std::string& name : comm::allreduce_algorithms()) {
     const auto candidate = comm::between_ranks(numbers, open({{name}}));
-    times.push_back({name, comm::median_time(communicator, *candidate, kRepeat)});
+    times.push_back({name, comm::median_time(communicator, candidate, kRepeat)});
   }
   return times;
 }
@@ -56,10 +56,9 @@ std::vector<Measured> time_node(const ExchangeParts& parts, const comm::NodeMap&
   if (!shared.failure.empty()) return {};
   const auto shm = comm::within_node(parts.communicator, map, shared, parts.sum,
                                      comm::open_lane(parts.communicator, map, {{"tree"}}));
-  const auto mpi =
-      comm::between_ranks(shm->input(), comm::open_world(parts.communicator, {{"mpi"}}));
-  return {{"shm", comm::median_time(parts.communicator, *shm, kRepeat)},
-          {"mpi", comm::median_time(parts.communicator, *mpi, kRepeat)}};
+  const auto mpi = comm::between_ranks(shm.input, comm::open_world(parts.communicator, {{"mpi"}}));
+  return {{"shm", comm::median_time(parts.communicator, shm, kRepeat)},
+          {"mpi", comm::median_time(parts.communicator, mpi, kRepeat)}};
 }
 
 std::unique_ptr<GradientSum> make_sum(const ExchangeParts& parts, comm::Channel channel) {
@@ -75,11 +74,7 @@ std::size_t travelling_bytes(const ExchangeParts& parts, const comm::OpenChannel
 
 /// In elements.
 std::size_t largest_bucket(const ExchangeParts& parts) {
-  std::size_t most = 0, begin = 0;
-  for (const std::size_t end : bucket_ends(parts.layout, parts.bucket_bytes)) {
-    most = std::max(most, end - std::exchange(begin, end));
-  }
-  return most;
+  return longest_bucket(bucket_ends(parts.layout, parts.bucket_bytes));
 }
 
 /// Fills in the algorithm where none was named: the best of all, at the size that will travel.
@@ -158,7 +153,7 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
   }
   // One rank's gradient is the sum: nothing need go to the host and back.
   if (way.path == DevicePath::alone && parts.compression == Compression{}) {
-    made.exchange = make_replica_exchange(parts, make_sum_of_one(parts.layout.dtype));
+    made.exchange = make_replica_exchange(parts, make_plain_sum(parts.layout.dtype, {}));
     return;
   }
   if (way.path == DevicePath::direct) return make_direct(parts, made);

@@ -4,7 +4,6 @@
 
 #include "comm/allreduce.h"
 #include "comm/node.h"
-#include "comm/node_arrays.h"
 #include "compute/parameters/parameters.h"
 #include "exchange/basic_exchange.h"
 #include "system/pages.h"

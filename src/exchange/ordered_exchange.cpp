@@ -3,7 +3,7 @@
 #include <deque>
 #include <utility>
 
-#include "comm/node_arrays.h"
+#include "comm/node.h"
 #include "exchange/exchanges.h"
 #include "exchange/node_memory_exchange.h"
 #include "system/clock.h"

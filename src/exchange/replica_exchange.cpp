@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -57,11 +59,98 @@ class ReplicaExchange final : public BasicExchange {
   Buckets buckets_;  // last: it lets go of the arenas before they are freed
 };
 
+/// A replica on every device, whose gradients the devices sum by themselves: as part of the last
+/// backward pass of a step, bucket by bucket beside it, so that the host neither waits nor calls.
+class DeviceExchange final : public BasicExchange {
+ public:
+  DeviceExchange(const ExchangeParts& parts, compute::DeviceSums& sums, compute::Travel travel)
+      : BasicExchange(parts.communicator),
+        memory_(parts.memory),
+        library_(sums.facts().library),
+        travel_(travel),
+        weights_(memory_, parts.layout.arena_size, parts.layout.dtype),
+        gradients_(memory_, parts.layout.gradient_size, parts.layout.dtype),
+        ends_(bucket_ends(parts.layout, parts.bucket_bytes)),
+        sum_(sums.make(parts.communicator, travel, longest_bucket(ends_))) {
+    owned_.push_back({0, parts.layout.gradient_size});
+  }
+
+  compute::Arenas arenas() const override { return {weights_.array(), gradients_.array()}; }
+  /// A rank without images has no pass that a device could repeat, so no rank has one then.
+  compute::PassSums* pass_sums(std::span<const std::size_t> images) override {
+    in_pass_ = std::ranges::find(images, 0u) == images.end();
+    if (!in_pass_) return nullptr;
+    const std::vector<std::size_t> of_ranks(images.begin(), images.end());
+    return &passes_.try_emplace(of_ranks, *this).first->second;
+  }
+  bool sums_in_backward() const override { return in_pass_; }
+  void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
+  std::uint64_t weights_version() const override { return 0; }  // only this rank changes them
+  ExchangeMemory memory() const override {
+    return {.own = weights_.bytes() + gradients_.bytes() + sum_->memory(),
+            .own_weights = weights_.bytes(),
+            .library = sum_->library_memory()};
+  }
+  std::string describe() const override {
+    const bool narrow = travel_ == compute::Travel::bf16;
+    return "a replica on every device, summed by " + library_ + " beside backward" +
+           (narrow ? ", gradients as bf16: 2.0 times fewer bytes" : "");
+  }
+
+ private:
+  /// The sums of passes that all ranks have together, and repeat together.
+  class SumsOfPass final : public compute::PassSums {
+   public:
+    explicit SumsOfPass(DeviceExchange& exchange) : exchange_(exchange) {}
+    void enqueue(std::size_t n) override { exchange_.enqueue(n); }
+    void join() override { exchange_.join(); }
+
+   private:
+    DeviceExchange& exchange_;
+  };
+
+  /// Ranks that are late hold up the devices, and the host when it asks for a loss.
+  void meet() override {
+    if (!in_pass_) {
+      enqueue(gradients_.array().size);
+      join();
+    }
+    sum_->started();
+  }
+
+  void enqueue(std::size_t n) {
+    while (next_ < ends_.size() && ends_[next_] <= n) {
+      const std::size_t begin = next_ == 0 ? 0 : ends_[next_ - 1];
+      sum_->enqueue(gradients_.array().slice(begin, ends_[next_++]));
+    }
+  }
+  void join() {
+    next_ = 0;
+    sum_->join();
+  }
+
+  compute::Memory& memory_;
+  std::string library_;
+  compute::Travel travel_;
+  compute::OwnedArray weights_, gradients_;
+  std::vector<std::size_t> ends_;  ///< the buckets'
+  std::size_t next_ = 0;           ///< bucket of the pass that is being enqueued
+  bool in_pass_ = false;           ///< the sums of this step are part of its last backward pass
+  std::map<std::vector<std::size_t>, SumsOfPass> passes_;  ///< by images of ranks
+  std::unique_ptr<compute::DeviceSum> sum_;
+};
+
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts& parts,
                                                         std::unique_ptr<GradientSum> sum) {
   return std::make_unique<ReplicaExchange>(parts, std::move(sum));
+}
+
+std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeParts& parts,
+                                                       compute::DeviceSums& sums,
+                                                       compute::Travel travel) {
+  return std::make_unique<DeviceExchange>(parts, sums, travel);
 }
 
 }  // namespace cputrain::exchange

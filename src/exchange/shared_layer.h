@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "comm/node.h"
-#include "comm/node_arrays.h"
 #include "core/array.h"
 
 namespace cputrain::exchange {
@@ -50,7 +49,6 @@ class SharedLayer {
   std::size_t bytes() const;
 
  private:
-  std::size_t count_images(std::size_t most);
   Array matrix(const system::SharedBlock& block, std::size_t columns) const {
     return {block.bytes().data(), capacity_ * columns, dtype_};
   }

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "loop/observer.h"
 #include "loop/progress.h"
+#include "loop/records.h"
 #include "runfiles/metrics.h"
 #include "system/clock.h"
 #include "system/files.h"

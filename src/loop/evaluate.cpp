@@ -1,14 +1,16 @@
 #include "loop/evaluate.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "core/error.h"
-#include "loop/evaluation/predictions.h"
 #include "loop/replicas.h"
 #include "loop/step.h"
-#include "loop/update_gate.h"
 
 namespace cputrain::loop {
 namespace {
@@ -25,6 +27,10 @@ void add_predictions(std::span<const float> outputs, std::span<const std::int32_
     tally.loss -= std::log(static_cast<double>(counted));  // NaN stays
     compute::count_prediction(row, truth, tally);
   }
+}
+
+bool surer(const WrongPrediction& a, const WrongPrediction& b) {
+  return a.probability != b.probability ? a.probability > b.probability : a.image < b.image;
 }
 
 }  // namespace
@@ -106,6 +112,90 @@ void add_loss_of_weights(compute::Tally& tally, compute::Backend& backend,
   } else {
     tally.loss = std::numeric_limits<double>::quiet_NaN();
   }
+}
+
+std::vector<float> class_probabilities(std::span<const float> outputs) {
+  if (outputs.size() == 1) return {1 - outputs[0], outputs[0]};
+  return {outputs.begin(), outputs.end()};
+}
+
+void average_outputs(std::span<float> outputs, std::span<const float> of_mirrored) {
+  assert(outputs.size() == of_mirrored.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = (outputs[i] + of_mirrored[i]) / 2;
+}
+
+PredictionCounts::PredictionCounts(std::size_t classes)
+    : classes_(classes), sums_(place(kMatrix + (classes <= kMostInMatrix ? classes : 0), 0)) {}
+
+void PredictionCounts::add(std::span<const std::int32_t> labels, std::span<const float> outputs) {
+  if (labels.empty()) return;
+  const std::size_t width = outputs.size() / labels.size();
+  assert(outputs.size() == width * labels.size() && (width == classes_ || width == 1));
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto row = outputs.subspan(i * width, width);
+    const auto probabilities = class_probabilities(row);
+    const auto truth = static_cast<std::size_t>(labels[i]);
+    const auto prediction = compute::predicted_class(row);
+    ++sums_[kImages];
+    sums_[kCorrect] += prediction == truth;
+    sums_[kAmongFive] +=
+        compute::among_best(std::span<const float>(probabilities), truth, compute::kFive);
+    sums_[kUndecided] += !prediction;
+    ++sums_[place(kActual, truth)];
+    if (!prediction) continue;
+    ++sums_[place(kPredicted, *prediction)];
+    sums_[place(kRight, truth)] += prediction == truth;
+    if (has_matrix()) ++sums_[place(kMatrix + truth, *prediction)];
+  }
+}
+
+void PredictionCounts::sum(comm::Communicator& communicator) {
+  communicator.sum(Array::of<double>(sums_));
+}
+
+void SurestErrors::keep(const WrongPrediction& error) {
+  const auto place = std::ranges::upper_bound(kept_, error, surer);
+  if (place == kept_.end() && kept_.size() >= most_) return;
+  kept_.insert(place, error);
+  if (kept_.size() > most_) kept_.pop_back();
+}
+
+void SurestErrors::add(std::span<const std::uint64_t> images, std::span<const std::int32_t> labels,
+                       std::span<const float> outputs) {
+  if (labels.empty()) return;
+  const std::size_t width = outputs.size() / labels.size();
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto row = outputs.subspan(i * width, width);
+    const auto truth = static_cast<std::size_t>(labels[i]);
+    const auto prediction = compute::predicted_class(row);
+    if (!prediction || *prediction == truth) continue;
+    const std::vector<float> probabilities = class_probabilities(row);
+    keep({images[i], static_cast<std::uint32_t>(truth), static_cast<std::uint32_t>(*prediction),
+          probabilities[*prediction], probabilities[truth]});
+  }
+}
+
+std::vector<WrongPrediction> SurestErrors::gather(comm::Communicator& communicator) const {
+  const std::string_view mine(reinterpret_cast<const char*>(kept_.data()),
+                              kept_.size() * sizeof(WrongPrediction));
+  SurestErrors all(most_);
+  for (const std::string& theirs : communicator.gather(mine)) {
+    std::vector<WrongPrediction> errors(theirs.size() / sizeof(WrongPrediction));
+    std::memcpy(errors.data(), theirs.data(), errors.size() * sizeof(WrongPrediction));
+    for (const WrongPrediction& error : errors) all.keep(error);
+  }
+  return all.kept_;
+}
+
+std::vector<std::uint64_t> evaluation_order(const data::BatchPlan& plan) {
+  std::vector<std::uint64_t> order;
+  for (std::size_t step = 0; step < plan.steps(); ++step) {
+    for (int k = 0; k < plan.micro_batches(step); ++k) {
+      const data::StridedRange piece = plan.piece(step, k);
+      for (std::size_t i = 0; i < piece.size(); ++i) order.push_back(piece.at(i));
+    }
+  }
+  return order;
 }
 
 }  // namespace cputrain::loop

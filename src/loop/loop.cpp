@@ -26,7 +26,9 @@ TrainResult Loop::run() {
       ++begun().steps;
 
       // A device has this step to compute while ranks add up the sums of the step before.
-      const compute::Tally before = agree(parts_, observer_, wishes(), late_tally(), step);
+      step.stop = control_.stop_requested();
+      step.checkpoint = parts_.leads() && control_.checkpoint_due(timed());
+      const compute::Tally before = agree(parts_, observer_, late_tally(), step);
       if (late_) log_late(before);
       if (step.skipped && !left_out_ && options_.on_nan == NanPolicy::rollback) {
         result_.roll_back = progress_.steps;

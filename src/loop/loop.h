@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "loop/observer.h"
 #include "loop/parts.h"
 #include "loop/progress.h"
+#include "loop/records.h"
 
 namespace cputrain::loop {
 

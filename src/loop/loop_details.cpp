@@ -13,7 +13,6 @@
 #include "loop/evaluate.h"
 #include "loop/parts.h"
 #include "loop/replicas.h"
-#include "loop/update_gate.h"
 
 namespace cputrain::loop {
 namespace {
@@ -125,11 +124,6 @@ StepToDo Loop::next_step() {
           .learning_rate = begun().learning_rate,
           .on_nan = options_.on_nan,
           .left_out = left_out_};
-}
-
-StepWishes Loop::wishes() {
-  const bool leads = parts_.leads();
-  return {control_.stop_requested(), leads && control_.checkpoint_due(timed())};
 }
 
 /// Sums cannot come with the next step where there is none, or where something needs them before

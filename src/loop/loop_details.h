@@ -48,7 +48,6 @@ class Loop {
 
   // Steps.
   StepToDo next_step();
-  StepWishes wishes();
   StepTally late_tally() const { return late_ ? late_->tally : StepTally{}; }
   bool count(const StepResult&);
   bool needs_sums(const StepResult&) const;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "comm/node_arrays.h"
+#include "comm/node.h"
 #include "optim/update_math.h"
 
 namespace cputrain::loop {

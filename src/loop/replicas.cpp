@@ -84,6 +84,18 @@ void check_replicas(comm::Communicator& communicator, compute::Memory& memory, c
                   step, odd));
 }
 
+bool all_numbers(compute::Memory& memory, const Array& array, comm::Communicator& communicator) {
+  double bad = 0;
+  compute::read_in_pieces(memory, array, [&](const Array& piece) {
+    const bool numbers = piece.dtype == DType::f32
+                             ? compute::all_numbers(std::span<const float>(piece.as<float>()))
+                             : compute::all_numbers(std::span<const double>(piece.as<double>()));
+    if (!numbers) bad = 1;
+  });
+  communicator.sum(Array::of<double>({&bad, 1}));
+  return bad == 0;
+}
+
 std::string lost_input(data::BatchSource& batches, comm::Communicator& communicator) {
   if (!batches.may_fail()) return {};
   const bool complete = batches.complete();  // before: no damage shows after it

@@ -28,6 +28,9 @@ std::string odd_ranks(std::span<const std::uint64_t> hashes, const std::vector<s
 /// free where images cannot change.
 std::string lost_input(data::BatchSource&, comm::Communicator&);
 
+/// Collective: whether no value of any rank is NaN or infinite, in arrays of this memory.
+bool all_numbers(compute::Memory&, const Array&, comm::Communicator&);
+
 /// The weights of a rank, and how and where they lie.
 struct WeightsArena {
   const compute::ParameterLayout& layout;

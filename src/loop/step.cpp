@@ -1,18 +1,115 @@
 #include "loop/step.h"
 
 #include <array>
+#include <cmath>
+#include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "exchange/compression/compression.h"
 #include "loop/replicas.h"
-#include "loop/update_gate.h"
 
 namespace cputrain::loop {
 namespace {
 
 using comm::Phase;
+
+/// What the timeline calls it. Updates come within an exchange, slice by slice.
+const char* span_of(comm::Phase phase) {
+  if (phase == comm::Phase::input) return "wait for data";
+  if (phase == comm::Phase::exchange) return "exchange and update";
+  return comm::name_of(phase).data();
+}
+
+/// Training passes have moved batch norm's statistics on the side: they are let go of.
+void drop_statistics(const RankProgram& parts) {
+  const Array weights = parts.exchange.arenas().weights;
+  compute::Memory& memory = parts.memory();
+  std::vector<std::vector<double>> kept;
+  const auto& parameters = parts.program.layout().parameters;
+  const auto of = [&](const compute::Parameter& p) {
+    return weights.slice(p.range.begin, p.range.end);
+  };
+  for (const compute::Parameter& p : parameters) {
+    if (p.averaged) kept.push_back(compute::read_numbers(memory, of(p)));
+  }
+  parts.program.publish_statistics();
+  std::size_t next = 0;
+  for (const compute::Parameter& p : parameters) {
+    if (p.averaged) compute::write_numbers(memory, kept[next++], of(p));
+  }
+}
+
+/// Decides, on all ranks alike and before any weight changes, whether a step updates them: not
+/// where it is left out, and not where the policy forbids it because some gradient, summed over
+/// ranks, is NaN or infinite, or too large to be squared in double precision. With NanPolicy::abort
+/// no rank looks. Optimizers count updates: the step behind one that changes nothing has its
+/// number.
+class UpdateGate {
+ public:
+  /// Has the optimizer begin the step. Borrows both.
+  UpdateGate(Parts&, const StepToDo&);
+  UpdateGate(const UpdateGate&) = delete;  // measures refer to it
+  UpdateGate& operator=(const UpdateGate&) = delete;
+
+  /// For the exchange: the look, then those of the optimizer, which may change its state and are
+  /// therefore left out where the look has closed the gate.
+  std::span<const exchange::Measure> measures() const;
+  /// Whether weights are updated whatever the gradients are, and without a measure.
+  bool always_open() const { return !todo_.left_out && measures().empty(); }
+  /// Whether weights are updated. Known once the exchange has called the first measure.
+  bool open() const { return !todo_.left_out && bad_ == 0; }
+  /// Puts back what the step has moved all the same: moving statistics and the optimizer's rate.
+  /// Compression keeps what is finite, since others got their part of it. The caller holds the
+  /// weights' mutex.
+  void undo();
+
+ private:
+  std::span<double> look();
+
+  Parts& parts_;
+  const StepToDo& todo_;
+  double rate_before_;
+  double bad_ = 0;      ///< ranges with non-finite gradients, over all owners
+  double nothing_ = 0;  ///< what is measured where the gate is closed
+  std::vector<exchange::Measure> measures_;
+};
+
+UpdateGate::UpdateGate(Parts& parts, const StepToDo& todo)
+    : parts_(parts), todo_(todo), rate_before_(parts.optimizer.last_rate()) {
+  parts.optimizer.begin_step(todo.updates, todo.learning_rate);
+  if (todo.on_nan == NanPolicy::abort || todo.left_out) return;
+  measures_.push_back([this] { return look(); });
+  for (const exchange::Measure& measure : parts.optimizer.measures()) {
+    measures_.push_back([this, &measure] { return open() ? measure() : std::span(&nothing_, 1); });
+  }
+}
+
+std::span<const exchange::Measure> UpdateGate::measures() const {
+  if (todo_.left_out) return {};
+  return measures_.empty() ? parts_.optimizer.measures() : measures_;
+}
+
+/// NaN and infinities go through a sum of squares.
+std::span<double> UpdateGate::look() {
+  const Array gradients = parts_.exchange.arenas().gradients;
+  bad_ = 0;
+  for (const Range& own : parts_.exchange.owned()) {
+    const double squares = parts_.backend.sum_of_squares(gradients.slice(own.begin, own.end));
+    if (!std::isfinite(squares)) ++bad_;
+  }
+  return {&bad_, 1};
+}
+
+void UpdateGate::undo() {
+  drop_statistics(parts_);
+  parts_.optimizer.set_last_rate(rate_before_);
+  if (exchange::KeptParts* const kept = parts_.exchange.kept_parts()) kept->forget_nonfinite();
+}
 
 /// How the weights of a step change. It is made when all is known but the last gradients.
 struct WeightsChange {
@@ -171,12 +268,30 @@ compute::Tally add_up(comm::Communicator& communicator, Arrived own) {
 
 }  // namespace
 
+void Observer::begin_step(std::uint64_t step) {
+  step_ = step;
+  seen_ = 0;
+  parts_.timeline.begin_step(step, "penalty");
+}
+
+void Observer::at(comm::Phase phase, double* loss_scale) {
+  if (phase != comm::Phase::update) part(span_of(phase));
+  parts_.communicator.pulse().at(phase, step_);
+  if (parts_.timeline.wanted()) parts_.backend.name_work(comm::name_of(phase).data());
+  const unsigned bit = 1u << static_cast<unsigned>(phase);
+  if (!parts_.fault_point || (seen_ & bit) != 0) return;
+  seen_ |= bit;
+  const compute::Arenas arenas = parts_.exchange.arenas();
+  parts_.fault_point({phase, parts_.communicator.rank(), step_, &parts_.memory(),
+                      arenas.weights.slice(0, arenas.gradients.size), loss_scale});
+}
+
 StepResult run_step(Parts& parts, Observer& observer, const StepToDo& todo) {
   return Step(parts, observer, todo).run();
 }
 
-compute::Tally agree(const RankProgram& parts, Observer& observer, const StepWishes& wishes,
-                     const StepTally& before, StepResult& step) {
+compute::Tally agree(const RankProgram& parts, Observer& observer, const StepTally& before,
+                     StepResult& step) {
   observer.at(Phase::agree);
   system::Stopwatch watch;
   Arrived arrived = wait_for(before);
@@ -184,7 +299,7 @@ compute::Tally agree(const RankProgram& parts, Observer& observer, const StepWis
   const bool leads = parts.leads();
   compute::Tuner& tuner = parts.program.tuner();
   const std::string tuned_methods = tuner.take_tuned_methods();
-  double stop = wishes.stop, checkpoint = leads && wishes.checkpoint;
+  double stop = step.stop, checkpoint = leads && step.checkpoint;
   double trying = leads && step.trying, found = leads && !tuned_methods.empty();
   const auto [loss, correct, images, among_five, ranked] = arrived.tally.sums();
   comm::sum_numbers(parts.communicator, std::array{loss, correct, images, among_five, ranked, &stop,

@@ -1,14 +1,37 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
+#include "comm/pulse.h"
 #include "compute/backend.h"
 #include "core/budget.h"
-#include "loop/observer.h"
 #include "loop/parts.h"
 #include "system/clock.h"
 
 namespace cputrain::loop {
+
+/// Looks on while steps are made. The pulse shows the phase to the watch over this rank, a profiler
+/// sees its name, tests break something there (faults.h), and the timeline keeps its time.
+class Observer {
+ public:
+  /// Borrows them.
+  explicit Observer(const Parts& parts) : parts_(parts) {}
+
+  /// `step` counts from 1. What comes before its first phase is the penalty's.
+  void begin_step(std::uint64_t step);
+  /// A phase of the step begins; of several micro-batches, each has its own. `loss_scale`: of
+  /// gradients that are still to be computed.
+  void at(comm::Phase, double* loss_scale = nullptr);
+  /// A part of the phase begins that the timeline shows by itself.
+  void part(const char* name) { parts_.timeline.next(name); }
+  void end_step() { parts_.timeline.end_step(); }
+
+ private:
+  const Parts& parts_;
+  std::uint64_t step_ = 0;
+  unsigned seen_ = 0;  ///< phases of this step, a bit each: faults come at the first of a kind
+};
 
 /// What this rank's images of a step gave. A device may still be at it.
 struct StepTally {
@@ -35,7 +58,7 @@ struct StepResult {
   /// gradients, and has changed nothing. The same on all ranks.
   std::string lost_input{};
   bool filling = false;  ///< images were still being decoded; the same on all ranks
-  // What agree() makes the same on all ranks.
+  // What agree() makes the same on all ranks; before it, this rank's own.
   bool trying = false;      ///< rank 0's program tried algorithms in it
   bool stop = false;        ///< some rank asked to stop after this step
   bool checkpoint = false;  ///< rank 0 asked for one after this step
@@ -45,18 +68,11 @@ struct StepResult {
 /// one update. agree() ends it, unless its input was lost.
 StepResult run_step(Parts&, Observer&, const StepToDo&);
 
-/// What a rank wants to happen after a step.
-struct StepWishes {
-  bool stop = false;        ///< any rank's: all stop
-  bool checkpoint = false;  ///< rank 0's alone
-};
-
 /// Ends a step: adds up what all ranks must know of it. Algorithms that rank 0's program has found
 /// to be the quickest are then used by all. The sums of the step `before`, which are returned,
 /// are added up with that: a device has this step to compute by then, so it never waits for the
 /// host. Nothing where no step is before it, or its sums are known.
-compute::Tally agree(const RankProgram&, Observer&, const StepWishes&, const StepTally& before,
-                     StepResult&);
+compute::Tally agree(const RankProgram&, Observer&, const StepTally& before, StepResult&);
 
 /// The sums of the step that was run last, by add_up(), where they cannot come with the next one.
 /// The wait for them becomes part of the step.

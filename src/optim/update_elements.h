@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/array.h"
 #include "core/host_device.h"
 #include "optim/update_rule.h"
 
@@ -247,15 +248,11 @@ CPUTRAIN_HOST_DEVICE constexpr std::size_t norm_blocks(std::size_t position, std
   return size == 0 ? 0 : (position + size - 1) / kNormBlock - position / kNormBlock + 1;
 }
 
-struct NormRange {
-  std::size_t begin, end;
-};
-
 /// Which of those elements lie in block i of those, counted from the first: blocks begin at
 /// multiples of kNormBlock of the arena, so that their sums are the same whatever part of it a rank
 /// owns.
-CPUTRAIN_HOST_DEVICE constexpr NormRange norm_range(std::size_t position, std::size_t size,
-                                                    std::size_t i) {
+CPUTRAIN_HOST_DEVICE constexpr Range norm_range(std::size_t position, std::size_t size,
+                                                std::size_t i) {
   const std::size_t first = (position / kNormBlock + i) * kNormBlock;
   const std::size_t begin = first > position ? first - position : 0;
   const std::size_t end = first + kNormBlock - position;

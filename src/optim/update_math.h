@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include "optim/update_elements.h"
 
@@ -10,22 +11,18 @@
 namespace cputrain::optim {
 
 /// Pointers into equally long arrays; `state` as in UpdateSlice.
-template <class T>
-struct UpdatePointers {
-  T* __restrict weights;
-  const T* __restrict gradients;
-  T* __restrict state[kMaxStateArrays];
+template <class Weight, class Gradient>
+struct ElementPointers {
+  Weight* __restrict weights;
+  Gradient* __restrict gradients;
+  std::remove_const_t<Weight>* __restrict state[kMaxStateArrays];
   std::size_t size;
 };
-
-/// Pointers into equally long arrays; `gradients` are changed, `state` is as in UpdateSlice.
 template <class T>
-struct GradientPointers {
-  const T* __restrict weights;
-  T* __restrict gradients;
-  T* __restrict state[kMaxStateArrays];
-  std::size_t size;
-};
+using UpdatePointers = ElementPointers<T, const T>;
+/// `gradients` are changed.
+template <class T>
+using GradientPointers = ElementPointers<const T, T>;
 
 /// element(weights[i], gradients[i], state[0][i], ...) for every i.
 template <class Element, class Pointers>
@@ -59,7 +56,7 @@ inline void gradient_math(const Operation& operation, const GradientPointers<T>&
 /// What lies in block i of norm_blocks(position, values.size()).
 template <class T>
 inline std::span<T> norm_block(std::span<T> values, std::size_t position, std::size_t i) {
-  const NormRange range = norm_range(position, values.size(), i);
+  const Range range = norm_range(position, values.size(), i);
   return values.subspan(range.begin, range.end - range.begin);
 }
 

@@ -10,7 +10,7 @@
 
 #include "core/budget.h"
 #include "loop/records.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 
 /// metrics.jsonl, which a training leaves in its run's folder: described once, for who writes it
 /// and for all who read it.

@@ -9,7 +9,7 @@
 #include "data/augment.h"
 #include "data/resize.h"
 #include "model/graph.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 #include "optim/update_rule.h"
 #include "weights/module_names.h"
 

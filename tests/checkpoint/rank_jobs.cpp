@@ -12,7 +12,7 @@
 #include "backends/threads/threads_communicator.h"
 #include "checkpoint/arena_tensors.h"
 #include "checkpoint/folder.h"
-#include "exchange/compression/gradient_sum.h"
+#include "exchange/compression/compression.h"
 #include "logging/reporters.h"
 #include "tests/support/locked_backend.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "comm/node_arrays.h"
+#include "comm/node.h"
 #include "core/error.h"
 #include "tests/support/refusal.h"
 

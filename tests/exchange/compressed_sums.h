@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/channel.h"
+#include "comm/allreduce_choice.h"
 #include "exchange/compression/compression.h"
 #include "tests/exchange/cases.h"
 

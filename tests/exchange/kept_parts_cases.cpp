@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exchange/compression/gradient_sum.h"
+#include "exchange/compression/compression.h"
 #include "tests/exchange/compressed_sums.h"
 
 namespace cputrain::exchange {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/channel.h"
+#include "comm/allreduce_choice.h"
 #include "core/error.h"
 #include "exchange/broadcast_array.h"
-#include "exchange/compression/gradient_sum.h"
+#include "exchange/compression/compression.h"
 #include "tests/exchange/cases.h"
 #include "tests/exchange/exchange_ways.h"
 #include "tests/support/locked_backend.h"

@@ -4,7 +4,7 @@
 #include "backends/threads/threads_communicator.h"
 #include "core/random/random.h"
 #include "datasets/datasets.h"
-#include "exchange/compression/gradient_sum.h"
+#include "exchange/compression/compression.h"
 #include "exchange/make_exchange.h"
 #include "model/rewrite.h"
 #include "tests/support/locked_backend.h"

@@ -1,4 +1,4 @@
-#include "loop/evaluation/predictions.h"
+#include "loop/evaluate.h"
 
 #include <gtest/gtest.h>
 

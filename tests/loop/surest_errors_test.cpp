@@ -1,6 +1,6 @@
 // Which wrong predictions are kept, and that it does not depend on the ranks that met them.
 
-#include "loop/evaluation/predictions.h"
+#include "loop/evaluate.h"
 
 #include <gtest/gtest.h>
 

@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kThreads)
     block_norms_kernel(const float* __restrict__ values, std::size_t size, std::size_t position,
                        double* __restrict__ norms) {
   auto& sums = shared<WarpSums>();
-  const optim::NormRange range = optim::norm_range(position, size, blockIdx.x);
+  const Range range = optim::norm_range(position, size, blockIdx.x);
   const int thread = thread_number();
   double sum = 0;
   for (std::size_t i = range.begin + thread; i < range.end; i += kThreads) {

@@ -10,7 +10,6 @@
 #include "core/version.h"
 #include "exchange/broadcast_array.h"
 #include "loop/evaluate.h"
-#include "loop/evaluation/predictions.h"
 #include "system/date.h"
 #include "training/plan/decode_images.h"
 #include "training/plan/training_plan.h"

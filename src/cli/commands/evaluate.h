@@ -5,7 +5,7 @@
 
 #include "cli/commands/test_time.h"
 #include "compute/tally.h"
-#include "loop/evaluation/predictions.h"
+#include "loop/evaluate.h"
 #include "training/run/run_logs.h"
 #include "training/session/session.h"
 #include "weights/description.h"

@@ -18,7 +18,7 @@
 #include "cli/idle_flags.h"
 #include "compute/prediction.h"
 #include "core/error.h"
-#include "loop/evaluation/predictions.h"
+#include "loop/evaluate.h"
 #include "system/print.h"
 #include "training/plan/training_plan.h"
 #include "training/session/inference.h"

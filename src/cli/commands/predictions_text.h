@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "loop/evaluation/predictions.h"
+#include "loop/evaluate.h"
 #include "system/files.h"
 
 /// Counts of predictions as people and programs read them. `classes` are the names, by label.

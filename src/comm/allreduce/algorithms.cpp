@@ -1,6 +1,7 @@
 // The algorithms of allreduce: P ranks add n bytes each.
 
 #include <bit>
+#include <memory>
 #include <vector>
 
 #include "comm/allreduce.h"
@@ -47,161 +48,130 @@ class Folded {
 
 /// Ring: 2 (P - 1) steps, 2 n (P - 1) / P bytes a rank. Patarasuk and Yuan, "Bandwidth optimal
 /// all-reduce algorithms for clusters of workstations", 2009.
-class Ring final : public Allreduce {
- public:
-  explicit Ring(PointToPoint& peers) : peers_(peers) {}
-
-  void sum(const Array& numbers) override {
-    const int size = peers_.size(), rank = peers_.rank();
-    const int next = (rank + 1) % size, before = (rank + size - 1) % size;
-    const auto chunk = [&](int i) { return chunk_of(numbers, (i + size) % size, size); };
-    // Reduce-scatter: a chunk goes round once and grows by what each rank has, so chunk rank + 1
-    // ends here, complete.
-    for (int step = 0; step + 1 < size; ++step) {
-      segments_.exchange_and_add(peers_, next, chunk(rank - step), before, chunk(rank - step - 1));
-    }
-    // Allgather: complete chunks go round once more.
-    for (int step = 0; step + 1 < size; ++step) {
-      peers_.exchange(next, chunk(rank + 1 - step).bytes(), before, chunk(rank - step).bytes());
-    }
+void sum_in_ring(PointToPoint& peers, Segments& segments, const Array& numbers) {
+  const int size = peers.size(), rank = peers.rank();
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  const auto chunk = [&](int i) { return chunk_of(numbers, (i + size) % size, size); };
+  // Reduce-scatter: a chunk goes round once and grows by what each rank has, so chunk rank + 1
+  // ends here, complete.
+  for (int step = 0; step + 1 < size; ++step) {
+    segments.exchange_and_add(peers, next, chunk(rank - step), before, chunk(rank - step - 1));
   }
-
- private:
-  PointToPoint& peers_;
-  Segments segments_;
-};
+  // Allgather: complete chunks go round once more.
+  for (int step = 0; step + 1 < size; ++step) {
+    peers.exchange(next, chunk(rank + 1 - step).bytes(), before, chunk(rank - step).bytes());
+  }
+}
 
 /// Recursive doubling: log2 P steps, n log2 P bytes a rank (2 n more where ranks fold): few
 /// messages, for short arrays. Thakur, Rabenseifner and Gropp, "Optimization of collective
-/// communication operations in MPICH", 2005, section 4.5.
-class RecursiveDoubling final : public Allreduce {
- public:
-  explicit RecursiveDoubling(PointToPoint& peers) : peers_(peers), folded_(peers) {}
-
-  /// After the step at distance d, each group of 2 d ranks has its sum. Partners add a + b and b +
-  /// a, which are the same bits.
-  void sum(const Array& numbers) override {
-    folded_.fold(segments_, numbers);
-    for (int distance = 1; folded_.takes_part() && distance < folded_.size(); distance *= 2) {
-      const int partner = folded_.peer(folded_.rank() ^ distance);
-      segments_.exchange_and_add(peers_, partner, numbers, partner, numbers);
-    }
-    folded_.unfold(numbers);
+/// communication operations in MPICH", 2005, section 4.5. After the step at distance d, each group
+/// of 2 d ranks has its sum. Partners add a + b and b + a, which are the same bits.
+void sum_by_doubling(PointToPoint& peers, Segments& segments, const Array& numbers) {
+  Folded folded(peers);
+  folded.fold(segments, numbers);
+  for (int distance = 1; folded.takes_part() && distance < folded.size(); distance *= 2) {
+    const int partner = folded.peer(folded.rank() ^ distance);
+    segments.exchange_and_add(peers, partner, numbers, partner, numbers);
   }
+  folded.unfold(numbers);
+}
 
- private:
-  PointToPoint& peers_;
-  Folded folded_;
-  Segments segments_;
-};
+/// Halving: pairs at the widest distance exchange halves, then narrower ones halves of those, until
+/// each rank has the sum of one chunk. Doubling goes the same way back.
+void halve_and_double(PointToPoint& peers, const Folded& folded, Segments& segments,
+                      const Array& numbers) {
+  struct Halves {
+    Array mine, other;
+  };
+  const int rank = folded.rank();
+  std::vector<Halves> halves;  // by distance, the widest first
+  Array mine = numbers;
+  for (int distance = folded.size() / 2; distance > 0; distance /= 2) {
+    const bool upper = (rank & distance) != 0;
+    halves.push_back({chunk_of(mine, upper, 2), chunk_of(mine, !upper, 2)});
+    mine = halves.back().mine;
+    const int partner = folded.peer(rank ^ distance);
+    segments.exchange_and_add(peers, partner, halves.back().other, partner, mine);
+  }
+  for (int distance = 1; distance < folded.size(); distance *= 2, halves.pop_back()) {
+    const int partner = folded.peer(rank ^ distance);
+    peers.exchange(partner, halves.back().mine.bytes(), partner, halves.back().other.bytes());
+  }
+}
 
 /// Rabenseifner: recursive halving, then recursive doubling: 2 log2 P steps, 2 n (P - 1) / P bytes
 /// a rank (2 n more where ranks fold). Rabenseifner, "Optimization of collective reduction
 /// operations", 2004.
-class Rabenseifner final : public Allreduce {
- public:
-  explicit Rabenseifner(PointToPoint& peers) : peers_(peers), folded_(peers) {}
-
-  void sum(const Array& numbers) override {
-    folded_.fold(segments_, numbers);
-    if (folded_.takes_part()) sum_in_pairs(numbers);
-    folded_.unfold(numbers);
-  }
-
- private:
-  struct Halves {
-    Array mine, other;
-  };
-
-  void sum_in_pairs(const Array& numbers) {
-    const int rank = folded_.rank();
-    // Halving: pairs at the widest distance exchange halves, then narrower ones halves of those,
-    // until each rank has the sum of one chunk. Doubling goes the same way back.
-    std::vector<Halves> halves;  // by distance, the widest first
-    Array mine = numbers;
-    for (int distance = folded_.size() / 2; distance > 0; distance /= 2) {
-      const bool upper = (rank & distance) != 0;
-      halves.push_back({chunk_of(mine, upper, 2), chunk_of(mine, !upper, 2)});
-      mine = halves.back().mine;
-      const int partner = folded_.peer(rank ^ distance);
-      segments_.exchange_and_add(peers_, partner, halves.back().other, partner, mine);
-    }
-    for (int distance = 1; distance < folded_.size(); distance *= 2, halves.pop_back()) {
-      const int partner = folded_.peer(rank ^ distance);
-      peers_.exchange(partner, halves.back().mine.bytes(), partner, halves.back().other.bytes());
-    }
-  }
-
-  PointToPoint& peers_;
-  Folded folded_;
-  Segments segments_;
-};
+void sum_by_halving(PointToPoint& peers, Segments& segments, const Array& numbers) {
+  Folded folded(peers);
+  folded.fold(segments, numbers);
+  if (folded.takes_part()) halve_and_double(peers, folded, segments, numbers);
+  folded.unfold(numbers);
+}
 
 /// Binomial tree to rank 0 and back: 2 log2 P steps, up to n log2 P bytes each way through rank 0.
 /// Few messages, and the shape does not change where ranks without a contribution are added.
-class Tree final : public Allreduce {
- public:
-  explicit Tree(PointToPoint& peers) : peers_(peers) {}
-
-  void sum(const Array& numbers) override {
-    const int rank = peers_.rank(), size = peers_.size();
-    // A rank receives from those at distances 1, 2, 4, ... until its own lowest bit, then sends.
-    int distance = 1;
-    for (; distance < size && rank % (2 * distance) == 0; distance *= 2) {
-      if (rank + distance < size) segments_.receive_and_add(peers_, rank + distance, numbers);
-    }
-    if (rank > 0) {
-      segments_.send(peers_, rank - distance, numbers);
-      peers_.receive(rank - distance, numbers.bytes());
-    }
-    for (distance /= 2; distance > 0; distance /= 2) {
-      if (rank + distance < size) peers_.send(rank + distance, numbers.bytes());
-    }
+void sum_in_tree(PointToPoint& peers, Segments& segments, const Array& numbers) {
+  const int rank = peers.rank(), size = peers.size();
+  // A rank receives from those at distances 1, 2, 4, ... until its own lowest bit, then sends.
+  int distance = 1;
+  for (; distance < size && rank % (2 * distance) == 0; distance *= 2) {
+    if (rank + distance < size) segments.receive_and_add(peers, rank + distance, numbers);
   }
-
- private:
-  PointToPoint& peers_;
-  Segments segments_;
-};
+  if (rank > 0) {
+    segments.send(peers, rank - distance, numbers);
+    peers.receive(rank - distance, numbers.bytes());
+  }
+  for (distance /= 2; distance > 0; distance /= 2) {
+    if (rank + distance < size) peers.send(rank + distance, numbers.bytes());
+  }
+}
 
 /// One rank receives from all others, adds in rank order and sends the result back: 2 steps for the
 /// others, 2 (P - 1) n bytes through rank 0. There for comparison.
-class Server final : public Allreduce {
- public:
-  explicit Server(PointToPoint& peers) : peers_(peers) {}
-
-  void sum(const Array& numbers) override {
-    if (peers_.rank() > 0) {
-      segments_.send(peers_, 0, numbers);
-      return peers_.receive(0, numbers.bytes());
-    }
-    for (int rank = 1; rank < peers_.size(); ++rank) {
-      segments_.receive_and_add(peers_, rank, numbers);
-    }
-    for (int rank = 1; rank < peers_.size(); ++rank) peers_.send(rank, numbers.bytes());
+void sum_on_server(PointToPoint& peers, Segments& segments, const Array& numbers) {
+  if (peers.rank() > 0) {
+    segments.send(peers, 0, numbers);
+    return peers.receive(0, numbers.bytes());
   }
+  for (int rank = 1; rank < peers.size(); ++rank) segments.receive_and_add(peers, rank, numbers);
+  for (int rank = 1; rank < peers.size(); ++rank) peers.send(rank, numbers.bytes());
+}
+
+/// One of these, with the memory for what is received.
+class SumByMessages final : public Allreduce {
+ public:
+  using Algorithm = void (*)(PointToPoint&, Segments&, const Array&);
+  SumByMessages(PointToPoint& peers, Algorithm algorithm) : peers_(peers), algorithm_(algorithm) {}
+  void sum(const Array& numbers) override { algorithm_(peers_, segments_, numbers); }
 
  private:
   PointToPoint& peers_;
+  Algorithm algorithm_;
   Segments segments_;
 };
 
 }  // namespace
 
-std::unique_ptr<Allreduce> make_ring(PointToPoint& peers) { return std::make_unique<Ring>(peers); }
+std::unique_ptr<Allreduce> make_ring(PointToPoint& peers) {
+  return std::make_unique<SumByMessages>(peers, sum_in_ring);
+}
 
 std::unique_ptr<Allreduce> make_recursive_doubling(PointToPoint& peers) {
-  return std::make_unique<RecursiveDoubling>(peers);
+  return std::make_unique<SumByMessages>(peers, sum_by_doubling);
 }
 
 std::unique_ptr<Allreduce> make_rabenseifner(PointToPoint& peers) {
-  return std::make_unique<Rabenseifner>(peers);
+  return std::make_unique<SumByMessages>(peers, sum_by_halving);
 }
 
-std::unique_ptr<Allreduce> make_tree(PointToPoint& peers) { return std::make_unique<Tree>(peers); }
+std::unique_ptr<Allreduce> make_tree(PointToPoint& peers) {
+  return std::make_unique<SumByMessages>(peers, sum_in_tree);
+}
 
 std::unique_ptr<Allreduce> make_server(PointToPoint& peers) {
-  return std::make_unique<Server>(peers);
+  return std::make_unique<SumByMessages>(peers, sum_on_server);
 }
 
 }  // namespace cputrain::comm

@@ -164,9 +164,8 @@ Word Narrator::word_of(const Finding& finding) const {
           entry_of("stall", finding)};
 }
 
-Word Narrator::end_of(const Told& told, double now) const {
-  Finding finding = told.finding;
-  finding.seconds = now - told.began;
+Word Narrator::end_of(Finding finding, double now) const {
+  finding.seconds = now - began_;
   const std::string who_came =
       finding.ranks.empty()
           ? "the ranks go on"
@@ -182,11 +181,12 @@ std::optional<Word> Narrator::hear(const Finding& finding, double now) {
     return told ? std::optional(end_of(*told, now)) : std::nullopt;
   }
   if (told_ && !finding.ends) {
-    const Finding& before = told_->finding;
-    const bool changed = before.ranks != finding.ranks || before.cause != finding.cause;
-    if (now - told_->last < (changed ? kLeast : kSayAgain)) return std::nullopt;
+    const bool changed = told_->ranks != finding.ranks || told_->cause != finding.cause;
+    if (now - last_ < (changed ? kLeast : kSayAgain)) return std::nullopt;
   }
-  told_ = Told{finding, told_ ? told_->began : now - finding.seconds, now};
+  if (!told_) began_ = now - finding.seconds;
+  told_ = finding;
+  last_ = now;
   return word_of(finding);
 }
 

@@ -30,20 +30,16 @@ class Narrator {
   bool owes_end() const { return told_.has_value(); }
 
  private:
-  struct Told {
-    Finding finding;
-    double began, last;
-  };
-
   Word word_of(const Finding&) const;
-  Word end_of(const Told&, double now) const;
+  Word end_of(Finding, double now) const;
   nlohmann::ordered_json entry_of(const char* event, const Finding&) const;
   std::string who(const Finding&) const;
   std::string why(const Finding&) const;
 
   const Team& team_;
   Limits limits_;
-  std::optional<Told> told_;
+  std::optional<Finding> told_;  ///< the stall that was printed
+  double began_ = 0, last_ = 0;  ///< when it began, and when it was last printed
   bool told_hidden_ = false;
 };
 

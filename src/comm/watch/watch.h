@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "comm/node_arrays.h"
+#include "comm/node.h"
 #include "comm/watch/findings.h"
 #include "comm/watch/storage.h"
 

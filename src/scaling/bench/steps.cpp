@@ -127,7 +127,7 @@ double StepTrial::step() {
                                           .seed = seed,
                                           .learning_rate = kRate});
   if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
-  loop::agree(parts, observer, {}, last_.tally, step);
+  loop::agree(parts, observer, last_.tally, step);
   last_ = std::move(step);
   return watch.seconds();
 }

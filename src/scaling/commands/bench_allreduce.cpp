@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,9 +14,9 @@
 #include "cli/flags/flag_groups.h"
 #include "comm/allreduce/candidates.h"
 #include "comm/allreduce/sum_arrays.h"
-#include "comm/channel.h"
+#include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
-#include "comm/node_arrays.h"
+#include "comm/node.h"
 #include "core/error.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
@@ -55,17 +56,17 @@ compute::ParameterLayout layout_of(compute::Parameter parameter, std::size_t ele
 
 /// One sum that is checked; the arrays are zeros afterwards, and stay so whatever is summed.
 void check_sum(comm::Communicator& communicator, const std::string& name,
-               comm::Candidate& candidate) {
+               const comm::Candidate& candidate) {
   const int ranks = communicator.size();
-  std::ranges::fill(candidate.input().as<float>(), static_cast<float>(communicator.rank() + 1));
+  std::ranges::fill(candidate.input.as<float>(), static_cast<float>(communicator.rank() + 1));
   communicator.barrier();
   candidate.run();
   const auto wrong = [expected = static_cast<float>(ranks * (ranks + 1) / 2)](float x) {
     return x != expected;
   };
-  double mistakes = std::ranges::any_of(candidate.result().as<float>(), wrong) ? 1 : 0;
+  double mistakes = std::ranges::any_of(candidate.result.as<float>(), wrong) ? 1 : 0;
   communicator.sum(Array::of<double>({&mistakes, 1}));
-  std::ranges::fill(candidate.input().as<float>(), 0.0f);
+  std::ranges::fill(candidate.input.as<float>(), 0.0f);
   communicator.barrier();
   if (mistakes > 0) {
     fail(ExitCode::internal,
@@ -76,7 +77,7 @@ void check_sum(comm::Communicator& communicator, const std::string& name,
 
 /// All in turn, so that a disturbance of the machine meets all of them alike.
 void time_all(comm::Communicator& communicator,
-              const std::vector<std::unique_ptr<comm::Candidate>>& candidates, int repeat,
+              const std::vector<std::optional<comm::Candidate>>& candidates, int repeat,
               std::vector<AllreduceFigure>& figures) {
   for (std::size_t i = 0; i < figures.size(); ++i) {
     if (candidates[i]) check_sum(communicator, figures[i].name, *candidates[i]);
@@ -105,17 +106,19 @@ class AllreduceBench {
     const system::Pages own(bytes());
     const Array numbers{own.bytes().data(), elements_, DType::f32};
     const comm::SharedArrays shared(communicator_, elements_);
-    std::vector<std::unique_ptr<comm::Candidate>> candidates;
+    std::vector<std::optional<comm::Candidate>> candidates;
     std::vector<AllreduceFigure> figures;
-    const auto add = [&](const std::string& name, std::unique_ptr<comm::Candidate> candidate) {
+    const auto add = [&](const std::string& name, std::optional<comm::Candidate> candidate) {
       figures.push_back({name, {}, {}});
       candidates.push_back(std::move(candidate));
     };
     const auto add_within = [&](const std::string& name, const std::string& algorithm) {
-      add(name, shared.failure.empty()
-                    ? comm::within_node(communicator_, map_, shared, sum_,
-                                        comm::open_lane(communicator_, map_, {{algorithm}}))
-                    : nullptr);
+      std::optional<comm::Candidate> candidate;
+      if (shared.failure.empty()) {
+        candidate = comm::within_node(communicator_, map_, shared, sum_,
+                                      comm::open_lane(communicator_, map_, {{algorithm}}));
+      }
+      add(name, std::move(candidate));
       figures.back().reason = shared.failure;
     };
     if (map_.nodes() == 1) {
@@ -123,7 +126,7 @@ class AllreduceBench {
       add_within("hierarchical", "tree");
     } else {
       figures.push_back({"shm", {}, "the ranks are on several nodes"});
-      candidates.push_back(nullptr);
+      candidates.push_back(std::nullopt);
     }
     for (const std::string& name : comm::allreduce_algorithms()) {
       add(name, comm::between_ranks(numbers, comm::open_world(communicator_, {{name}})));

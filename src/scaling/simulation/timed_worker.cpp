@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "comm/node_arrays.h"
+#include "comm/node.h"
 #include "core/error.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"

@@ -13,7 +13,6 @@
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "data/batch_plan.h"
-#include "loop/observer.h"
 #include "loop/step.h"
 #include "scaling/tune/ladder.h"
 #include "scaling/tune/speed_ladder.h"
@@ -165,7 +164,7 @@ class Steps {
                                             .seed = seed,
                                             .learning_rate = rate});
     if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
-    loop::agree(parts(), observer_, {}, {}, step);
+    loop::agree(parts(), observer_, {}, step);
     return loop::finish_step(parts().communicator, step).mean_loss();
   }
 

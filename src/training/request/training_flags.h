@@ -18,7 +18,6 @@
 #include "loop/timeline.h"
 #include "model/layer.h"
 #include "optim/learning_rate.h"
-#include "optim/schedule.h"
 #include "training/request/class_weights.h"
 
 namespace cputrain::training {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/node_arrays.h"
+#include "comm/node.h"
 #include "comm/watch/watch.h"
 #include "system/clock.h"
 #include "system/limits/process_limits.h"

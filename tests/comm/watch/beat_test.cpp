@@ -1,4 +1,4 @@
-#include "comm/watch/beat.h"
+#include "comm/watch/lookout.h"
 
 #include <gtest/gtest.h>
 
