@@ -15,17 +15,6 @@ using weights::safetensors::OutTensor;
 
 bool all_parameters(const compute::Parameter&) { return true; }
 
-Chosen kept_by(std::string_view state) {
-  const bool averages = state == loop::kAverageName;
-  return [averages](const compute::Parameter& parameter) {
-    return parameter.learnt || (averages && parameter.averaged);
-  };
-}
-
-std::string state_tensor_name(std::string_view parameter, std::string_view state) {
-  return fmt::format("{}/{}", parameter, state);
-}
-
 std::size_t count_of(const compute::Program& program, const Chosen& chosen) {
   std::size_t count = 0;
   for (const compute::Parameter& p : program.layout().parameters) count += chosen(p) ? p.count : 0;

@@ -17,12 +17,6 @@ namespace cputrain::checkpoint {
 using Chosen = std::function<bool(const compute::Parameter&)>;
 bool all_parameters(const compute::Parameter&);
 
-/// Those of which an optimizer keeps such a state: what is learnt; averages of statistics, too.
-Chosen kept_by(std::string_view state);
-
-/// An optimizer array's: "conv2d/kernel/momentum".
-std::string state_tensor_name(std::string_view parameter, std::string_view state);
-
 /// Numbers of all of them, one after the other.
 std::size_t count_of(const compute::Program&, const Chosen&);
 /// These numbers, of an arena in the backend's layout, in model order.

@@ -1,9 +1,13 @@
 #include "checkpoint/snapshot.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +33,19 @@ void require_numbers(compute::Memory& memory, const Array& weights) {
   if (good) return;
   fail(ExitCode::failed,
        "some weights are NaN or infinite (nothing could go on from them); try a smaller --lr");
+}
+
+/// Those of which an optimizer keeps such a state: what is learnt; averages of statistics, too.
+Chosen kept_by(std::string_view state) {
+  const bool averages = state == loop::kAverageName;
+  return [averages](const compute::Parameter& parameter) {
+    return parameter.learnt || (averages && parameter.averaged);
+  };
+}
+
+/// An optimizer array's: "conv2d/kernel/momentum".
+std::string state_tensor_name(std::string_view parameter, std::string_view state) {
+  return fmt::format("{}/{}", parameter, state);
 }
 
 /// A tensor a parameter, named by `name` from the parameter's. The program and the arena must live

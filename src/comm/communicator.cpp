@@ -52,11 +52,6 @@ class SoloNodeMemory final : public NodeMemory {
   }
 };
 
-class SoloNodeBarrier final : public NodeBarrier {
- public:
-  void wait() override {}
-};
-
 class SoloCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -85,7 +80,7 @@ class SoloCommunicator final : public Communicator {
 
  private:
   SoloNodeMemory memory_;
-  SoloNodeBarrier barrier_;
+  NodeBarrier barrier_;
 };
 
 }  // namespace

@@ -153,7 +153,7 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
   }
   // One rank's gradient is the sum: nothing need go to the host and back.
   if (way.path == DevicePath::alone && parts.compression == Compression{}) {
-    made.exchange = make_replica_exchange(parts, make_plain_sum(parts.layout.dtype, {}));
+    made.exchange = make_replica_exchange(parts, make_sum(parts, {}));
     return;
   }
   if (way.path == DevicePath::direct) return make_direct(parts, made);

@@ -274,9 +274,8 @@ void Optimizer::average_statistics(std::size_t updates) {
   for (const Statistics& s : statistics_) move_average(s.range, s.average.array(), decay);
 }
 
-void Optimizer::swap_averages(Range range) { swap(range, find_owned(range).average.array()); }
-
-void Optimizer::swap_statistics() {
+void Optimizer::swap_averages(exchange::GradientExchange& exchange) {
+  exchange.change_weights([&](Range own) { swap(own, find_owned(own).average.array()); });
   for (const Statistics& s : statistics_) swap(s.range, s.average.array());
 }
 

@@ -64,9 +64,8 @@ class Optimizer {
   /// The same of moving statistics, once ranks have the same ones, as if they had been so in each
   /// of the last so many updates.
   void average_statistics(std::size_t updates);
-  /// Weights, and moving statistics, against their averages.
-  void swap_averages(Range owned);
-  void swap_statistics();
+  /// All weights of this exchange, and moving statistics, against their averages. Collective.
+  void swap_averages(exchange::GradientExchange&);
   /// Averages of all that this rank owns, and of moving statistics.
   std::vector<compute::ArenaPart> all_averages() const;
   /// Averages of moving statistics, by parameter: the same on all ranks.

@@ -5,11 +5,6 @@
 namespace cputrain::loop {
 namespace {
 
-void swap_all(Parts& parts) {
-  parts.exchange.change_weights([&](Range own) { parts.optimizer.swap_averages(own); });
-  parts.optimizer.swap_statistics();
-}
-
 /// Others change the weights of a node once they have met this rank behind this.
 void set_aside(Parts& parts) {
   if (!parts.leads()) return;
@@ -25,9 +20,9 @@ void set_aside(Parts& parts) {
 void with_averages(Parts& parts, const std::function<void()>& work) {
   comm::attempt_together(
       parts.communicator, [&] { set_aside(parts); }, [] {});
-  swap_all(parts);
+  parts.optimizer.swap_averages(parts.exchange);
   work();
-  swap_all(parts);
+  parts.optimizer.swap_averages(parts.exchange);
   parts.communicator.barrier();  // all weights are in their place
   const std::lock_guard lock(parts.weights_mutex);
   parts.aside.reset();

@@ -52,13 +52,25 @@ void drop_statistics(const RankProgram& parts) {
 class UpdateGate {
  public:
   /// Has the optimizer begin the step. Borrows both.
-  UpdateGate(Parts&, const StepToDo&);
+  UpdateGate(Parts& parts, const StepToDo& todo)
+      : parts_(parts), todo_(todo), rate_before_(parts.optimizer.last_rate()) {
+    parts.optimizer.begin_step(todo.updates, todo.learning_rate);
+    if (todo.on_nan == NanPolicy::abort || todo.left_out) return;
+    measures_.push_back([this] { return look(); });
+    for (const exchange::Measure& measure : parts.optimizer.measures()) {
+      measures_.push_back(
+          [this, &measure] { return open() ? measure() : std::span(&nothing_, 1); });
+    }
+  }
   UpdateGate(const UpdateGate&) = delete;  // measures refer to it
   UpdateGate& operator=(const UpdateGate&) = delete;
 
   /// For the exchange: the look, then those of the optimizer, which may change its state and are
   /// therefore left out where the look has closed the gate.
-  std::span<const exchange::Measure> measures() const;
+  std::span<const exchange::Measure> measures() const {
+    if (todo_.left_out) return {};
+    return measures_.empty() ? parts_.optimizer.measures() : measures_;
+  }
   /// Whether weights are updated whatever the gradients are, and without a measure.
   bool always_open() const { return !todo_.left_out && measures().empty(); }
   /// Whether weights are updated. Known once the exchange has called the first measure.
@@ -66,10 +78,23 @@ class UpdateGate {
   /// Puts back what the step has moved all the same: moving statistics and the optimizer's rate.
   /// Compression keeps what is finite, since others got their part of it. The caller holds the
   /// weights' mutex.
-  void undo();
+  void undo() {
+    drop_statistics(parts_);
+    parts_.optimizer.set_last_rate(rate_before_);
+    if (exchange::KeptParts* const kept = parts_.exchange.kept_parts()) kept->forget_nonfinite();
+  }
 
  private:
-  std::span<double> look();
+  /// NaN and infinities go through a sum of squares.
+  std::span<double> look() {
+    const Array gradients = parts_.exchange.arenas().gradients;
+    bad_ = 0;
+    for (const Range& own : parts_.exchange.owned()) {
+      const double squares = parts_.backend.sum_of_squares(gradients.slice(own.begin, own.end));
+      if (!std::isfinite(squares)) ++bad_;
+    }
+    return {&bad_, 1};
+  }
 
   Parts& parts_;
   const StepToDo& todo_;
@@ -78,38 +103,6 @@ class UpdateGate {
   double nothing_ = 0;  ///< what is measured where the gate is closed
   std::vector<exchange::Measure> measures_;
 };
-
-UpdateGate::UpdateGate(Parts& parts, const StepToDo& todo)
-    : parts_(parts), todo_(todo), rate_before_(parts.optimizer.last_rate()) {
-  parts.optimizer.begin_step(todo.updates, todo.learning_rate);
-  if (todo.on_nan == NanPolicy::abort || todo.left_out) return;
-  measures_.push_back([this] { return look(); });
-  for (const exchange::Measure& measure : parts.optimizer.measures()) {
-    measures_.push_back([this, &measure] { return open() ? measure() : std::span(&nothing_, 1); });
-  }
-}
-
-std::span<const exchange::Measure> UpdateGate::measures() const {
-  if (todo_.left_out) return {};
-  return measures_.empty() ? parts_.optimizer.measures() : measures_;
-}
-
-/// NaN and infinities go through a sum of squares.
-std::span<double> UpdateGate::look() {
-  const Array gradients = parts_.exchange.arenas().gradients;
-  bad_ = 0;
-  for (const Range& own : parts_.exchange.owned()) {
-    const double squares = parts_.backend.sum_of_squares(gradients.slice(own.begin, own.end));
-    if (!std::isfinite(squares)) ++bad_;
-  }
-  return {&bad_, 1};
-}
-
-void UpdateGate::undo() {
-  drop_statistics(parts_);
-  parts_.optimizer.set_last_rate(rate_before_);
-  if (exchange::KeptParts* const kept = parts_.exchange.kept_parts()) kept->forget_nonfinite();
-}
 
 /// How the weights of a step change. It is made when all is known but the last gradients.
 struct WeightsChange {

@@ -71,6 +71,16 @@ StorageSilence StorageAccount::look(double now) {
   return silence;
 }
 
+Farewell StorageAccount::farewell(const StorageSilence& silence, int signals, double now) {
+  if (signals == 0) return Farewell::none;
+  if (!signalled_) signalled_ = now;
+  const double waited = std::min(silence.still, now - *signalled_);
+  if (waited >= kStorageGrace) return Farewell::now;
+  if (signals > 1 && silence.still >= kStorageGraceAfterTwo) return Farewell::now;
+  if (silence.still < kSlow || std::exchange(announced_, true)) return Farewell::none;
+  return Farewell::announced;
+}
+
 StorageNarrator::StorageNarrator(std::filesystem::path folder, int rank, std::string host,
                                  const Limits& limits)
     : folder_(folder.string()),
@@ -112,16 +122,6 @@ std::optional<Word> StorageNarrator::hear(const StorageSilence& silence, const c
           silence.keeps_steps ? "steps wait for it, since memory for lines of logs is full"
                               : "steps go on, and what is written later waits"),
       silence.seconds, place);
-}
-
-Farewell StorageFarewell::hear(const StorageSilence& silence, int signals, double now) {
-  if (signals == 0) return Farewell::none;
-  if (!first_) first_ = now;
-  const double waited = std::min(silence.still, now - *first_);
-  if (waited >= kStorageGrace) return Farewell::now;
-  if (signals > 1 && silence.still >= kStorageGraceAfterTwo) return Farewell::now;
-  if (silence.still < kSlow || std::exchange(announced_, true)) return Farewell::none;
-  return Farewell::announced;
 }
 
 Surroundings real_surroundings() {

@@ -47,6 +47,18 @@ struct StorageSilence {
   double idle = std::numeric_limits<double>::infinity();
 };
 
+/// What becomes of a job that is asked to end while storage is silent.
+enum class Farewell {
+  none,
+  announced,  ///< to be printed once: the job will end
+  now,
+};
+
+/// A job that is asked to end leaves storage so many seconds in which nothing gets on; after a
+/// second signal as many fewer.
+inline constexpr double kStorageGrace = 20, kStorageGraceAfterTwo = 2;
+inline constexpr double kBusyOthers = 10 * kStorageGrace;
+
 /// A writer that uses no CPU time, and would not if it had one, waits for storage, which may be
 /// slow and get on. Where its disk cannot be told from others, what these complete counts for
 /// kBusyOthers seconds. Times are seconds of the caller's clock.
@@ -54,6 +66,8 @@ class StorageAccount {
  public:
   explicit StorageAccount(std::vector<Writing>);
   StorageSilence look(double now);
+  /// What becomes of the job, for which so many signals have come that ask it to end.
+  Farewell farewell(const StorageSilence&, int signals, double now);
 
  private:
   struct Known {
@@ -63,8 +77,10 @@ class StorageAccount {
     double since = 0, still_since = 0;
   };
   std::vector<Known> known_;
-  double moved_ = 0;                 ///< when a writer last got on
-  std::optional<double> at_work_{};  ///< when one was last at work
+  double moved_ = 0;                   ///< when a writer last got on
+  std::optional<double> at_work_{};    ///< when one was last at work
+  std::optional<double> signalled_{};  ///< when the first signal was seen
+  bool announced_ = false;
 };
 
 /// What is printed about it: when it was silent for the time of the warning, each minute, and when
@@ -84,28 +100,6 @@ class StorageNarrator {
   double warns_after_;
   std::optional<double> told_{};  ///< when it was last printed
   double began_ = 0;
-};
-
-/// What becomes of a job that is asked to end while storage is silent.
-enum class Farewell {
-  none,
-  announced,  ///< to be printed once: the job will end
-  now,
-};
-
-/// A job that is asked to end leaves storage so many seconds in which nothing gets on; after a
-/// second signal as many fewer.
-inline constexpr double kStorageGrace = 20, kStorageGraceAfterTwo = 2;
-inline constexpr double kBusyOthers = 10 * kStorageGrace;
-
-class StorageFarewell {
- public:
-  /// `signals`: so many have come.
-  Farewell hear(const StorageSilence&, int signals, double now);
-
- private:
-  std::optional<double> first_{};
-  bool announced_ = false;
 };
 
 /// Where an account learns what this process lacks.

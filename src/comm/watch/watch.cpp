@@ -109,7 +109,6 @@ class Watch::Thread {
     StorageDuty duty;
     StorageAccount account;
     std::optional<StorageNarrator> narrator{};  // made by the watch's thread, which has the team
-    StorageFarewell farewell{};
   };
 
   void start(const std::shared_future<Team>& team) {
@@ -198,7 +197,7 @@ class Watch::Thread {
           [folder = duty.folder, line = stall_line(word->entry)] { append_stall(folder, line); });
     }
     if (duty.signals == nullptr) return silence;
-    switch (storage_->farewell.hear(silence, duty.signals->came(), now)) {
+    switch (storage_->account.farewell(silence, duty.signals->came(), now)) {
       case Farewell::none:
         break;
       case Farewell::announced:

@@ -85,13 +85,11 @@ class GradientSum {
   virtual KeptParts* kept_parts() { return nullptr; }
 };
 
-/// The sum over the channel's ranks of gradients with this layout.
+/// The sum over the channel's ranks of gradients with this layout. Without compression every byte
+/// goes by the channel's algorithm; where it has none, it is that of one rank alone, whose
+/// gradients are the sum as they are, wherever they lie.
 std::unique_ptr<GradientSum> make_gradient_sum(const Compression&, const compute::ParameterLayout&,
                                                comm::Channel);
-
-/// By the channel's algorithm, every byte of it. Without an algorithm it is for one rank alone,
-/// whose gradients are the sum as they are, wherever they lie.
-std::unique_ptr<GradientSum> make_plain_sum(DType, comm::Channel);
 
 /// Any sum, for gradients that do not lie in the host's memory: algorithms and compression add up
 /// on the host and send from there, so each range goes there and comes back, without waiting for
@@ -105,13 +103,9 @@ double compression_ratio(const GradientSum&, std::span<const Range>, DType);
 /// ", gradients as fp16: 2.0 times fewer bytes", or nothing: for the log.
 std::string describe_volume(const GradientSum&, std::span<const Range>, DType);
 
-// Sums that send fewer bytes; each file begins with the method and its source. T is the type of the
+// Sums that send a part; each file begins with the method and its source. T is the type of the
 // gradients.
 
-template <class T>
-std::unique_ptr<GradientSum> make_fp16_sum(comm::Channel);
-template <class T>
-std::unique_ptr<GradientSum> make_bf16_sum(comm::Channel);
 /// `elements` of the arena, `fraction` of each range sent, in (0, 1].
 template <class T>
 std::unique_ptr<GradientSum> make_top_k_sum(std::size_t elements, double fraction, comm::Channel);
@@ -119,7 +113,7 @@ template <class T>
 std::unique_ptr<GradientSum> make_power_sgd_sum(const compute::ParameterLayout&, int rank,
                                                 comm::Channel);
 
-// For those that send a part: what they do with the rest, which a checkpoint may have put there.
+// What they do with the rest, which a checkpoint may have put there.
 
 /// For elements that travel as they are from now on: adds what is owed of them to what is sent.
 /// Only what is owed is written, since pages of zeros may take no memory.

@@ -232,11 +232,11 @@ TEST(StorageNarrator, SaysNothingOfWhatAnswersInTime) {
 }
 
 TEST(StorageFarewell, ASignalLeavesStorageTwentySeconds) {
-  StorageFarewell farewell;
+  StorageAccount account{std::vector<Writing>{}};
   const auto heard = [&](double silent, int signals, double now) {
     StorageSilence silence;
     if (silent > 0) silence = {{"logs"}, silent, false, silent};
-    return farewell.hear(silence, signals, now);
+    return account.farewell(silence, signals, now);
   };
   EXPECT_EQ(heard(500, 0, 1000), Farewell::none);
   EXPECT_EQ(heard(501, 1, 1001), Farewell::announced);
@@ -249,27 +249,28 @@ StorageSilence silent_for(double seconds, double still) {
 }
 
 TEST(StorageFarewell, WhatAnswersIsWaitedFor) {
-  StorageFarewell farewell;
-  EXPECT_EQ(farewell.hear({}, 1, 0), Farewell::none);
-  EXPECT_EQ(farewell.hear(silent_for(9, 9), 1, 100), Farewell::announced);
-  EXPECT_EQ(farewell.hear({}, 1, 101), Farewell::none);
-  EXPECT_EQ(farewell.hear(silent_for(19, 19), 1, 140), Farewell::none);
-  EXPECT_EQ(farewell.hear(silent_for(20, 20), 1, 141), Farewell::now);
+  StorageAccount account{std::vector<Writing>{}};
+  EXPECT_EQ(account.farewell({}, 1, 0), Farewell::none);
+  EXPECT_EQ(account.farewell(silent_for(9, 9), 1, 100), Farewell::announced);
+  EXPECT_EQ(account.farewell({}, 1, 101), Farewell::none);
+  EXPECT_EQ(account.farewell(silent_for(19, 19), 1, 140), Farewell::none);
+  EXPECT_EQ(account.farewell(silent_for(20, 20), 1, 141), Farewell::now);
 }
 
 TEST(StorageFarewell, SoIsASlowDiskThatGetsOn) {
-  StorageFarewell farewell;
+  StorageAccount account{std::vector<Writing>{}};
   for (int second = 1; second < 1000; ++second) {
-    EXPECT_EQ(farewell.hear(silent_for(second, 0.5), second < 500 ? 1 : 2, second), Farewell::none);
+    EXPECT_EQ(account.farewell(silent_for(second, 0.5), second < 500 ? 1 : 2, second),
+              Farewell::none);
   }
-  EXPECT_EQ(farewell.hear(silent_for(1001.5, 1.5), 2, 1001), Farewell::announced);
-  EXPECT_EQ(farewell.hear(silent_for(1002, 2), 2, 1002), Farewell::now);
+  EXPECT_EQ(account.farewell(silent_for(1001.5, 1.5), 2, 1001), Farewell::announced);
+  EXPECT_EQ(account.farewell(silent_for(1002, 2), 2, 1002), Farewell::now);
 }
 
 TEST(StorageFarewell, AnotherSignalLeavesItTwo) {
-  StorageFarewell farewell;
-  EXPECT_EQ(farewell.hear(silent_for(1.5, 1.5), 2, 0), Farewell::announced);
-  EXPECT_EQ(farewell.hear(silent_for(2, 2), 2, 0.5), Farewell::now);
+  StorageAccount account{std::vector<Writing>{}};
+  EXPECT_EQ(account.farewell(silent_for(1.5, 1.5), 2, 0), Farewell::announced);
+  EXPECT_EQ(account.farewell(silent_for(2, 2), 2, 0.5), Farewell::now);
 }
 
 }  // namespace
