@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/memory.h"
 #include "exchange/exchange.h"
 
 namespace cputrain::exchange {
@@ -52,5 +53,9 @@ class BasicExchange : public GradientExchange {
 
   bool last_ = true;  ///< micro-batch of the step
 };
+
+/// Gives rank `root`'s array to all ranks, each of which has one as long in its memory; by way of
+/// the host where that is another. Collective.
+void broadcast_array(comm::Communicator&, compute::Memory&, const Array&, int root);
 
 }  // namespace cputrain::exchange

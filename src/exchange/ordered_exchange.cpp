@@ -5,7 +5,7 @@
 
 #include "comm/node.h"
 #include "exchange/exchanges.h"
-#include "exchange/node_memory_exchange.h"
+#include "exchange/node_exchange.h"
 #include "system/clock.h"
 #include "system/pages.h"
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "exchange/basic_exchange.h"
-#include "exchange/broadcast_array.h"
 #include "exchange/exchanges.h"
 
 namespace cputrain::exchange {

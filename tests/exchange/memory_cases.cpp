@@ -6,7 +6,7 @@
 
 #include "comm/allreduce_choice.h"
 #include "core/error.h"
-#include "exchange/broadcast_array.h"
+#include "exchange/basic_exchange.h"
 #include "exchange/compression/compression.h"
 #include "tests/exchange/cases.h"
 #include "tests/exchange/exchange_ways.h"

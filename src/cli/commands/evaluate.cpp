@@ -8,7 +8,7 @@
 
 #include "core/text.h"
 #include "core/version.h"
-#include "exchange/broadcast_array.h"
+#include "exchange/basic_exchange.h"
 #include "loop/evaluate.h"
 #include "system/date.h"
 #include "training/plan/decode_images.h"
