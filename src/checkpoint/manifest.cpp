@@ -68,21 +68,6 @@ ManifestFile file_of(const std::string& line, std::size_t line_number) {
   wrong(fmt::format("line {} is not that of a file: {}", line_number, printable(line)));
 }
 
-/// CRC-32C of all bytes that a file had when it was opened. std::runtime_error where it cannot be
-/// read or has become shorter.
-std::uint32_t checksum_of(const system::RegularFile& file) {
-  constexpr std::size_t kPiece = 1 << 20;
-  std::vector<std::byte> piece(
-      static_cast<std::size_t>(std::min<std::uintmax_t>(file.size(), kPiece)));
-  std::uint32_t checksum = 0;
-  for (std::uintmax_t done = 0; done < file.size(); done += piece.size()) {
-    piece.resize(static_cast<std::size_t>(std::min<std::uintmax_t>(file.size() - done, kPiece)));
-    file.read_at(done, piece);
-    checksum = crc32c(piece, checksum);
-  }
-  return checksum;
-}
-
 /// Waits for what its writer may have left to the system, and reads it back.
 ManifestFile written_file(const fs::path& path) {
   system::sync_file(path);
@@ -197,6 +182,19 @@ std::vector<ManifestFile> parse_manifest(std::string_view text) {
   // Numbers have other spellings, such as zeros before them, that no program of ours writes.
   if (manifest_text(files) != text) wrong("is not as this program writes it");
   return files;
+}
+
+std::uint32_t checksum_of(const system::RegularFile& file) {
+  constexpr std::size_t kPiece = 1 << 20;
+  std::vector<std::byte> piece(
+      static_cast<std::size_t>(std::min<std::uintmax_t>(file.size(), kPiece)));
+  std::uint32_t checksum = 0;
+  for (std::uintmax_t done = 0; done < file.size(); done += piece.size()) {
+    piece.resize(static_cast<std::size_t>(std::min<std::uintmax_t>(file.size() - done, kPiece)));
+    file.read_at(done, piece);
+    checksum = crc32c(piece, checksum);
+  }
+  return checksum;
 }
 
 std::string manifest_of(const fs::path& folder) { return manifest_text(written_files(folder)); }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "system/bounded_file.h"
+
 /// MANIFEST, the list of a checkpoint's files, as text:
 ///
 ///     cputrain checkpoint 1
@@ -38,6 +40,10 @@ std::string manifest_text(std::span<const ManifestFile>);
 /// The text may be hostile. Error(data) with words that follow the file's name: "names state.json
 /// twice".
 std::vector<ManifestFile> parse_manifest(std::string_view text);
+
+/// CRC-32C of all bytes that a file had when it was opened. std::runtime_error where it cannot be
+/// read or has become shorter.
+std::uint32_t checksum_of(const system::RegularFile&);
 
 /// The text for the files of a folder, once they are on disk: what they are is read back from
 /// there. Error(output), and Error(internal) for a file of another kind of name.
