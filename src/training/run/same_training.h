@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "loop/progress.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 #include "training/run/training_identity.h"
 
 /// Whether a checkpoint, or a run that came to its end, is of the training that is asked for: by
