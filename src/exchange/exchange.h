@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/allreduce/sum_arrays.h"
+#include "comm/allreduce.h"
 #include "compute/device_sums.h"
 #include "compute/event.h"
 #include "compute/parameters/parameters.h"

@@ -1,4 +1,4 @@
-#include "comm/allreduce/sum_arrays.h"
+#include "comm/allreduce.h"
 #include "exchange/basic_exchange.h"
 #include "exchange/exchanges.h"
 #include "system/pages.h"

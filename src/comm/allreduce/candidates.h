@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/allreduce/sum_arrays.h"
+#include "comm/allreduce.h"
 #include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
 #include "comm/node.h"

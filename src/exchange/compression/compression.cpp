@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/allreduce/sum_arrays.h"
+#include "comm/allreduce.h"
 #include "core/error.h"
 #include "exchange/compression/sixteen_bits.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cli/flags/flag_groups.h"
+#include "comm/allreduce.h"
 #include "comm/allreduce/candidates.h"
-#include "comm/allreduce/sum_arrays.h"
 #include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
 #include "comm/node.h"
