@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/hash.h"
 #include "system/pages.h"
 
 namespace cputrain::compute {
@@ -76,13 +77,9 @@ void read_in_pieces(Memory& memory, const Array& array,
   }
 }
 
-void add_to_hash(Fnv1a& hash, Memory& memory, const Array& array) {
-  read_in_pieces(memory, array, [&](const Array& piece) { hash.add(piece.bytes()); });
-}
-
 std::uint64_t hash_of(Memory& memory, const Array& array) {
   Fnv1a hash;
-  add_to_hash(hash, memory, array);
+  read_in_pieces(memory, array, [&](const Array& piece) { hash.add(piece.bytes()); });
   return hash.value();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include "core/array.h"
-#include "core/hash.h"
 #include "system/pages.h"
 
 namespace cputrain::compute {
@@ -71,9 +71,7 @@ void read_in_pieces(Memory&, const Array&, const std::function<void(const Array&
 /// cost no more than the bytes.
 std::size_t piece_elements(DType);
 
-/// Adds an array's bytes to a hash.
-void add_to_hash(Fnv1a&, Memory&, const Array&);
-/// The hash of an array's bytes alone.
+/// The hash of an array's bytes.
 std::uint64_t hash_of(Memory&, const Array&);
 
 /// Whether no value is NaN or infinite. A network can hide such weights: a ReLU turns NaN into 0,

@@ -92,7 +92,8 @@ std::uint64_t layout_fingerprint(const Program& program, Memory& memory) {
     // Pages of the host that were touched are given back.
     if (!arena || memory.is_host()) arena.emplace(memory, layout.arena_size, layout.dtype);
     program.parameters().from_canonical(p, positions, arena->array());
-    add_to_hash(hash, memory, arena->array().slice(parameter.range.begin, parameter.range.end));
+    read_in_pieces(memory, arena->array().slice(parameter.range.begin, parameter.range.end),
+                   [&](const Array& piece) { hash.add(piece.bytes()); });
   }
   return hash.value();
 }

@@ -6,23 +6,6 @@
 #include "core/error.h"
 
 namespace cputrain::model {
-namespace {
-
-/// Keras' name of the first layer of a type; later ones get _1, _2, ...
-std::string keras_name(const Layer& layer) {
-  const std::string_view type = type_name(layer);
-  if (type == "convolution") return "conv2d";
-  if (type == "max_pool") return "max_pooling2d";
-  if (type == "average_pool") return "average_pooling2d";
-  if (type == "global_average_pool") return "global_average_pooling2d";
-  if (type == "relu") return "re_lu";
-  if (type == "zero_pad") return "zero_padding2d";
-  if (type == "batch_norm") return "batch_normalization";
-  if (type == "concat") return "concatenate";
-  return std::string(type);
-}
-
-}  // namespace
 
 Graph::Graph(Shape image, Input input) {
   nodes_.push_back({.name = "input", .layer = input, .src = {}, .dst = image, .parameters = {}});
@@ -60,7 +43,7 @@ int Graph::add(Layer layer, std::string name, std::vector<int> src) {
 }
 
 std::string Graph::next_name(const Layer& layer) {
-  const std::string base = keras_name(layer);
+  const std::string base(facts_of(layer).keras_name);
   std::string name;
   do {
     const int number = next_number_[base]++;
@@ -79,7 +62,7 @@ int Graph::readers(int index) const {
 
 bool Graph::has_batch_norm() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
-    return std::holds_alternative<BatchNorm>(node.layer) && !node.frozen;
+    return facts_of(node.layer).normalizes && !node.frozen;
   });
 }
 

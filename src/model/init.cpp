@@ -9,41 +9,34 @@
 namespace cputrain::model {
 namespace {
 
-/// Numbers that one output is made of, and those that one input goes to, of an HWIO or (in, out)
-/// kernel.
-struct Fans {
-  double in, out;
-};
-Fans fans_of(const ParameterSpec& kernel) {
-  const auto& e = kernel.extents;
-  const double area = e.size() == 4 ? static_cast<double>(e[0]) * e[1] : 1.0;
-  return {area * e[e.size() - 2], area * e[e.size() - 1]};
-}
-
 /// What numbers are drawn from: a normal law of this deviation, or a uniform one within the limit.
 struct Law {
   bool normal;
   double scale;
 };
 
-/// `groups`: into which the outputs are cut.
-Law law_of(Initializer init, const Fans& fans, int groups) {
-  switch (init) {
+/// That of an HWIO or (in, out) kernel.
+Law law_of(const ParameterSpec& kernel) {
+  const auto& e = kernel.extents;
+  const double area = e.size() == 4 ? static_cast<double>(e[0]) * e[1] : 1.0;
+  // Numbers that one output is made of, and those that one input goes to.
+  const double in = area * e[e.size() - 2], out = area * e.back();
+  switch (kernel.drawn.value_or(Initializer::glorot_uniform)) {
     case Initializer::he_normal:
-      return {true, std::sqrt(2 / fans.in)};
+      return {true, std::sqrt(2 / in)};
     case Initializer::he_normal_out:
-      return {true, std::sqrt(2 / fans.out)};
+      return {true, std::sqrt(2 / out)};
     case Initializer::he_normal_group:
-      return {true, std::sqrt(2 * groups / fans.out)};
+      return {true, std::sqrt(2 * kernel.groups / out)};
     case Initializer::uniform_in:
     case Initializer::uniform_in_only:
-      return {false, 1 / std::sqrt(fans.in)};
+      return {false, 1 / std::sqrt(in)};
     case Initializer::uniform_out:
-      return {false, 1 / std::sqrt(fans.out)};
+      return {false, 1 / std::sqrt(out)};
     case Initializer::normal_hundredth:
       return {true, 0.01};
     default:
-      return {false, std::sqrt(6 / (fans.in + fans.out))};
+      return {false, std::sqrt(6 / (in + out))};
   }
 }
 
@@ -75,14 +68,10 @@ std::array<double, 4> drawn(const Law& law, const std::array<std::uint32_t, 4>& 
 std::vector<double> initial_values(const Graph::Node& node, const ParameterSpec& parameter,
                                    std::uint64_t seed) {
   std::vector<double> values(parameter.size(), parameter.fill);
-  const auto* convolution = std::get_if<Convolution>(&node.layer);
-  const auto* dense = std::get_if<Dense>(&node.layer);
-  if (!convolution && !dense) return values;
-  const Initializer init = convolution ? convolution->init : dense->init;
-  const bool is_bias = parameter.extents.size() < 2;
-  if (is_bias && init != Initializer::uniform_in) return values;
+  if (!parameter.drawn) return values;
   const ParameterSpec& kernel = node.parameters.front();
-  const Law law = law_of(init, fans_of(kernel), convolution ? convolution->groups : 1);
+  const Law law = law_of(kernel);
+  const bool is_bias = parameter.extents.size() < 2;
   const RandomStream stream(seed, Purpose::weights, static_cast<std::uint32_t>(node.origin));
   const std::size_t first = is_bias ? (kernel.size() + 3) / 4 : 0;  // behind the kernel's words
   for (std::size_t group = 0; group * 4 < values.size(); ++group) {

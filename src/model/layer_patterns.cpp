@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/overloaded.h"
 #include "core/text.h"
 
 namespace cputrain::model {
@@ -73,44 +72,17 @@ Names names_meant(const Graph& graph, const std::string& pattern) {
 
 /// Whether it gives the same numbers for the same input in every pass.
 bool is_constant(const Graph::Node& node) {
-  if (const auto* dropout = std::get_if<Dropout>(&node.layer)) return dropout->rate == 0;
-  return node.parameters.empty() || node.frozen;
+  const bool random = facts_of(node.layer).drops.value_or(0) != 0;
+  return !random && (node.parameters.empty() || node.frozen);
 }
 
-/// What a layer does to channels that come from behind it.
-enum class Passage {
-  makes,   ///< its own kernel makes them
-  scales,  ///< each gets a factor and an addend that are parameters
-  linear,  ///< each stays itself, and a change of sign passes
-  bends,   ///< each stays itself, but a change of sign does not pass
-  mixes,   ///< they are not those of what it reads
-};
-
-Passage passage(const Graph& graph, int index) {
-  return std::visit(
-      Overloaded{
-          [](const Convolution& l) { return l.groups == 1 ? Passage::makes : Passage::mixes; },
-          [](const Dense&) { return Passage::makes; },
-          [](const BatchNorm&) { return Passage::scales; },
-          [](const ZeroPad&) { return Passage::linear; },
-          [](const AveragePool&) { return Passage::linear; },
-          [](const GlobalAveragePool&) { return Passage::linear; },
-          [](const Dropout&) { return Passage::linear; },
-          [](const SigmoidCrossEntropy&) { return Passage::linear; },
-          [](const SoftmaxCrossEntropy&) { return Passage::linear; },
-          [](const Relu&) { return Passage::bends; },
-          [](const Relu6&) { return Passage::bends; },
-          [](const Silu&) { return Passage::bends; },
-          [](const MaxPool&) { return Passage::bends; },
-          [&](const Flatten&) {
-            const Shape src = graph.src_shape(index);
-            return src.height * src.width == 1 ? Passage::linear : Passage::mixes;
-          },
-          [](const Add&) { return Passage::mixes; },
-          [](const Concat&) { return Passage::mixes; },
-          [](const Input&) { return Passage::mixes; },
-      },
-      graph.nodes()[static_cast<std::size_t>(index)].layer);
+/// What it does to the channels of what it reads.
+Passage passage_of(const Graph& graph, int index) {
+  const Graph::Node& node = graph.nodes()[static_cast<std::size_t>(index)];
+  const Passage passage = facts_of(node.layer).passage;
+  if (passage == Passage::makes || passage == Passage::mixes) return passage;
+  // Flattening makes a channel of every pixel.
+  return node.dst.channels == graph.src_shape(index).channels ? passage : Passage::mixes;
 }
 
 }  // namespace
@@ -129,12 +101,8 @@ Names layers_matching(const Graph& graph, std::span<const std::string> patterns)
 
 Names head_layers(const Graph& graph) {
   const auto nodes = graph.nodes();
-  const auto makes = [](const Graph::Node& node) {
-    return std::holds_alternative<Dense>(node.layer) ||
-           std::holds_alternative<Convolution>(node.layer);
-  };
   for (std::size_t i = nodes.size(); i-- > 0;) {
-    if (makes(nodes[i])) return names_of(nodes.subspan(i));
+    if (facts_of(nodes[i].layer).has_kernel) return names_of(nodes.subspan(i));
   }
   return {};
 }
@@ -182,7 +150,7 @@ ClassOutputs class_outputs(const Graph& graph) {
   int index = static_cast<int>(graph.nodes().size()) - 1;
   while (true) {
     const Graph::Node& node = graph.nodes()[static_cast<std::size_t>(index)];
-    const Passage through = passage(graph, index);
+    const Passage through = passage_of(graph, index);
     if (through == Passage::mixes) return {};
     for (const ParameterSpec& spec : node.parameters) outputs.arrays.push_back(spec.name);
     const bool affine = through == Passage::makes || through == Passage::scales;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "core/error.h"
 #include "core/json_fields.h"
 #include "core/text.h"
+#include "model/layers/members.h"
 #include "model/normalization.h"
 
 namespace cputrain::model {
@@ -18,108 +20,22 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 /// The most a model description may ask for; beyond it is a damaged or hostile file.
-constexpr int kMaxExtent = 65536;
 constexpr std::size_t kMaxLayers = 10000;
 constexpr double kMaxNumbers = 1e10;  // in one layer's output or in all parameters
 
-ordered_json window_fields(const char* size_name, int size, int stride, Padding padding) {
-  return {{size_name, size}, {"stride", stride}, {"padding", word_of(padding)}};
-}
-
-/// The number with the fewest digits that is this float again: 0.99, not 0.9900000095367432.
-double short_number(float value) { return std::stod(fmt::format("{}", value)); }
-
-/// What most layers with a kernel do without is written only where there is some.
-ordered_json with_rarities(ordered_json fields, float l2, Initializer init) {
-  if (l2 != 0) fields["l2"] = short_number(l2);
-  if (init != Initializer::glorot_uniform) fields["init"] = word_of(init);
-  return fields;
-}
-
-Padding read_padding(const JsonFields& r) {
-  const bool is_text = !r.has("padding") || r.required("padding").is_string();
-  const auto padding = is_text ? value_named<Padding>(r.text("padding", "valid")) : std::nullopt;
-  if (!padding) {
-    r.wrong("padding must be \"valid\", \"same\" or \"half\"; a zero_pad layer gives any other");
-  }
-  return *padding;
-}
-
-Initializer read_init(const JsonFields& r) {
-  const auto init = value_named<Initializer>(r.text("init", "glorot_uniform"));
-  if (!init) r.wrong("init must be one of " + join(all_words<Initializer>(), ", "));
-  return *init;
-}
-
-Convolution read_convolution(const JsonFields& r) {
-  return {r.whole("filters", 1, kMaxExtent),
-          r.whole("kernel", 1, kMaxExtent),
-          r.whole("stride", 1, kMaxExtent, 1),
-          read_padding(r),
-          r.truth("bias", true),
-          static_cast<float>(r.real("l2", 0, 1e6, 0)),
-          r.whole("groups", 1, kMaxExtent, 1),
-          read_init(r)};
-}
-
-template <class Pool>
-Pool read_pool(const JsonFields& r) {
-  const int size = r.whole("size", 1, kMaxExtent);
-  return {size, r.whole("stride", 1, kMaxExtent, size), read_padding(r)};
-}
-
-Dense read_dense(const JsonFields& r, const std::optional<ModelSize>& size) {
-  const bool open = r.has("units") && r.required("units") == "classes";
-  if (open && !size) r.wrong("units must be a number here");
-  return {.units = open ? size->classes : r.whole("units", 1, kMaxExtent),
-          .bias = r.truth("bias", true),
-          .l2 = static_cast<float>(r.real("l2", 0, 1e6, 0)),
-          .init = read_init(r)};
-}
-
-ZeroPad read_zero_pad(const JsonFields& r) {
-  const auto side = [&](const char* name) { return r.whole(name, 0, kMaxExtent, 0); };
-  return {side("top"), side("bottom"), side("left"), side("right")};
-}
-
-BatchNorm read_batch_norm(const JsonFields& r) {
-  const BatchNorm standard;
-  return {static_cast<float>(r.real("epsilon", 1e-12, 1, standard.epsilon)),
-          static_cast<float>(r.real("momentum", 0, 1, standard.momentum))};
-}
-
-Dropout read_dropout(const JsonFields& r) { return {static_cast<float>(r.real("rate", 0, 0.999))}; }
-
-/// Layers without figures.
-Layer read_plain_layer(const std::string& type, const JsonFields& r) {
-  static const std::map<std::string, Layer> layers{{"global_average_pool", GlobalAveragePool{}},
-                                                   {"add", Add{}},
-                                                   {"concat", Concat{}},
-                                                   {"relu", Relu{}},
-                                                   {"relu6", Relu6{}},
-                                                   {"silu", Silu{}},
-                                                   {"flatten", Flatten{}},
-                                                   {"sigmoid", SigmoidCrossEntropy{}},
-                                                   {"softmax", SoftmaxCrossEntropy{}}};
-  const auto found = layers.find(type);
-  if (found != layers.end()) return found->second;
-  std::vector<std::string> types{"convolution", "max_pool",   "average_pool", "dense",
-                                 "zero_pad",    "batch_norm", "dropout"};
-  for (const auto& [name, layer] : layers) types.push_back(name);
-  r.wrong(fmt::format("type {} is none of {}{}", printable(type), join(types, ", "),
-                      did_you_mean(type, types)));
-}
-
 Layer read_layer(const JsonFields& r, const std::optional<ModelSize>& size) {
   const std::string type = r.text("type");
-  if (type == "convolution") return read_convolution(r);
-  if (type == "max_pool") return read_pool<MaxPool>(r);
-  if (type == "average_pool") return read_pool<AveragePool>(r);
-  if (type == "dense") return read_dense(r, size);
-  if (type == "zero_pad") return read_zero_pad(r);
-  if (type == "batch_norm") return read_batch_norm(r);
-  if (type == "dropout") return read_dropout(r);
-  return read_plain_layer(type, r);
+  const auto found = std::ranges::find(layer_kinds(), type, type_name);
+  if (found == layer_kinds().end()) {
+    std::vector<std::string> types;
+    for (const Layer& layer : layer_kinds()) types.emplace_back(type_name(layer));
+    r.wrong(fmt::format("type {} is none of {}{}", printable(type), join(types, ", "),
+                        did_you_mean(type, types)));
+  }
+  Layer layer = *found;
+  LayerMembers members(r, size ? std::optional(size->classes) : std::nullopt);
+  describe(members, layer);
+  return layer;
 }
 
 bool is_loss(const Layer& layer) {
@@ -272,57 +188,25 @@ Graph read_input(const JsonFields& top, const std::string& where,
   return Graph(image, input);
 }
 
-ordered_json fields_of(const Layer& layer) {
-  return std::visit(
-      Overloaded{
-          [](const Convolution& l) {
-            ordered_json fields{{"filters", l.filters}};
-            fields.update(window_fields("kernel", l.kernel, l.stride, l.padding));
-            fields["bias"] = l.bias;
-            if (l.groups != 1) fields["groups"] = l.groups;
-            return with_rarities(fields, l.l2, l.init);
-          },
-          [](const ZeroPad& l) {
-            return ordered_json{
-                {"top", l.top}, {"bottom", l.bottom}, {"left", l.left}, {"right", l.right}};
-          },
-          [](const MaxPool& l) { return window_fields("size", l.size, l.stride, l.padding); },
-          [](const AveragePool& l) { return window_fields("size", l.size, l.stride, l.padding); },
-          [](const Dense& l) {
-            return with_rarities({{"units", l.units}, {"bias", l.bias}}, l.l2, l.init);
-          },
-          [](const BatchNorm& l) {
-            return ordered_json{{"epsilon", short_number(l.epsilon)},
-                                {"momentum", short_number(l.momentum)}};
-          },
-          [](const Dropout& l) {
-            return ordered_json{{"rate", short_number(l.rate)}};
-          },
-          [](const auto&) { return ordered_json::object(); },
-      },
-      layer);
+/// {"name": "conv2d", "type": "convolution", "filters": 32, ...}
+ordered_json layer_json(const Graph& graph, std::size_t index) {
+  const Graph::Node& node = graph.nodes()[index];
+  Layer layer = node.layer;
+  ordered_json json{{"name", node.name}, {"type", type_name(layer)}};
+  LayerMembers members(json);
+  describe(members, layer);
+  if (node.src != std::vector<int>{static_cast<int>(index) - 1}) {
+    for (const int src : node.src) json["from"].push_back(graph.nodes()[src].name);
+  }
+  return json;
 }
 
 }  // namespace
 
-ordered_json layer_fields(const Graph& graph, int index) {
-  const Graph::Node& node = graph.nodes()[index];
-  ordered_json fields = fields_of(node.layer);
-  if (index > 0 && node.src != std::vector<int>{index - 1}) {
-    for (const int src : node.src) fields["from"].push_back(graph.nodes()[src].name);
-  }
-  return fields;
-}
-
 ordered_json to_json(const Graph& graph) {
-  const auto nodes = graph.nodes();
   const auto& input = graph.input();
   ordered_json layers = ordered_json::array();
-  for (std::size_t i = 1; i < nodes.size(); ++i) {
-    ordered_json layer{{"name", nodes[i].name}, {"type", type_name(nodes[i].layer)}};
-    layer.update(layer_fields(graph, static_cast<int>(i)));
-    layers.push_back(std::move(layer));
-  }
+  for (std::size_t i = 1; i < graph.nodes().size(); ++i) layers.push_back(layer_json(graph, i));
   return {{"input",
            {{"height", graph.image().height},
             {"width", graph.image().width},

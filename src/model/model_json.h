@@ -15,7 +15,7 @@ class JsonFields;
 ///  "layers": [{"type": "convolution", "filters": 32, "kernel": 3}, ...]}
 /// Scale and offset are a number, or one for each colour; in place of them there may be "mean" and
 /// "deviation" (normalization.h).
-/// Fields of a layer that are left out have the defaults of model/layer.h. A layer reads the one
+/// Fields of a layer that are left out have the defaults of its struct (model/layers). A layer reads the one
 /// before it unless "from" names others; "name" may be left out, too (src/zoo/README.md).
 namespace cputrain::model {
 
@@ -23,9 +23,6 @@ namespace cputrain::model {
 JsonFields model_fields(const nlohmann::json& object, const std::string& where);
 
 nlohmann::ordered_json to_json(const Graph&);
-
-/// What the entry of node `index` has besides its name and type: {"filters": 32, "kernel": 3, ...}.
-nlohmann::ordered_json layer_fields(const Graph&, int index);
 
 /// What a model file leaves open.
 struct ModelSize {

@@ -1,13 +1,25 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "model/layer.h"
+#include "core/shape.h"
+#include "model/layers/facts.h"
 
 /// How pixels become numbers, in the words of those who train networks: the numbers are
 /// (pixel / 255 - mean) / deviation, with a mean and a deviation for each colour.
 namespace cputrain::model {
+
+/// The first layer, the image: uint8 RGB, as number `pixel * scale + offset`.
+struct Input {
+  static constexpr std::string_view kWord = "input";
+  PerColour scale = 1.0f / 255.0f;
+  PerColour offset = 0.0f;
+
+  LayerFacts facts() const { return {.keras_name = kWord}; }
+  bool operator==(const Input&) const = default;
+};
 
 Input normalized(const PerColour& mean, const PerColour& deviation);
 

@@ -41,9 +41,8 @@ bool relu_before_pool(const Graph& graph, int index) {
   const auto nodes = graph.nodes();
   if (index + 1 >= static_cast<int>(nodes.size())) return false;
   const auto& pool = nodes[index + 1];
-  return std::holds_alternative<Relu>(nodes[index].layer) &&
-         std::holds_alternative<MaxPool>(pool.layer) && pool.src == std::vector<int>{index} &&
-         graph.readers(index) == 1;
+  return facts_of(nodes[index].layer).behind_pools && std::holds_alternative<MaxPool>(pool.layer) &&
+         pool.src == std::vector<int>{index} && graph.readers(index) == 1;
 }
 
 }  // namespace

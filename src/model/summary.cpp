@@ -39,17 +39,16 @@ double total_macs(const Graph& graph) {
 /// The map that lies in memory where node `index` is read.
 int stored(const Graph& graph, int index) {
   const auto& node = graph.nodes()[static_cast<std::size_t>(index)];
-  const bool passes_on =
-      std::holds_alternative<ZeroPad>(node.layer) || std::holds_alternative<Flatten>(node.layer);
-  return passes_on ? stored(graph, node.src.front()) : index;
+  return facts_of(node.layer).lays_out ? stored(graph, node.src.front()) : index;
 }
 
 /// The pool, where the next node is one and alone reads this convolution; else none.
 const Graph::Node* pool_of(const Graph& graph, int index) {
   const auto nodes = graph.nodes();
   const auto next = static_cast<std::size_t>(index) + 1;
-  const bool pooled = std::holds_alternative<Convolution>(nodes[next - 1].layer) &&
-                      next < nodes.size() && std::holds_alternative<MaxPool>(nodes[next].layer) &&
+  const LayerFacts facts = facts_of(nodes[next - 1].layer);
+  const bool pooled = facts.has_kernel && !facts.reads_vector && next < nodes.size() &&
+                      facts_of(nodes[next].layer).pools_at_once &&
                       nodes[next].src.front() == index && graph.readers(index) == 1;
   return pooled ? &nodes[next] : nullptr;
 }
@@ -82,6 +81,7 @@ std::string summary_text(const Graph& graph) {
 }
 
 nlohmann::ordered_json summary_json(const Graph& graph) {
+  const nlohmann::ordered_json described = to_json(graph);
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (const Row& row : rows_of(graph)) {
     const Shape& shape = row.node->dst;
@@ -91,8 +91,7 @@ nlohmann::ordered_json summary_json(const Graph& graph) {
                       {"parameters", row.parameters},
                       {"macs", row.macs},
                       {"output_bytes", shape.size() * sizeof(float)}});
-    const auto index = static_cast<int>(row.node - graph.nodes().data());
-    layers.back().update(layer_fields(graph, index));
+    if (layers.size() > 1) layers.back().update(described["layers"][layers.size() - 2]);
   }
   return {{"parameters", graph.parameter_count()},
           {"macs_per_image", total_macs(graph)},

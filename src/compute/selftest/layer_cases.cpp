@@ -32,11 +32,7 @@ Sizes draw_blocks(CaseNumbers& numbers) {
   return {{height, width, 3}, 16 * numbers.between(1, 2), 16 * numbers.between(1, 2)};
 }
 
-bool has_kinks(const model::Layer& layer) {
-  return std::holds_alternative<model::Relu>(layer) ||
-         std::holds_alternative<model::Relu6>(layer) ||
-         std::holds_alternative<model::MaxPool>(layer);
-}
+bool has_kinks(const model::Layer& layer) { return model::facts_of(layer).has_kinks; }
 
 /// Bytes from 0 to 7 are exact eighths; or, where numbers beyond 6 are wanted, such pairs.
 model::Input input_of(bool exact, bool large = false) {

@@ -17,11 +17,7 @@ namespace {
 int last_kink(const model::Graph& graph) {
   int last = -1;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
-    const model::Layer& layer = graph.nodes()[i].layer;
-    if (std::holds_alternative<model::Relu>(layer) || std::holds_alternative<model::Relu6>(layer) ||
-        std::holds_alternative<model::MaxPool>(layer)) {
-      last = static_cast<int>(i);
-    }
+    if (model::facts_of(graph.nodes()[i].layer).has_kinks) last = static_cast<int>(i);
   }
   return last;
 }
@@ -56,8 +52,7 @@ class Weights {
 
  private:
   static bool multiplies(const model::Graph::Node& node) {
-    return std::holds_alternative<model::Convolution>(node.layer) ||
-           std::holds_alternative<model::Dense>(node.layer);
+    return model::facts_of(node.layer).has_kernel;
   }
   /// Sums of n products stay about as large as what they are of: 2^exponent is near sqrt(2 n).
   static int exponent_of(const model::Graph::Node& node) {

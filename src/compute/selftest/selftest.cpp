@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "compute/selftest/array_plans.h"
 #include "compute/selftest/layer_plans.h"
@@ -64,62 +68,37 @@ compute::SelftestCase failed_case(const std::string& name, const Error& error) {
       {.name = name, .compute = [&](int) -> compute::RunOutputs { throw error; }, .expect = {}});
 }
 
-/// Ways whose kernels are those of an earlier one are no others.
-class OpenWays {
- public:
-  OpenWays(const Request& request, const LayerCase& trial, const Results& results)
-      : request_(request), results_(results) {
-    for (const Precision precision : request.precisions) {
-      for (const Way& way : ways_in(precision, request.own)) open(precision, way, trial);
-    }
-  }
-
-  const std::vector<OpenWay>& open() const { return open_; }
-
- private:
-  void open(Precision precision, const Way& way, const LayerCase& trial) {
+/// Those that compute the first network. Ways whose kernels are those of an earlier one are no
+/// others.
+std::vector<OpenWay> open_ways(const Request& request, const LayerCase& first,
+                               const Results& results) {
+  std::vector<OpenWay> ways;
+  std::set<std::pair<std::string, DType>> seen;
+  const auto open = [&](Precision precision, const Way& way) {
     std::unique_ptr<compute::Backend> backend;
     std::string refusal;
     try {
-      backend = request_.make(precision, way.options);
-      if (!seen_.insert({backend->facts().kernels, backend->dtype()}).second) return;
-      refusal = refusal_of(trial, *backend);
+      backend = request.make(precision, way.options);
+      if (!seen.insert({backend->facts().kernels, backend->dtype()}).second) return;
+      refusal = refusal_of(first, *backend);
     } catch (const Error& error) {
       if (error.code() == ExitCode::usage) throw;
       const std::string name = fmt::format("first network ({})", way.name);
-      results_.begins(name);
-      results_.done(failed_case(name, error));
+      results.begins(name);
+      results.done(failed_case(name, error));
     }
-    if (!refusal.empty()) return refuse(way, refusal);
-    if (backend) {
-      open_.push_back({way, rounds_in(precision, request_.own), std::move(backend)});
+    if (!refusal.empty()) {
+      if (request.all_must_be) fail(ExitCode::usage, refusal);
+      results.left_out({way.name, refusal});
+    } else if (backend) {
+      ways.push_back({way, rounds_in(precision, request.own), std::move(backend)});
     }
+  };
+  for (const Precision precision : request.precisions) {
+    for (const Way& way : ways_in(precision, request.own)) open(precision, way);
   }
-
-  void refuse(const Way& way, const std::string& why) const {
-    if (request_.all_must_be) fail(ExitCode::usage, why);
-    results_.left_out({way.name, why});
-  }
-
-  const Request& request_;
-  const Results& results_;
-  std::set<std::pair<std::string, DType>> seen_;
-  std::vector<OpenWay> open_;
-};
-
-/// Expected numbers are the same for all ways.
-class Expected {
- public:
-  explicit Expected(std::function<compute::RunOutputs()> make) : make_(std::move(make)) {}
-  const compute::RunOutputs& get() {
-    if (!made_) made_ = make_();
-    return *made_;
-  }
-
- private:
-  std::function<compute::RunOutputs()> make_;
-  std::optional<compute::RunOutputs> made_{};
-};
+  return ways;
+}
 
 compute::RunOutputs without_predictions(compute::RunOutputs outputs) {
   std::erase_if(outputs.list, [](const auto& output) { return output.name == kPredictions; });
@@ -157,15 +136,15 @@ compute::CasePlan with_rounded_factors(const compute::CasePlan& plan, const Laye
 }
 
 /// A layer that the backend lacks, or what became of the case.
-std::variant<LeftOut, compute::SelftestCase> try_layer(const LayerCase& c, const OpenWay& open,
-                                                       const std::string& name, Expected& expected,
-                                                       const Request& request) {
+std::variant<LeftOut, compute::SelftestCase> try_layer(
+    const LayerCase& c, const OpenWay& open, const std::string& name,
+    const std::function<compute::RunOutputs()>& expected, const Request& request) {
   const auto& [way, rounds, backend] = open;
   try {
     const std::string refusal = refusal_of(c, *backend);
     if (!refusal.empty()) return LeftOut{c.name, refusal};
     compute::CasePlan plan = plan_of(c, request.seed, way.limit, *backend, *request.reference);
-    plan.expect = [&expected] { return expected.get(); };
+    plan.expect = expected;
     plan.name = name;
     if (rounds == Rounds::factors) plan = with_rounded_factors(plan, c, request);
     if (rounds == Rounds::activations) plan = with_other_predictions(plan);
@@ -175,10 +154,14 @@ std::variant<LeftOut, compute::SelftestCase> try_layer(const LayerCase& c, const
   }
 }
 
-void run_layer(const LayerCase& c, const Request& request, const OpenWays& ways,
+void run_layer(const LayerCase& c, const Request& request, const std::vector<OpenWay>& ways,
                const Results& results) {
-  Expected expected([&] { return expected_of(c, request.seed, *request.reference); });
-  for (const OpenWay& open : ways.open()) {
+  std::optional<compute::RunOutputs> made;  // the same for all ways
+  const auto expected = [&] {
+    if (!made) made = expected_of(c, request.seed, *request.reference);
+    return *made;
+  };
+  for (const OpenWay& open : ways) {
     if (!open.way.concerns(c)) continue;
     const std::string name = fmt::format("{} ({})", c.name, open.way.name);
     results.begins(name);
@@ -209,11 +192,11 @@ void run_own_cases(const Request& request, const Results& results) {
 
 void run(const Request& request, const Results& results) {
   const std::vector<LayerCase> layers = layer_cases(request.seed);
-  const OpenWays ways(request, layers.front(), results);
+  const std::vector<OpenWay> ways = open_ways(request, layers.front(), results);
   if (request.own.cases) run_own_cases(request, results);
   for (const LayerCase& c : layers) run_layer(c, request, ways, results);
-  if (ways.open().empty()) return;
-  compute::Backend& first = *ways.open().front().backend;
+  if (ways.empty()) return;
+  compute::Backend& first = *ways.front().backend;
   for (const compute::CasePlan& plan : array_plans(request.seed, first, *request.reference)) {
     run_plan(plan, results);
   }

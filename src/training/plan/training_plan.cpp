@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -13,27 +12,22 @@
 namespace cputrain::training {
 namespace {
 
-template <class... L>
-bool is_any(const model::Graph::Node& node) {
-  return (std::holds_alternative<L>(node.layer) || ...);
-}
-
 /// Whether its output needs memory of its own.
 bool is_kept(const model::Graph& graph, std::size_t index) {
-  const auto nodes = graph.nodes();
-  if (is_any<model::Input, model::Relu, model::Relu6, model::Dropout, model::Flatten>(nodes[index]))
-    return false;
-  if (!is_any<model::Convolution>(nodes[index])) return true;
+  const auto facts = [&](std::size_t i) { return model::facts_of(graph.nodes()[i].layer); };
+  if (index == 0 || facts(index).in_place) return false;
+  const bool convolves = facts(index).has_kernel && !facts(index).reads_vector;
+  if (!convolves) return true;
   std::size_t next = index + 1;
-  while (next < nodes.size() && is_any<model::Relu>(nodes[next])) ++next;
-  return next == nodes.size() || !is_any<model::MaxPool>(nodes[next]);
+  while (next < graph.nodes().size() && facts(next).behind_pools) ++next;
+  return next == graph.nodes().size() || !facts(next).pools_at_once;
 }
 
 /// Weights that no cache near a core holds.
 bool has_large_dense(const model::Graph& graph) {
   constexpr std::size_t kLarge = 1 << 20;
   return std::ranges::any_of(graph.nodes(), [](const model::Graph::Node& node) {
-    return is_any<model::Dense>(node) && node.parameters.front().size() >= kLarge;
+    return model::facts_of(node.layer).reads_vector && node.parameters.front().size() >= kLarge;
   });
 }
 
@@ -51,7 +45,7 @@ std::size_t kernel_size(const model::Graph::Node& node) { return node.parameters
 std::vector<const model::Graph::Node*> candidates(const model::Graph& graph) {
   std::vector<const model::Graph::Node*> nodes;
   for (const model::Graph::Node& node : graph.nodes()) {
-    if (std::holds_alternative<model::Dense>(node.layer) && !node.frozen) nodes.push_back(&node);
+    if (model::facts_of(node.layer).reads_vector && !node.frozen) nodes.push_back(&node);
   }
   return nodes;
 }

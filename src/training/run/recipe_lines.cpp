@@ -140,8 +140,8 @@ std::string statistics_warning(const TrainingSpec& spec, const data::BatchPlan& 
                                const model::Graph& graph) {
   double momentum = 0;
   for (const auto& node : graph.nodes()) {
-    const auto* norm = std::get_if<model::BatchNorm>(&node.layer);
-    if (norm && !node.frozen) momentum = std::max(momentum, static_cast<double>(norm->momentum));
+    const double own = model::facts_of(node.layer).momentum;
+    if (!node.frozen) momentum = std::max(momentum, own);
   }
   const auto steps = static_cast<double>(all_steps(plan, spec.epochs, spec.flags.steps));
   const double first = std::pow(momentum, steps);

@@ -147,13 +147,12 @@ void clear_new_head(const model::Graph& graph, const weights::WeightMatch& loade
   const std::string kernel = head.front() + "/kernel";
   if (loaded.takes(kernel)) return;
   // Behind zeros a ReLU would let no gradient through.
-  const auto bends = [](const model::Graph::Node& node) {
-    return std::holds_alternative<model::Relu>(node.layer) ||
-           std::holds_alternative<model::Relu6>(node.layer);
+  const auto dies = [](const model::Graph::Node& node) {
+    return model::facts_of(node.layer).dies_at_zero;
   };
   const auto& nodes = graph.nodes();
   const auto at = std::ranges::find(nodes, head.front(), &model::Graph::Node::name);
-  if (std::any_of(at, nodes.end(), bends)) return;
+  if (std::any_of(at, nodes.end(), dies)) return;
   const auto& parameters = program.layout().parameters;
   const auto p = static_cast<std::size_t>(
       std::ranges::find(parameters, kernel, &compute::Parameter::name) - parameters.begin());

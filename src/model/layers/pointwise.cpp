@@ -1,0 +1,75 @@
+#include "model/layers/pointwise.h"
+
+#include "model/layers/members.h"
+
+namespace cputrain::model {
+
+LayerFacts BatchNorm::facts() const {
+  return {.keras_name = "batch_normalization",
+          .passage = Passage::scales,
+          .keeps_order = true,
+          .normalizes = true,
+          .momentum = momentum};
+}
+
+std::vector<ParameterSpec> BatchNorm::parameters(const Shape& src) const {
+  const std::vector<int> channels{src.channels};
+  return {{.name = "gamma", .extents = channels, .fill = 1},
+          {.name = "beta", .extents = channels},
+          {.name = "moving_mean", .extents = channels, .learnt = false, .averaged = true},
+          {.name = "moving_variance",
+           .extents = channels,
+           .learnt = false,
+           .averaged = true,
+           .fill = 1}};
+}
+
+void BatchNorm::members(LayerMembers& m) {
+  m.may_float("epsilon", epsilon, 1e-12, 1);
+  m.may_float("momentum", momentum, 0, 1);
+}
+
+LayerFacts Relu::facts() const {
+  return {.keras_name = "re_lu",
+          .passage = Passage::bends,
+          .keeps_order = true,
+          .in_place = true,
+          .by_formula = true,
+          .has_kinks = true,
+          .dies_at_zero = true,
+          .behind_pools = true};
+}
+
+LayerFacts Relu6::facts() const {
+  return {.keras_name = "relu6",
+          .passage = Passage::bends,
+          .keeps_order = true,
+          .in_place = true,
+          .by_formula = true,
+          .has_kinks = true,
+          .dies_at_zero = true};
+}
+
+LayerFacts Silu::facts() const {
+  return {.keras_name = "silu", .passage = Passage::bends, .keeps_order = true, .by_formula = true};
+}
+
+LayerFacts Dropout::facts() const {
+  return {.keras_name = "dropout",
+          .passage = Passage::linear,
+          .keeps_order = true,
+          .in_place = true,
+          .drops = rate};
+}
+
+void Dropout::members(LayerMembers& m) { m.need_float("rate", rate, 0, 0.999); }
+
+LayerFacts SigmoidCrossEntropy::facts() const {
+  return {.keras_name = "sigmoid", .passage = Passage::linear, .by_formula = true};
+}
+
+LayerFacts SoftmaxCrossEntropy::facts() const {
+  return {.keras_name = "softmax", .passage = Passage::linear, .by_formula = true};
+}
+
+}  // namespace cputrain::model

@@ -1,0 +1,82 @@
+#include "model/layers/products.h"
+
+#include <string>
+
+#include "core/error.h"
+#include "model/layers/joins.h"
+#include "model/layers/members.h"
+
+namespace cputrain::model {
+namespace {
+
+/// The kernel, which gets its name, and the bias: a number for each of its outputs.
+std::vector<ParameterSpec> kernel_and_bias(const ParameterSpec& kernel, bool bias) {
+  std::vector<ParameterSpec> specs{kernel};
+  specs.front().name = "kernel";
+  specs.front().decays = true;
+  if (!bias) return specs;
+  specs.push_back({.name = "bias", .extents = {kernel.extents.back()}});
+  if (kernel.drawn == Initializer::uniform_in) specs.back().drawn = kernel.drawn;
+  return specs;
+}
+
+}  // namespace
+
+LayerFacts Convolution::facts() const {
+  return {.keras_name = "conv2d",
+          .passage = groups == 1 ? Passage::makes : Passage::mixes,
+          .has_kernel = true};
+}
+
+Shape Convolution::output(std::span<const Shape> src) const {
+  const int channels = src.front().channels;
+  if (channels % groups != 0 || filters % groups != 0) {
+    fail(ExitCode::usage, "a convolution in " + std::to_string(groups) + " groups cannot deal " +
+                              std::to_string(channels) + " channels and " +
+                              std::to_string(filters) + " filters evenly; groups must divide both");
+  }
+  return window_shape("convolution", padding, src.front(), kernel, stride, filters);
+}
+
+std::vector<ParameterSpec> Convolution::parameters(const Shape& src) const {
+  return kernel_and_bias({.extents = {kernel, kernel, src.channels / groups, filters},
+                          .l2 = l2,
+                          .drawn = init,
+                          .groups = groups},
+                         bias);
+}
+
+double Convolution::macs(const Shape& src) const {
+  return static_cast<double>(output({&src, 1}).size()) * kernel * kernel * (src.channels / groups);
+}
+
+void Convolution::members(LayerMembers& m) {
+  m.need("filters", filters, 1, kMaxExtent);
+  m.need("kernel", kernel, 1, kMaxExtent);
+  m.windows(stride, padding);
+  m.may("bias", bias);
+  m.rarities(l2, &groups, init);
+}
+
+LayerFacts Dense::facts() const {
+  return {
+      .keras_name = "dense", .passage = Passage::makes, .has_kernel = true, .reads_vector = true};
+}
+
+Shape Dense::output(std::span<const Shape>) const { return {1, 1, units}; }
+
+std::vector<ParameterSpec> Dense::parameters(const Shape& src) const {
+  return kernel_and_bias(
+      {.extents = {flat_size(src.size()), units}, .l2 = l2, .drawn = init, .sharded = sharded},
+      bias);
+}
+
+double Dense::macs(const Shape& src) const { return static_cast<double>(src.size()) * units; }
+
+void Dense::members(LayerMembers& m) {
+  m.units(units);
+  m.may("bias", bias);
+  m.rarities(l2, nullptr, init);
+}
+
+}  // namespace cputrain::model
