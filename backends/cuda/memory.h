@@ -6,7 +6,7 @@
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/weight_copies.h"
-#include "compute/event.h"
+#include "compute/device_sums.h"
 #include "compute/memory.h"
 
 namespace cputrain::cuda {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "backends/reference/layers.h"
-#include "compute/prediction.h"
+#include "compute/tally.h"
 #include "core/casts.h"
 
 namespace cputrain::reference {

@@ -12,6 +12,19 @@ class Communicator;
 
 namespace cputrain::compute {
 
+/// A place in a device's queue of work. Calls may come from any thread.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// Until the device has come there.
+  virtual void wait() = 0;
+};
+
+/// Null stands for a place that was reached already.
+inline void wait_for(Event* event) {
+  if (event) event->wait();
+}
+
 /// What a backend's devices can do by themselves, as one rank sees it.
 struct DeviceSumsFacts {
   std::string library{};         ///< "NCCL 2.28.9"; empty: they can do nothing

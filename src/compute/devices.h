@@ -39,6 +39,9 @@ struct DeviceList {
 };
 
 /// The refusal of a list without devices.
-std::string no_device_text(const std::string& backend, const DeviceList&);
+inline std::string no_device_text(const std::string& backend, const DeviceList& list) {
+  return "--backend " + backend + ": " + list.why_none + " (it computes on a GPU); " + list.remedy +
+         ", or use another --backend";
+}
 
 }  // namespace cputrain::compute

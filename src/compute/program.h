@@ -8,10 +8,8 @@
 #include <vector>
 
 #include "compute/device_sums.h"
-#include "compute/event.h"
 #include "compute/layer_time.h"
 #include "compute/memory.h"
-#include "compute/mixed_label.h"
 #include "compute/parameters/parameters.h"
 #include "compute/tally.h"
 #include "compute/tuner.h"
@@ -67,6 +65,16 @@ class Pending {
 };
 
 enum class Phase { train, evaluate };
+
+/// What an image's loss is where that of its label, once, is not all of it: of a mixed image, or
+/// where classes have weights. The loss is own * loss(label) + others * loss(other); predictions
+/// are judged by the label.
+struct MixedLabel {
+  std::int32_t other = 0;
+  float own = 1, others = 0;
+
+  bool operator==(const MixedLabel&) const = default;
+};
 
 /// Images that are on their way to a device, or there. Only their backend knows what it is.
 class StagedImages {

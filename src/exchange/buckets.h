@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "compute/event.h"
+#include "compute/device_sums.h"
 #include "core/array.h"
 
 namespace cputrain::exchange {

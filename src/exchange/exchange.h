@@ -8,7 +8,6 @@
 
 #include "comm/allreduce.h"
 #include "compute/device_sums.h"
-#include "compute/event.h"
 #include "compute/parameters/parameters.h"
 
 namespace cputrain::exchange {

@@ -10,8 +10,8 @@
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
-#include "compute/prediction.h"
 #include "compute/program.h"
+#include "compute/tally.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
 

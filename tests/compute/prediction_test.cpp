@@ -1,4 +1,4 @@
-#include "compute/prediction.h"
+#include "compute/tally.h"
 
 #include <gtest/gtest.h>
 

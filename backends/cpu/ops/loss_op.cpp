@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "compute/prediction.h"
+#include "compute/tally.h"
 #include "core/casts.h"
 
 namespace cputrain::cpu {

@@ -4,7 +4,6 @@
 
 #include "backends/cuda/device/device.h"
 #include "compute/image_feed.h"
-#include "compute/mixed_label.h"
 
 namespace cputrain::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-#include "compute/prediction.h"
+#include "compute/tally.h"
 #include "core/casts.h"
 #include "core/error.h"
 

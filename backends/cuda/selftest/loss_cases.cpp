@@ -8,8 +8,8 @@
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"
 #include "backends/cuda/selftest/plain_losses.h"
-#include "compute/prediction.h"
 #include "compute/selftest_case.h"
+#include "compute/tally.h"
 
 namespace cputrain::cuda {
 namespace {

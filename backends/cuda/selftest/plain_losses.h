@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "compute/mixed_label.h"
+#include "compute/program.h"
 
 /// Cross-entropy of one image by its definition, with more digits than kernels have.
 namespace cputrain::cuda {

@@ -16,7 +16,7 @@
 #include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
-#include "compute/prediction.h"
+#include "compute/tally.h"
 #include "core/error.h"
 #include "loop/evaluate.h"
 #include "system/print.h"

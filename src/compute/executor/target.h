@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "compute/event.h"
 #include "compute/executor/frozen_prefix.h"
 #include "compute/executor/op.h"
 #include "system/pages.h"

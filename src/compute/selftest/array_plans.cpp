@@ -1,4 +1,4 @@
-#include "compute/selftest/array_plans.h"
+#include "compute/selftest/cases.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "compute/selftest/layer_cases.h"
+#include "compute/selftest/cases.h"
 
 #include <fmt/format.h>
 

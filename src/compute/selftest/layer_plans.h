@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compute/backend.h"
-#include "compute/selftest/layer_cases.h"
+#include "compute/selftest/cases.h"
 #include "compute/selftest_case.h"
 
 namespace cputrain::selftest {

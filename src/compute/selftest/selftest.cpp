@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "compute/selftest/array_plans.h"
+#include "compute/selftest/cases.h"
 #include "compute/selftest/layer_plans.h"
 #include "core/error.h"
 

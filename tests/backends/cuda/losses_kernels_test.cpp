@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/cuda/selftest/plain_losses.h"
-#include "compute/prediction.h"
+#include "compute/tally.h"
 #include "tests/backends/cuda/device_arrays.h"
 
 namespace cputrain::cuda {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "backends/reference/reference_backend.h"
-#include "compute/selftest/array_plans.h"
+#include "compute/selftest/cases.h"
 #include "core/error.h"
 #include "model/rewrite.h"
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "compute/backend.h"
+#include "compute/selftest_case.h"
 #include "model/graph.h"
 
 namespace cputrain::selftest {
@@ -22,5 +24,11 @@ struct LayerCase {
 
 /// Every kind of layer, in sizes that the seed decides.
 std::vector<LayerCase> layer_cases(std::uint64_t seed);
+
+/// What a backend does to arrays outside of programs: update rules, changes of gradients, sums,
+/// norms, copies. Arrays lie anywhere in larger ones, whose other numbers must stay. The backends
+/// are borrowed; `reference` computes in double.
+std::vector<compute::CasePlan> array_plans(std::uint64_t seed, compute::Backend& tested,
+                                           compute::Backend& reference);
 
 }  // namespace cputrain::selftest
