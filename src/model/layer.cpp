@@ -17,11 +17,6 @@ void check_inputs(const Layer& layer, std::size_t count) {
   }
 }
 
-template <class... L>
-std::vector<Layer> layers_behind(const std::variant<Input, L...>&) {
-  return {L{}...};
-}
-
 }  // namespace
 
 std::string_view type_name(const Layer& layer) {
@@ -75,11 +70,6 @@ void describe(LayerMembers& members, Layer& layer) {
         if constexpr (requires { l.members(members); }) l.members(members);
       },
       layer);
-}
-
-const std::vector<Layer>& layer_kinds() {
-  static const std::vector<Layer> all = layers_behind(Layer{});
-  return all;
 }
 
 }  // namespace cputrain::model

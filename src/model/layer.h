@@ -47,7 +47,4 @@ double macs(const Layer&, const Shape& src);
 /// Reads or writes the members that the layer has in a model file.
 void describe(LayerMembers&, Layer&);
 
-/// One of every type that a model file may name, with the usual figures.
-const std::vector<Layer>& layer_kinds();
-
 }  // namespace cputrain::model

@@ -23,12 +23,19 @@ using nlohmann::ordered_json;
 constexpr std::size_t kMaxLayers = 10000;
 constexpr double kMaxNumbers = 1e10;  // in one layer's output or in all parameters
 
+/// One layer of each type that a file may name: all but the image.
+template <class... L>
+std::vector<Layer> kinds_behind(const std::variant<Input, L...>&) {
+  return {L{}...};
+}
+
 Layer read_layer(const JsonFields& r, const std::optional<ModelSize>& size) {
+  static const std::vector<Layer> kinds = kinds_behind(Layer{});
   const std::string type = r.text("type");
-  const auto found = std::ranges::find(layer_kinds(), type, type_name);
-  if (found == layer_kinds().end()) {
+  const auto found = std::ranges::find(kinds, type, type_name);
+  if (found == kinds.end()) {
     std::vector<std::string> types;
-    for (const Layer& layer : layer_kinds()) types.emplace_back(type_name(layer));
+    for (const Layer& layer : kinds) types.emplace_back(type_name(layer));
     r.wrong(fmt::format("type {} is none of {}{}", printable(type), join(types, ", "),
                         did_you_mean(type, types)));
   }

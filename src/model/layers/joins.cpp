@@ -10,6 +10,16 @@
 namespace cputrain::model {
 namespace {
 
+/// Numbers of a map or of several, as an extent.
+int flat_size(std::size_t features) {
+  if (features > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    fail(ExitCode::usage, std::to_string(features) +
+                              " features are too many for one layer; use a "
+                              "smaller --image-size");
+  }
+  return static_cast<int>(features);
+}
+
 /// `what`: in which the two differ.
 [[noreturn]] void refuse_to_join(std::string_view word, const char* what, const Shape& one,
                                  const Shape& other) {
@@ -52,15 +62,6 @@ LayerFacts Flatten::facts() const {
 
 Shape Flatten::output(std::span<const Shape> src) const {
   return {1, 1, flat_size(src.front().size())};
-}
-
-int flat_size(std::size_t features) {
-  if (features > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    fail(ExitCode::usage, std::to_string(features) +
-                              " features are too many for one layer; use a "
-                              "smaller --image-size");
-  }
-  return static_cast<int>(features);
 }
 
 }  // namespace cputrain::model

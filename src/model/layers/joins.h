@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string_view>
 
@@ -33,8 +32,5 @@ struct Flatten {
   LayerFacts facts() const;
   Shape output(std::span<const Shape> src) const;
 };
-
-/// Numbers of a map or of several, as an extent; Error(usage) where they are too many.
-int flat_size(std::size_t features);
 
 }  // namespace cputrain::model

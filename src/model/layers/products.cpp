@@ -66,9 +66,9 @@ LayerFacts Dense::facts() const {
 Shape Dense::output(std::span<const Shape>) const { return {1, 1, units}; }
 
 std::vector<ParameterSpec> Dense::parameters(const Shape& src) const {
-  return kernel_and_bias(
-      {.extents = {flat_size(src.size()), units}, .l2 = l2, .drawn = init, .sharded = sharded},
-      bias);
+  const int inputs = Flatten().output({&src, 1}).channels;
+  return kernel_and_bias({.extents = {inputs, units}, .l2 = l2, .drawn = init, .sharded = sharded},
+                         bias);
 }
 
 double Dense::macs(const Shape& src) const { return static_cast<double>(src.size()) * units; }
