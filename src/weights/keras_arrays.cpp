@@ -30,13 +30,12 @@ std::string word_of_parameter(const model::ParameterSpec& spec) {
 
 /// Keras has a depthwise kernel as (height, width, channels, filters of each); ours is that of a
 /// convolution in as many groups, (height, width, 1, all filters): the same numbers in a row.
-Extents our_extents(const Extents& theirs, const KerasLayer& layer, const model::Graph::Node& node,
+Extents our_extents(const Extents& theirs, const KerasLayer& layer,
                     const model::ParameterSpec& spec) {
-  const auto* convolution = std::get_if<model::Convolution>(&node.layer);
   const bool plain = layer.has_class && layer.kind != KerasKind::depthwise;
-  if (!convolution || convolution->groups < 2 || plain) return theirs;
+  if (spec.groups < 2 || plain) return theirs;
   if (theirs.size() != 4 || spec.extents.size() != 4 || spec.extents[2] != 1) return theirs;
-  const bool depthwise = theirs[2] == static_cast<std::size_t>(convolution->groups) &&
+  const bool depthwise = theirs[2] == static_cast<std::size_t>(spec.groups) &&
                          theirs[2] * theirs[3] == static_cast<std::size_t>(spec.extents[3]);
   return depthwise ? Extents{theirs[0], theirs[1], 1, theirs[2] * theirs[3]} : theirs;
 }
@@ -51,7 +50,7 @@ bool fits_layer(const KerasLayer& layer, const model::Graph::Node& node, bool he
   return std::ranges::all_of(node.parameters, [&](const model::ParameterSpec& spec) {
     const auto* array = layer.find(word_of_parameter(spec));
     if (!array) return leaves_out(layer, word_of_parameter(spec));
-    Extents theirs = our_extents(array->extents, layer, node, spec);
+    Extents theirs = our_extents(array->extents, layer, spec);
     Extents ours(spec.extents.begin(), spec.extents.end());
     if (head && theirs.size() == ours.size()) theirs.back() = ours.back();
     return theirs == ours;
@@ -129,12 +128,12 @@ Chosen most_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
 }
 
 KerasKind kind_of_node(const model::Graph::Node& node, bool depthwise_apart) {
-  if (const auto* convolution = std::get_if<model::Convolution>(&node.layer)) {
-    return convolution->groups > 1 && depthwise_apart ? KerasKind::depthwise
-                                                      : KerasKind::convolution;
-  }
-  if (std::holds_alternative<model::Dense>(node.layer)) return KerasKind::dense;
-  return std::holds_alternative<model::BatchNorm>(node.layer) ? KerasKind::norm : KerasKind::other;
+  const model::LayerFacts facts = model::facts_of(node.layer);
+  if (facts.normalizes) return KerasKind::norm;
+  if (!facts.has_kernel) return KerasKind::other;
+  if (facts.reads_vector) return KerasKind::dense;
+  const bool in_groups = node.parameters.front().groups > 1;
+  return in_groups && depthwise_apart ? KerasKind::depthwise : KerasKind::convolution;
 }
 
 /// The n-th layer of a kind is the n-th of ours, if all shapes say so.
@@ -250,7 +249,7 @@ class Taken {
       : file_(file), numbers_(std::make_shared<safetensors::File>(file.arrays)) {}
 
   void take(const model::Graph::Node& node, const KerasLayer& layer) {
-    const bool norm = std::holds_alternative<model::BatchNorm>(node.layer);
+    const bool norm = model::facts_of(node.layer).normalizes;
     if (norm && layer.kind == KerasKind::norm && !layer.is_told()) {
       which_is_which(file_,
                      fmt::format("{} has {} arrays, and it does not say which",
@@ -259,7 +258,7 @@ class Taken {
     for (const model::ParameterSpec& spec : node.parameters) {
       const std::string word = word_of_parameter(spec);
       if (const auto* array = layer.find(word)) {
-        arrays_.push_back(stored_array(*array, layer, node, spec));
+        arrays_.push_back(stored_array(*array, layer, spec));
         used_.insert(array->name);
       } else if (norm && leaves_out(layer, word)) {
         arrays_.push_back(constant(spec, word == "gamma" ? 1.0f : 0.0f));
@@ -293,9 +292,9 @@ class Taken {
 
  private:
   StoredArray stored_array(const safetensors::TensorInfo& array, const KerasLayer& layer,
-                           const model::Graph::Node& node, const model::ParameterSpec& spec) const {
+                           const model::ParameterSpec& spec) const {
     return {.name = spec.name,
-            .extents = our_extents(array.extents, layer, node, spec),
+            .extents = our_extents(array.extents, layer, spec),
             .file_name = array.name,
             .file_extents = array.extents,
             .floats = [file = numbers_,

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -22,7 +24,9 @@ NetworkStep pool(StepKind kind, const Pool& layer) {
           .padding = layer.padding};
 }
 
-NetworkStep activation(const char* word) { return {.kind = StepKind::activation, .word = word}; }
+NetworkStep activation(std::string_view word) {
+  return {.kind = StepKind::activation, .word = std::string(word)};
+}
 
 NetworkStep step_of(const model::Layer& layer) {
   const auto plain = [](StepKind kind) { return NetworkStep{.kind = kind}; };
@@ -51,13 +55,12 @@ NetworkStep step_of(const model::Layer& layer) {
           },
           [&](const model::Add&) { return plain(StepKind::add); },
           [&](const model::Concat&) { return plain(StepKind::concat); },
-          [&](const model::Relu&) { return activation("relu"); },
-          [&](const model::Relu6&) { return activation("relu6"); },
-          [&](const model::Silu&) { return activation("silu"); },
-          [&](const model::Dropout&) { return plain(StepKind::same); },
-          [&](const model::Flatten&) { return plain(StepKind::same); },
-          [&](const model::SigmoidCrossEntropy&) { return activation("sigmoid"); },
-          [&](const model::SoftmaxCrossEntropy&) { return activation("softmax"); },
+          [&](const auto& without_figures) {
+            const model::LayerFacts facts = without_figures.facts();
+            if (facts.by_formula) return activation(without_figures.kWord);
+            const bool same = facts.drops || facts.lays_out;
+            return plain(same ? StepKind::same : StepKind::unknown);
+          },
       },
       layer);
 }

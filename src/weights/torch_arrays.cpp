@@ -43,19 +43,11 @@ std::vector<Maps> maps_of(const model::Graph& graph) {
     return joined;
   };
   for (const auto& node : graph.nodes()) {
-    const bool keeps = std::visit(
-        Overloaded{
-            [](const model::Flatten&) { return true; }, [](const model::Relu&) { return true; },
-            [](const model::Relu6&) { return true; }, [](const model::Silu&) { return true; },
-            [](const model::Dropout&) { return true; },
-            [](const model::BatchNorm&) { return true; }, [](const model::Add&) { return true; },
-            [](const auto&) { return false; }},
-        node.layer);
-    const bool joins_vectors = std::holds_alternative<model::Concat>(node.layer) &&
-                               node.dst.height == 1 && node.dst.width == 1;
-    maps.push_back(keeps           ? maps[node.src.front()]
-                   : joins_vectors ? all_read(node)
-                                   : Maps{node.dst});
+    const model::LayerFacts facts = model::facts_of(node.layer);
+    const bool joins_vectors = facts.joins && node.dst.height == 1 && node.dst.width == 1;
+    maps.push_back(facts.keeps_order ? maps[node.src.front()]
+                   : joins_vectors   ? all_read(node)
+                                     : Maps{node.dst});
   }
   return maps;
 }
@@ -79,13 +71,12 @@ Order flat_order(const Maps& maps) {
 /// Our input channel (a dense layer's: row) for each of PyTorch's.
 Order input_order(const model::Graph::Node& node, const Shape& src, const Maps& maps) {
   const bool flat = src.height == 1 && src.width == 1;
-  const auto* convolution = std::get_if<model::Convolution>(&node.layer);
-  if (convolution && convolution->groups > 1 && maps != Maps{src}) {
+  if (node.parameters.front().groups > 1 && maps != Maps{src}) {
     fail(ExitCode::usage, "layer " + node.name +
                               " convolves a flattened map in groups (PyTorch deals other channels "
                               "to them, so the network has no such form); use --onnx");
   }
-  if (flat || std::holds_alternative<model::Dense>(node.layer)) return flat_order(maps);
+  if (flat || model::facts_of(node.layer).reads_vector) return flat_order(maps);
   Order same(static_cast<std::size_t>(src.channels));
   std::iota(same.begin(), same.end(), std::size_t{0});
   return same;
@@ -166,7 +157,7 @@ std::vector<TorchParameter> torch_parameters(const model::Graph& graph) {
     const auto inputs =
         std::make_shared<const Order>(input_order(node, graph.nodes()[src].dst, maps[src]));
     static const auto none = std::make_shared<const Order>();
-    const bool normalizes = std::holds_alternative<model::BatchNorm>(node.layer);
+    const bool normalizes = model::facts_of(node.layer).normalizes;
     for (const model::ParameterSpec& spec : node.parameters) {
       const bool of_outputs = spec.extents.size() == 1 && !normalizes;
       parameters.push_back({.layer = node.name,
