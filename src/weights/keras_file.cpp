@@ -65,12 +65,6 @@ std::string keras_text(const json& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-/// Keras 2 had at first no more than the list for a Sequential.
-const json& keras_layers_of(const json& network) {
-  const json& config = keras_member(network, "config");
-  return config.is_array() ? config : keras_member(config, "layers");
-}
-
 bool is_keras_operation(const json& entry) {
   const std::string kind = keras_text(keras_member(entry, "class_name"));
   const std::string module = keras_text(keras_member(entry, "module"));

@@ -55,9 +55,6 @@ const nlohmann::json& keras_member(const nlohmann::json& object, const char* key
 /// Empty where it is no text.
 std::string keras_text(const nlohmann::json&);
 
-/// The list of a network's layers; null where it has none.
-const nlohmann::json& keras_layers_of(const nlohmann::json& network);
-
 /// Whether an entry is a function that a network calls (`x / 255`, Lambda), and no layer.
 bool is_keras_operation(const nlohmann::json& entry);
 

@@ -234,10 +234,6 @@ bool is_among(std::string_view words, const std::string& word) {
 
 }  // namespace
 
-bool is_keras_class(const json& entry) {
-  return keras_text(keras_member(entry, "registered_name")).find('>') == std::string::npos;
-}
-
 NetworkStep keras_activation_step(const json& config) {
   const json& said = keras_member(config, "activation");
   if (said.is_string()) return activation_of_word(said.get<std::string>());

@@ -6,9 +6,6 @@
 
 namespace cputrain::weights {
 
-/// Whether a layer or network of a Keras file is of one of Keras' own classes.
-bool is_keras_class(const nlohmann::json& entry);
-
 /// What a layer of Keras does. A class of Keras' own that no layer here is like is foreign, its
 /// word what to say behind its name; any other class is unknown.
 NetworkStep keras_layer_step(const nlohmann::json& entry);

@@ -19,6 +19,18 @@ namespace {
 
 using nlohmann::json;
 
+/// The list of a network's layers; null where it has none. Keras 2 had at first no more than that
+/// list for a Sequential.
+const json& layers_of(const json& network) {
+  const json& config = keras_member(network, "config");
+  return config.is_array() ? config : keras_member(config, "layers");
+}
+
+/// Whether a layer or network is of one of Keras' own classes.
+bool is_keras_class(const json& entry) {
+  return keras_text(keras_member(entry, "registered_name")).find('>') == std::string::npos;
+}
+
 std::optional<Shape> image_of_sides(const json& height, const json& width) {
   const auto rows = keras_number(height, 1), columns = keras_number(width, 1);
   return rows && columns ? std::optional(Shape{*rows, *columns, 3}) : std::nullopt;
@@ -101,7 +113,7 @@ class NetworkReader {
  public:
   KerasNetwork read(const json& network) && {
     push({.kind = StepKind::input, .name = "the image"}, {});
-    result_.lists_layers = keras_layers_of(network).is_array();
+    result_.lists_layers = layers_of(network).is_array();
     result_.output = add_network(network, "", only(0));
     // A network that is a class of its own says it beside its layers, if at all.
     if (!result_.image) {
@@ -123,7 +135,7 @@ class NetworkReader {
     std::map<std::string, int> counts;
     int last = kUnknownStep;
     Sources before = one_of(network, inputs);
-    for (const json& entry : keras_layers_of(network)) {
+    for (const json& entry : layers_of(network)) {
       Sources src = chain ? before : sources(entry, outputs, before);
       if (!known) src.reset();
       last = add(entry, place, counts, src);
@@ -145,7 +157,7 @@ class NetworkReader {
   /// Networks of several inputs do not say here which is which.
   static Sources one_of(const json& network, const Sources& inputs) {
     int count = 0;
-    for (const json& entry : keras_layers_of(network)) count += is_input(entry);
+    for (const json& entry : layers_of(network)) count += is_input(entry);
     return count <= 1 ? inputs : std::nullopt;
   }
 
@@ -198,7 +210,7 @@ class NetworkReader {
     const std::string kind = keras_text(keras_member(entry, "class_name"));
     note_images(entry, kind);
     const std::optional<std::string> group = next_group(place, kind, counts);
-    if (group && keras_layers_of(entry).is_array()) {
+    if (group && layers_of(entry).is_array()) {
       return add_network(entry, *group + "/", src);
     }
     const json& config = keras_member(entry, "config");
