@@ -7,7 +7,7 @@
 #include "scaling/report/scaling_table.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "tests/fuzz/fuzzer.h"
-#include "training/run/run_weights.h"
+#include "training/weights/named_weights.h"
 
 namespace cputrain::testing {
 namespace {

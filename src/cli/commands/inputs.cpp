@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "data/parse_data.h"
-#include "training/run/run_weights.h"
+#include "training/weights/named_weights.h"
 
 namespace cputrain::commands {
 namespace {

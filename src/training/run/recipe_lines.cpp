@@ -17,8 +17,8 @@
 #include "training/plan/batch_plans.h"
 #include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
-#include "training/run/run_weights.h"
 #include "training/run/training_identity.h"
+#include "training/weights/named_weights.h"
 
 namespace cputrain::training {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "training/run/run_folder.h"
 #include "training/training.h"
-#include "training/weights/followed_weights.h"
+#include "training/weights/named_weights.h"
 
 /// --resume: where a training goes on.
 namespace cputrain::training {

@@ -187,13 +187,6 @@ std::vector<std::string> run_files() {
   return files;
 }
 
-bool holds_run(const std::filesystem::path& folder) {
-  std::error_code ignored;  // a folder that cannot be looked into shows when it is written
-  return std::filesystem::exists(folder / runfiles::kMetricsName, ignored) ||
-         std::filesystem::exists(folder / kWeightsName, ignored) ||
-         !checkpoint::list(folder).empty();
-}
-
 bool RunFolder::has(const std::filesystem::path& checkpoint) const {
   std::error_code ignored;
   return std::filesystem::equivalent(std::filesystem::absolute(checkpoint).parent_path(), path,

@@ -8,28 +8,22 @@
 
 #include "checkpoint/folder.h"
 #include "comm/watch/watch.h"
-#include "runfiles/description.h"
 #include "system/file_lock.h"
 #include "system/placement/placement.h"
 #include "training/plan/training_plan.h"
+#include "training/weights/named_weights.h"
 
 namespace cputrain::training {
 
-using runfiles::kConfigName;
-inline constexpr const char* kWeightsName = "weights.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
 inline constexpr const char* kFirstWeightsName = "first-weights.csv";    ///< what --weights gave
 inline constexpr const char* kEvaluationsName = "evaluations.jsonl";     ///< `eval` adds to it
-inline constexpr const char* kBestName = checkpoint::kBestName;          ///< with --save-best
 inline constexpr const char* kAveragesName = "weights-ema.safetensors";  ///< with --ema
 using watch::kStallsName;
 /// What a run and its evaluations may write into its folder.
 std::vector<std::string> run_files();
 inline constexpr const char* kEventFolders[] = {"train", "validation"};  ///< TensorBoard's
-
-/// Figures, weights or checkpoints; a run that failed before its first step left none of them.
-bool holds_run(const std::filesystem::path& folder);
 
 /// The folder of a run while this process works in it. Of rank 0; on others it is empty.
 struct RunFolder {

@@ -15,9 +15,10 @@
 #include "core/text.h"
 #include "runfiles/metrics.h"
 #include "training/asked_end.h"
+#include "training/run/run_control.h"
 #include "training/run/run_folder.h"
-#include "training/run/run_weights.h"
 #include "training/session/typed_command.h"
+#include "training/weights/named_weights.h"
 
 namespace cputrain::training {
 namespace {

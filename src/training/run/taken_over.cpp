@@ -10,8 +10,8 @@
 #include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "training/run/run_weights.h"
 #include "training/run/training_identity.h"
+#include "training/weights/named_weights.h"
 
 namespace cputrain::training {
 namespace {

@@ -18,7 +18,7 @@
 #include "training/asked_end.h"
 #include "training/request/flag_row.h"
 #include "training/request/training_rows.h"
-#include "training/run/run_weights.h"
+#include "training/weights/named_weights.h"
 #include "weights/safetensors.h"
 #include "weights/weight_file.h"
 

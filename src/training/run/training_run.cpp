@@ -27,9 +27,9 @@
 #include "training/run/run_control.h"
 #include "training/run/run_logs.h"
 #include "training/run/run_results.h"
-#include "training/run/run_weights.h"
 #include "training/run/same_training.h"
 #include "training/session/lost_ranks.h"
+#include "training/weights/named_weights.h"
 
 namespace cputrain::training {
 namespace {

@@ -1,4 +1,4 @@
-#include "training/run/run_weights.h"
+#include "training/weights/named_weights.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "training/run/run_weights.h"
+#include "training/weights/named_weights.h"
 
 #include <fmt/format.h>
 
@@ -7,16 +7,19 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "checkpoint/manifest.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "model/normalization.h"
 #include "runfiles/description.h"
 #include "runfiles/metrics.h"
-#include "system/files.h"
-#include "training/run/run_folder.h"
+#include "weights/description.h"
 #include "weights/weight_file.h"
+#include "zoo/zoo.h"
 
 namespace cputrain::training {
 namespace {
@@ -160,34 +163,18 @@ std::string text_of(const nlohmann::json& flags, const char* name) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-/// Whether the checkpoint has the best weights so far. Without them a file in the run's folder may
-/// be of an epoch that is to be made anew: it goes where others are to take its place.
-bool restore_best(const fs::path& run, const fs::path& checkpoint, bool replaced) {
-  const fs::path from = checkpoint / checkpoint::kBestName, to = run / kBestName;
-  std::error_code ignored;
-  const bool known = fs::exists(from, ignored);
-  if (known) {
-    system::copy_durably(from, to);
-  } else if (replaced) {
-    fs::remove(to, ignored);
-  }
-  return known;
-}
-
-/// Says why the search begins anew: they were not kept, or were the best by another figure.
-void say_begins_anew(const Session& session, const loop::BestEpoch& best, bool kept,
-                     const SafetyFlags& safety) {
-  const auto before = best.accuracy ? optim::Monitor::accuracy : optim::Monitor::loss;
-  const std::string why = kept ? fmt::format("chosen by {}", word_of(before)) : "not kept";
-  const std::string flag = kept               ? fmt::format("monitor {}", word_of(safety.monitor))
-                           : safety.save_best ? "save-best"
-                                              : "early-stopping";
-  say(session, fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were {}: --{} "
-                           "begins anew with the epochs from here on",
-                           best.epoch, best.loss, why, flag));
+bool is_built_in(const std::string& model) {
+  return std::ranges::count(zoo::model_zoo(), model, &zoo::ModelEntry::name) > 0;
 }
 
 }  // namespace
+
+bool holds_run(const std::filesystem::path& folder) {
+  std::error_code ignored;  // a folder that cannot be looked into shows when it is written
+  return std::filesystem::exists(folder / runfiles::kMetricsName, ignored) ||
+         std::filesystem::exists(folder / kWeightsName, ignored) ||
+         !checkpoint::list(folder).empty();
+}
 
 NamedWeights find_weights(const fs::path& named) {
   std::error_code ignored;
@@ -246,36 +233,21 @@ std::string recorded_weights(const fs::path& run) {
   }
 }
 
-bool take_up_best(const Training& training, const fs::path& run, const fs::path& checkpoint,
-                  loop::Progress& progress) {
-  const Session& session = training.session();
-  const SafetyFlags& safety = training.plan().spec.flags.safety;
-  // Where the search has just begun anew, the file is the best of before until an epoch is better.
-  const bool replaced = safety.keeps_best() && progress.best.epoch > 0;
-  const int mine = session.leads() && restore_best(run, checkpoint, replaced) ? 1 : 0;
-  const bool known = comm::gather_values(*session.communicator, mine).front() == 1;
-  if (progress.best.epoch == 0) return known;
-  if (known && !safety.keeps_best()) {
-    say(session, fmt::format("{} stays that of epoch {}: later ones are not compared with it "
-                             "without --save-best",
-                             kBestName, progress.best.epoch));
-    if (progress.best.is_by(safety.monitor)) return true;
-  } else if (known == safety.keeps_best() && progress.best.is_by(safety.monitor)) {
-    return known;
-  }
-  if (safety.keeps_best()) say_begins_anew(session, progress.best, known, safety);
-  progress.best = {};
-  progress.patience = {};
-  return known;
+std::optional<DescribedModel> described_model(const std::filesystem::path& weights) {
+  if (!weights::describes_itself(weights)) return std::nullopt;
+  const weights::ModelDescription description = weights::read_description(weights);
+  if (!is_built_in(description.model)) return std::nullopt;
+  const model::Graph& graph = description.graph;
+  return DescribedModel{description.model, graph.image().height,
+                        model::normalization_word(graph.input())};
 }
 
-void say_missing_best(const Session& session, const fs::path& run, const SafetyFlags& safety) {
-  std::error_code ignored;
-  if (!session.leads() || !safety.keeps_best()) return;
-  if (fs::exists(run / kBestName, ignored)) return;
-  warn(session, fmt::format("there is no {} in {}: the run ended without best weights; more "
-                            "--epochs keep those of the epochs that follow",
-                            kBestName, run.string()));
+void follow(TrainingFlags& flags, const DescribedModel& described) {
+  flags.model = described.name;
+  if (!flags.image_size) flags.image_size = described.image_size;
+  if (!flags.normalize && !described.normalize.empty()) {
+    flags.normalize = model::parse_normalization(described.normalize);
+  }
 }
 
 }  // namespace cputrain::training

@@ -5,10 +5,19 @@
 #include <optional>
 #include <string>
 
-#include "training/training.h"
+#include "checkpoint/folder.h"
+#include "runfiles/description.h"
+#include "training/request/training_flags.h"
 
-/// Weights by the run that made them.
+/// What --weights names: a file, or the run that made it; and the model that it is of.
 namespace cputrain::training {
+
+using runfiles::kConfigName;
+inline constexpr const char* kWeightsName = "weights.safetensors";
+inline constexpr const char* kBestName = checkpoint::kBestName;  ///< with --save-best
+
+/// Figures, weights or checkpoints; a run that failed before its first step left none of them.
+bool holds_run(const std::filesystem::path& folder);
 
 /// The file that a person meant by --weights.
 struct NamedWeights {
@@ -40,17 +49,20 @@ std::optional<RunData> data_of_run(const std::filesystem::path& run);
 /// The weights that a run began with, by its config.json; empty where it does not say.
 std::string recorded_weights(const std::filesystem::path& run);
 
-// best.safetensors: the weights of the epoch with the lowest loss of validation, or the highest
-// accuracy, whatever MIN_DELTA early stopping waits for.
+// Without --model a training has the model of the weights that it begins with, where their file
+// says it.
 
-/// At a resume, or when a training goes back: best.safetensors of the run's folder becomes what it
-/// was at the checkpoint. Where --save-best or --early-stopping begin only now, or the file could
-/// not be written then, or --monitor is another one, the best is sought anew from `progress` on,
-/// and a line is printed. Returns whether the file is there. Collective; Error(output) on rank 0.
-bool take_up_best(const Training&, const std::filesystem::path& run,
-                  const std::filesystem::path& checkpoint, loop::Progress& progress);
+/// What a weight file says of a built-in model.
+struct DescribedModel {
+  std::string name;
+  int image_size;
+  std::string normalize;  ///< a word of --normalize; empty where none says it exactly
+};
 
-/// Prints that a finished run has none, although they are asked for now.
-void say_missing_best(const Session&, const std::filesystem::path& run, const SafetyFlags&);
+/// Nothing where the file names no network, or one that is not built in. Error(data).
+std::optional<DescribedModel> described_model(const std::filesystem::path& weights);
+
+/// The model, and what else no flag says.
+void follow(TrainingFlags&, const DescribedModel&);
 
 }  // namespace cputrain::training
