@@ -16,6 +16,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 /// The parts between separators; an empty text has one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 
+/// With letters from A to Z as small ones.
+std::string small_letters(std::string text);
+
 /// The first of them, and "..." where there are more: a list in a message.
 std::string first_few(std::span<const std::string> parts, std::size_t most = 10);
 

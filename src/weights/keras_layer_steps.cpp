@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -219,13 +218,10 @@ constexpr std::string_view kForeign =
 NetworkStep operation_of(const std::string& class_name, const json& config) {
   if (class_name == "Add") return {.kind = StepKind::add};
   const std::string function = keras_text(keras_member(config, "function"));
-  std::string word = function.starts_with("nn.") ? function.substr(3) : class_name;
-  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
-  const NetworkStep step = activation_of_word(word);
+  const std::string word = function.starts_with("nn.") ? function.substr(3) : class_name;
+  const NetworkStep step = activation_of_word(small_letters(word));
   return step.kind == StepKind::activation ? step : NetworkStep{.kind = StepKind::pixels};
 }
-
-using nlohmann::json;
 
 bool is_among(std::string_view words, const std::string& word) {
   const std::vector<std::string> all = split(words, ' ');

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -107,12 +106,6 @@ constexpr Form kForms[] = {
      {".zip"},
      "this is a zip archive of other files than Keras'; unpack it, and name the file of weights "
      "that lies in it"}};
-
-std::string in_small_letters(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;  // what cannot be looked at is not there for us
@@ -222,7 +215,7 @@ std::string foreign_file(const fs::path& path, std::string_view bytes) {
            bytes.substr(form.at).starts_with(form.bytes);
   });
   if (by_bytes != std::end(kForms)) return std::string(by_bytes->text);
-  const std::string name = in_small_letters(path.filename().string());
+  const std::string name = small_letters(path.filename().string());
   if (is_shard(name)) return std::string(kCheckpoint);
   const auto by_name = std::ranges::find_if(kForms, [&](const Form& form) {
     return std::ranges::any_of(form.endings, [&](std::string_view ending) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <stdexcept>
 
@@ -41,12 +40,6 @@ constexpr Ending kEndings[] = {{".safetensors", "safetensors"},
                                {".npz", "NumPy"},
                                {".npy", "NumPy"},
                                {".msgpack", "Flax"}};
-
-std::string small_letters(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 /// A name a line; an empty one behind the last does not count.
 std::vector<std::string> names_in_file(const std::string& path) {
