@@ -293,14 +293,11 @@ Found find_most(const safetensors::File& file, const model::Graph& graph, const 
 
 Found find_most(const safetensors::File& file, const model::Graph& graph,
                 const std::vector<TorchParameter>& parameters, std::span<const ModuleNames> names) {
-  Found best = find_most(file, graph, torch_naming("own names", parameters, [](const auto& layer) {
-                           return std::optional(layer);
-                         }));
+  const auto own = [](const std::string& layer) { return std::optional(layer); };
+  Found best = find_most(file, graph, torch_naming("own names", parameters, own));
   for (const ModuleNames& one : names) {
-    Found found =
-        find_most(file, graph,
-                  torch_naming(one.source + "'s names", parameters,
-                               [&](const std::string& layer) { return one.module(layer); }));
+    const auto theirs = [&](const std::string& layer) { return one.module(layer); };
+    Found found = find_most(file, graph, torch_naming(one.source + "'s names", parameters, theirs));
     if (found.count > best.count) best = std::move(found);
   }
   return best;
@@ -321,14 +318,13 @@ std::string origin_of(const safetensors::File& file, const char* layout, const F
 /// Those of a file with our layout.
 WeightArrays our_arrays(const safetensors::File& file, const Found& found) {
   if (found.beginning.empty()) return file;
-  std::string origin = origin_of(file, "Keras'", found);
   std::vector<StoredArray> arrays = WeightArrays(file).arrays();
   for (StoredArray& array : arrays) {
     if (array.name.starts_with(found.beginning)) array.name.erase(0, found.beginning.size());
   }
   return WeightArrays({.path = file.path(),
                        .metadata = file.metadata(),
-                       .origin = std::move(origin),
+                       .origin = origin_of(file, "Keras'", found),
                        .arrays = std::move(arrays)});
 }
 
