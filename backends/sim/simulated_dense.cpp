@@ -8,11 +8,11 @@
 namespace cputrain::sim {
 namespace {
 
-constexpr double kFloat = 4;  // bytes
+constexpr double kNumber = 4;  // bytes
 
 /// Rows of a matrix, read and written.
 void copy_rows(std::size_t rows, std::size_t columns) {
-  move_memory(2 * kFloat * to_double(rows) * to_double(columns));
+  move_memory(2 * kNumber * to_double(rows) * to_double(columns));
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ void SimulatedDense::forward(std::size_t images, const Multiply& multiply) {
   layer_.wait();
   // Partial sums of all ranks are read, the total is written.
   const double arrays = layer_.ranks() + 1;
-  move_memory(arrays * kFloat * to_double(images * out_));
+  move_memory(arrays * kNumber * to_double(images * out_));
 }
 
 void SimulatedDense::backward(const Multiply& multiply) {
