@@ -125,12 +125,16 @@ void check_watchers(const TrainingFlags& flags) {
   if (flags.limit_val == 0u) refuse_watcher(flags, not_looked_at());
 }
 
+void check_watchers(const TrainingSpec& spec, const data::DataSource& source) {
+  if (source.validation.empty()) refuse_watcher(spec.flags, absence_of(spec, source));
+}
+
 void check_watchers(const Session& session, const TrainingSpec& spec,
                     const data::DataSource& source) {
-  if (!source.validation.empty()) return;
-  refuse_watcher(spec.flags, absence_of(spec, source));
+  check_watchers(spec, source);
   const optim::Schedule& schedule = spec.learning_rate.schedule;
-  if (!spec.flags.task.advised || !std::holds_alternative<optim::Plateau>(schedule)) return;
+  if (!source.validation.empty() || !spec.flags.task.advised) return;
+  if (!std::holds_alternative<optim::Plateau>(schedule)) return;
   const Absence absence = absence_of(spec, source);
   warn(session, fmt::format("the schedule of {}'s recipe, {}, watches the {} of validation, which "
                             "has no image ({}; the rate never falls); {}, or name another "

@@ -26,6 +26,8 @@ loop::TrainingEnd end_of_json(const nlohmann::ordered_json&);
 /// warning where the model's recipe asks, which was not made for this data. (If no validation image
 /// can be read, decoding fails.)
 void check_watchers(const Session&, const TrainingSpec&, const data::DataSource&);
+/// The same without the warning.
+void check_watchers(const TrainingSpec&, const data::DataSource&);
 /// The same as far as flags alone decide, before any data is opened.
 void check_watchers(const TrainingFlags&);
 
