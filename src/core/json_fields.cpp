@@ -211,6 +211,8 @@ void JsonMembers::refuse_word(const char* key, const std::vector<std::string>& w
   file_->wrong(fmt::format("{} must be one of {}", key, join(words, ", ")));
 }
 
+double short_number(float value) { return std::stod(fmt::format("{}", value)); }
+
 nlohmann::ordered_json json_number(double value) {
   if (std::isfinite(value)) return value;
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";

@@ -74,6 +74,9 @@ class JsonFields {
 /// in hexadecimal are texts.
 nlohmann::ordered_json json_number(double);
 
+/// The number with the fewest digits that is this float again: 0.99, not 0.9900000095367432.
+double short_number(float);
+
 /// One description of a structure for both directions: a function names each member once, with its
 /// bounds, and reads it from a file or writes it. Bounds are least and most of numbers; of lists of
 /// numbers, least and most of their length before those; of other lists, of their length alone.
@@ -180,6 +183,8 @@ class JsonMembers {
       member = file_->whole<T>(key, static_cast<T>(bounds)...);
     } else if constexpr (std::is_same_v<T, double>) {
       member = file_->real(key, bounds...);
+    } else if constexpr (std::is_same_v<T, float>) {
+      member = static_cast<float>(file_->real(key, bounds...));
     } else if constexpr (std::is_same_v<T, std::string>) {
       member = file_->text(key);
     } else if constexpr (requires(T list) { static_cast<double>(list.front()); }) {
@@ -204,6 +209,8 @@ class JsonMembers {
   void write(const char* key, const T& member, auto...) {
     if constexpr (requires { member.has_value(); }) {
       (*json_)[key] = member ? nlohmann::ordered_json(*member) : nlohmann::ordered_json();
+    } else if constexpr (std::is_same_v<T, float>) {
+      (*json_)[key] = short_number(member);
     } else {
       (*json_)[key] = member;
     }

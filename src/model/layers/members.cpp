@@ -1,7 +1,5 @@
 #include "model/layers/members.h"
 
-#include <fmt/format.h>
-
 #include <string>
 
 #include "core/text.h"
@@ -26,18 +24,6 @@ Initializer read_init(const JsonFields& r) {
 
 }  // namespace
 
-double short_number(float value) { return std::stod(fmt::format("{}", value)); }
-
-void LayerMembers::need_float(const char* key, float& member, double least, double most) {
-  double number = short_number(member);
-  need(key, number, least, most);
-  if (file()) member = static_cast<float>(number);
-}
-
-void LayerMembers::may_float(const char* key, float& member, double least, double most) {
-  if (!file() || file()->has(key)) need_float(key, member, least, most);
-}
-
 void LayerMembers::windows(int& stride, Padding& padding) {
   may("stride", stride, 1, kMaxExtent);
   if (file()) return static_cast<void>(padding = read_padding(*file()));
@@ -54,13 +40,13 @@ void LayerMembers::units(int& member) {
 
 void LayerMembers::rarities(float& l2, int* groups, Initializer& init) {
   if (file()) {
-    may_float("l2", l2, 0, 1e6);
+    rare("l2", l2, 0, 1e6);
     if (groups) may("groups", *groups, 1, kMaxExtent);
     init = read_init(*file());
     return;
   }
   if (groups && *groups != 1) need("groups", *groups, 1, kMaxExtent);
-  if (l2 != 0) may_float("l2", l2, 0, 1e6);
+  rare("l2", l2, 0, 1e6);
   std::string word(word_of(init));
   if (init != Initializer::glorot_uniform) need("init", word);
 }

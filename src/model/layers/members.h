@@ -11,9 +11,6 @@ namespace cputrain::model {
 /// The most that a model file may ask for; beyond it is a damaged or hostile one.
 inline constexpr int kMaxExtent = 65536;
 
-/// The number with the fewest digits that is this float again: 0.99, not 0.9900000095367432.
-double short_number(float value);
-
 /// The members of a layer in a model file, for both directions: each layer's `members` names them
 /// once. Those with a usual value may be left out.
 class LayerMembers : public JsonMembers {
@@ -23,9 +20,6 @@ class LayerMembers : public JsonMembers {
       : JsonMembers(file), classes_(classes) {}
   explicit LayerMembers(nlohmann::ordered_json& json) : JsonMembers(json) {}
 
-  /// As need() and may(), written with few digits.
-  void need_float(const char* key, float& member, double least, double most);
-  void may_float(const char* key, float& member, double least, double most);
   /// "stride" and "padding" of a layer with windows.
   void windows(int& stride, Padding& padding);
   void units(int& member);

@@ -25,8 +25,8 @@ std::vector<ParameterSpec> BatchNorm::parameters(const Shape& src) const {
 }
 
 void BatchNorm::members(LayerMembers& m) {
-  m.may_float("epsilon", epsilon, 1e-12, 1);
-  m.may_float("momentum", momentum, 0, 1);
+  m.may("epsilon", epsilon, 1e-12, 1);
+  m.may("momentum", momentum, 0, 1);
 }
 
 LayerFacts Relu::facts() const {
@@ -62,7 +62,7 @@ LayerFacts Dropout::facts() const {
           .drops = rate};
 }
 
-void Dropout::members(LayerMembers& m) { m.need_float("rate", rate, 0, 0.999); }
+void Dropout::members(LayerMembers& m) { m.need("rate", rate, 0, 0.999); }
 
 LayerFacts SigmoidCrossEntropy::facts() const {
   return {.keras_name = "sigmoid", .passage = Passage::linear, .by_formula = true};
