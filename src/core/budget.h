@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 namespace cputrain {
 
@@ -44,5 +45,16 @@ inline Budget operator*(Budget b, double factor) {
   for (const BudgetPart& part : kBudgetParts) b.*part.seconds *= factor;
   return b;
 }
+
+/// Parts, 0 to 1, of the CPU time of a rank that others had: of the rank that lost most. Nothing
+/// where it is not known.
+struct TakenTime {
+  /// Of the time for which its threads wanted a CPU: they waited for one (system/lost_time.h).
+  std::optional<double> cpu_wait{};
+  /// Of the time of its CPUs: a virtual machine's host took it (system/lost_time.h).
+  std::optional<double> stolen{};
+};
+/// Their names in metrics.jsonl, cells.json and all other files.
+inline constexpr const char *kCpuWait = "cpu_wait", *kStolen = "stolen";
 
 }  // namespace cputrain

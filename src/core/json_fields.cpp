@@ -224,6 +224,16 @@ void fields_of_budget(JsonMembers& f, Budget& budget) {
   for (const BudgetPart& part : kBudgetParts) f.may(part.name, budget.*part.seconds, -kMost, kMost);
 }
 
+void fields_of_taken(JsonMembers& f, TakenTime& taken) {
+  constexpr double kMost = 1e15;
+  const auto describe = [&](const char* name, std::optional<double>& part) {
+    f.may(name, part, -kMost, kMost);
+    if (part && !(*part >= 0 && *part <= 1)) part.reset();
+  };
+  describe(kStolen, taken.stolen);
+  describe(kCpuWait, taken.cpu_wait);
+}
+
 nlohmann::ordered_json json_of(const Budget& budget) { return json_of(budget, fields_of_budget); }
 
 std::optional<double> number_in(const nlohmann::json& object, const char* key, double least,

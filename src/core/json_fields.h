@@ -261,6 +261,9 @@ T value_of(const JsonFields& fields, const Describe& describe) {
 void fields_of_budget(JsonMembers&, Budget&);
 nlohmann::ordered_json json_of(const Budget&);
 
+/// Both parts by their names; null where not known. What is no part counts as not known.
+void fields_of_taken(JsonMembers&, TakenTime&);
+
 // Members of objects that need not be right: one that is wrong counts as missing.
 
 inline constexpr double kMostCounted = 1e12;  ///< of anything that is counted or timed

@@ -30,8 +30,7 @@ runfiles::EpochLine line_of(const loop::EpochRecord& r) {
                            .budget = r.budget,
                            .settled = r.settled,
                            .straggler = r.straggler,
-                           .stolen = r.stolen,
-                           .cpu_wait = r.cpu_wait,
+                           .taken = {.cpu_wait = r.cpu_wait, .stolen = r.stolen},
                            .skipped = r.skipped,
                            .kernels = r.kernels};
   for (const auto& figures : {std::optional(line.train), line.validation, line.averaged}) {

@@ -52,12 +52,6 @@ void describe(JsonMembers& f, StepLine& line) {
   f.rare("trying", line.trying);
 }
 
-/// A part of the time, measured: what is no part counts as not known.
-void describe_part(JsonMembers& f, const char* key, std::optional<double>& part) {
-  f.may(key, part, -kMost, kMost);
-  if (part && !(*part >= 0 && *part <= 1)) part.reset();
-}
-
 void describe_settled(JsonMembers& f, loop::SettledSteps& settled) {
   f.need("steps", settled.steps, 0, kMost);
   f.may("seconds", settled.seconds, 0, kMost);
@@ -86,8 +80,7 @@ void describe(JsonMembers& f, EpochLine& line) {
   f.may_object("settled", line.settled, describe_settled);
   if (f.file() && f.file()->has("straggler")) line.straggler.emplace();
   if (line.straggler) f.object("straggler", *line.straggler, describe_straggler);
-  describe_part(f, "stolen", line.stolen);
-  describe_part(f, "cpu_wait", line.cpu_wait);
+  fields_of_taken(f, line.taken);
   f.rare("skipped", line.skipped, 0, kMost);
   f.rare("kernels", line.kernels);
 }

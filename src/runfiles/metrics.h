@@ -54,7 +54,7 @@ struct EpochLine {
   std::optional<Budget> budget{};
   std::optional<loop::SettledSteps> settled{};
   std::optional<loop::Straggler> straggler{};
-  std::optional<double> stolen{}, cpu_wait{};  ///< as in loop::EpochRecord
+  TakenTime taken{};
   std::size_t skipped = 0;
   std::string kernels{};
   bool nan = false;  ///< one of its losses was NaN or infinite

@@ -16,6 +16,8 @@ namespace {
 
 using loop::TrainingEnd;
 
+constexpr const char* kPatience = "early-stopping";
+
 void fields_of_end(JsonMembers& f, TrainingEnd& end) {
   constexpr int kMost = std::numeric_limits<int>::max();
   constexpr std::int64_t kMostSteps = std::numeric_limits<std::int64_t>::max();
@@ -23,7 +25,7 @@ void fields_of_end(JsonMembers& f, TrainingEnd& end) {
   f.rare("steps", end.steps, 0, kMostSteps);
   f.rare("settled-steps", end.settled_steps, 0, kMostSteps);
   f.rare("target-accuracy", end.target_accuracy, -kMostCounted, kMostCounted);
-  f.rare("early-stopping", end.patience, 0, kMost);
+  f.rare(kPatience, end.patience, 0, kMost);
   if (end.patience) f.may("min-delta", end.min_delta, -kMostCounted, kMostCounted);
   // The loss, which is the default, is left out.
   const bool has_monitor = f.file() ? f.file()->has(kMonitor) : end.monitor != optim::Monitor::loss;
@@ -119,6 +121,13 @@ TrainingEnd end_of_json(const nlohmann::ordered_json& end) {
   } catch (const Error&) {
     fail(ExitCode::data, "it does not say what was to end the training");
   }
+}
+
+bool keeps_best(const nlohmann::ordered_json& identity) {
+  if (!identity.is_object()) return false;
+  const auto end = identity.find(kEnd);
+  return end != identity.end() && end->is_object() &&
+         (end->contains(kSaveBest) || end->contains(kPatience));
 }
 
 void check_watchers(const TrainingFlags& flags) {

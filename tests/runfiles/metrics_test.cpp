@@ -72,7 +72,7 @@ TEST_F(MetricsTest, WhatWasWrittenIsRead) {
   line.nan = true;
   line.budget = Budget{.forward = 4, .other = 2};
   line.settled = loop::SettledSteps{.steps = 2, .seconds = 3, .budget = {.forward = 3}};
-  line.cpu_wait = 0.5;
+  line.taken.cpu_wait = 0.5;
   line.skipped = 1;
   line.kernels = "dd";
   const ResumeLine resume{.step = 3, .epoch = 2, .ranks = 4, .left_out = {2}, .lost_seconds = 7};

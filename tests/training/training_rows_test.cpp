@@ -1,5 +1,4 @@
 // The rows of flags, from the library: what a command line does with them is tests/cli's.
-#include "training/request/training_rows.h"
 
 #include <gtest/gtest.h>
 

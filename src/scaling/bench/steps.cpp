@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/error.h"
+#include "system/clock.h"
 #include "system/lost_time.h"
 #include "system/usage/work_meter.h"
 
@@ -85,7 +85,7 @@ double StepTrial::warm_up() {
   for (int i = 0; i < kMostTrials; ++i) {
     const double seconds = *comm::largest_of_ranks(*training_.session().communicator, step());
     if (is_long(seconds) && !still_trying()) return seconds;
-    if (!last_.trying) break;
+    if (!steps_.tried()) break;
   }
   return step();
 }
@@ -114,21 +114,7 @@ std::vector<compute::LayerTime> StepTrial::layers_in(const std::function<void()>
 double StepTrial::step() {
   constexpr double kRate = 0;
   const system::Stopwatch watch;
-  loop::Parts& parts = training_.parts();
-  parts.batches->seek(done_, 0);
-  const auto number = static_cast<std::uint64_t>(done_++);
-  const std::uint64_t seed = training_.plan().spec.seed;
-  loop::Observer observer(parts);
-  loop::StepResult step = loop::run_step(parts, observer,
-                                         {.plan = plan(),
-                                          .in_epoch = 0,
-                                          .step = number,
-                                          .updates = number,
-                                          .seed = seed,
-                                          .learning_rate = kRate});
-  if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
-  loop::agree(parts, observer, last_.tally, step);
-  last_ = std::move(step);
+  steps_.begin_epoch(kRate);
   return watch.seconds();
 }
 

@@ -12,7 +12,7 @@
 #include "core/statistics/calm_rounds.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
-#include "loop/step.h"
+#include "training/single_steps.h"
 #include "training/training.h"
 
 /// Timing of single training steps, for `bench step`.
@@ -43,7 +43,7 @@ class StepTrial {
   std::vector<compute::LayerTime> layers_in(const std::function<void()>& steps);
   /// By step, those that were timed.
   const std::vector<double>& images_per_second() const { return rates_; }
-  int steps() const { return done_; }  ///< timed or not
+  int steps() const { return steps_.made(); }  ///< timed or not
   /// CPU time of this rank's threads in each of them.
   const std::vector<double>& cpu_seconds() const { return cpu_seconds_; }
   const data::BatchPlan& plan() const { return training_.batches().train; }
@@ -57,8 +57,7 @@ class StepTrial {
   bool still_trying() const;
 
   training::Training training_;
-  int done_ = 0;           ///< steps
-  loop::StepResult last_;  ///< the last step's, whose sums may not be there yet
+  training::SingleSteps steps_{training_};
   std::vector<double> rates_, cpu_seconds_;
 };
 

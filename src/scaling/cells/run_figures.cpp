@@ -135,11 +135,11 @@ Epochs settled_epochs(const Metrics& metrics) {
 }
 
 /// The median of what epochs lost, where all of them say.
-std::optional<double> lost_of(const Epochs& epochs, std::optional<double> EpochLine::*lost) {
+std::optional<double> lost_of(const Epochs& epochs, std::optional<double> TakenTime::*lost) {
   std::vector<double> parts;
   for (const EpochLine* epoch : epochs) {
-    if (!(epoch->*lost)) return std::nullopt;
-    parts.push_back(*(epoch->*lost));
+    if (!(epoch->taken.*lost)) return std::nullopt;
+    parts.push_back(*(epoch->taken.*lost));
   }
   return parts.empty() ? std::nullopt : std::optional(median(std::move(parts)));
 }
@@ -163,8 +163,8 @@ RunFigures scaled_from(const Metrics& metrics, const Cell& cell, const EpochSize
       settled(most) > 0
           ? budget_of(most.settled->budget, most.settled->seconds, *figures.seconds_per_epoch)
           : budget_of(most.budget, most.seconds, *figures.seconds_per_epoch);
-  figures.stolen = most.stolen;
-  figures.cpu_wait = most.cpu_wait;
+  figures.stolen = most.taken.stolen;
+  figures.cpu_wait = most.taken.cpu_wait;
   return figures;
 }
 
@@ -181,8 +181,8 @@ RunFigures measured_from(const Metrics& metrics) {
       *figures.seconds_per_epoch / static_cast<double>(std::max<std::int64_t>(figures.steps, 1));
   const EpochLine& last = metrics.epochs.back();
   figures.budget = budget_of(last.budget, last.seconds, *figures.seconds_per_epoch);
-  figures.stolen = lost_of(epochs, &EpochLine::stolen);
-  figures.cpu_wait = lost_of(epochs, &EpochLine::cpu_wait);
+  figures.stolen = lost_of(epochs, &TakenTime::stolen);
+  figures.cpu_wait = lost_of(epochs, &TakenTime::cpu_wait);
   take_results(*metrics.summary, figures);
   return figures;
 }

@@ -20,12 +20,11 @@
 #include "core/error.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
-#include "exchange/compression/compression.h"
-#include "exchange/make_exchange.h"
 #include "scaling/commands/commands.h"
 #include "system/clock.h"
 #include "system/pages.h"
 #include "system/print.h"
+#include "training/gradient_sums.h"
 #include "training/session/session.h"
 
 namespace cputrain::commands {
@@ -45,14 +44,6 @@ struct AllreduceFigure {
   std::vector<double> seconds;  ///< by repeat, the slowest rank's
   std::string reason;           ///< why there are none
 };
-
-/// Of one parameter, in an arena of so many elements.
-compute::ParameterLayout layout_of(compute::Parameter parameter, std::size_t elements) {
-  compute::ParameterLayout layout;
-  layout.parameters.push_back(std::move(parameter));
-  layout.gradient_size = layout.arena_size = elements;
-  return layout;
-}
 
 /// One sum that is checked; the arrays are zeros afterwards, and stay so whatever is summed.
 void check_sum(comm::Communicator& communicator, const std::string& name,
@@ -141,12 +132,7 @@ class AllreduceBench {
 
   /// What `auto` would take.
   std::string automatic_choice() {
-    const compute::ParameterLayout layout = layout_of(
-        {"all", {static_cast<int>(elements_)}, elements_, {0, elements_}, false, true, false, 0},
-        elements_);
-    const exchange::ExchangeParts parts{communicator_,           layout, bytes(),
-                                        exchange::Overlap::none, {},     sum_};
-    return comm::to_text(exchange::make_exchange(parts, {}).choice);
+    return training::automatic_allreduce(communicator_, elements_, sum_);
   }
 
   int ranks() const { return communicator_.size(); }
@@ -203,50 +189,43 @@ void fill_gradients(const Array& gradients, int rank) {
 }
 
 /// Sums copies of a gradient: the ratio, and the seconds of each repeat without sending.
-double time_compression(comm::Communicator& communicator, const compute::ParameterLayout& layout,
-                        const system::Pages& kept, const exchange::Compression& compression,
-                        int repeat, std::vector<double>& seconds) {
+double time_compression(comm::Communicator& communicator, const Array& kept,
+                        const std::string& compression, int repeat, std::vector<double>& seconds) {
   double sending = 0;
   comm::Channel channel{
       std::make_unique<TimedPointToPoint>(communicator.make_point_to_point(), sending), nullptr,
       nullptr};
   channel.allreduce = comm::make_ring(*channel.peers);
-  const auto sum = exchange::make_gradient_sum(compression, layout, std::move(channel));
+  const training::CompressedSum compressed =
+      training::compressed_sum(compression, kept.size, std::move(channel));
   const system::Pages memory(kept.bytes().size());
-  const Range all{0, layout.gradient_size};
-  const Array gradients{memory.bytes().data(), all.size(), DType::f32};
+  const Array gradients{memory.bytes().data(), kept.size, kept.dtype};
   for (int i = 0; i <= repeat; ++i) {  // the first warms up
-    std::memcpy(gradients.data, kept.bytes().data(), kept.bytes().size());
+    std::memcpy(gradients.data, kept.data, kept.bytes().size());
     communicator.barrier();
     sending = 0;
     const system::Stopwatch watch;
-    sum->sum(all, gradients);
+    compressed.sum(gradients);
     const double slowest =
         std::max(0.0, comm::largest_of_ranks(communicator, watch.seconds() - sending).value());
     if (i > 0) seconds.push_back(slowest);
   }
-  return exchange::compression_ratio(*sum, {&all, 1}, DType::f32);
+  return compressed.ratio;
 }
 
-/// Times each of compressions() on a gradient of `bytes` in float32: a matrix with 512 columns, as
-/// the largest layer of the paper's network has it, and a rest. Collective.
+/// Times each of compressions() on a gradient of `bytes` in float32. Collective.
 std::vector<CompressionFigure> bench_compression(comm::Communicator& communicator,
                                                  std::size_t bytes, int repeat) {
-  constexpr std::size_t kColumns = 512;
-  const std::size_t elements = bytes / sizeof(float), rows = elements / kColumns;
-  const std::vector<int> extents{static_cast<int>(rows), static_cast<int>(kColumns)};
-  const std::size_t whole = rows * kColumns;
-  const compute::ParameterLayout layout =
-      layout_of({"kernel", extents, whole, {0, whole}, true, true, false, 0}, elements);
-  const system::Pages kept(elements * sizeof(float));
-  fill_gradients({kept.bytes().data(), elements, DType::f32}, communicator.rank());
+  const std::size_t elements = bytes / sizeof(float);
+  const system::Pages memory(elements * sizeof(float));
+  const Array kept{memory.bytes().data(), elements, DType::f32};
+  fill_gradients(kept, communicator.rank());
   std::vector<double> plain;
-  time_compression(communicator, layout, kept, {}, repeat, plain);
+  time_compression(communicator, kept, "none", repeat, plain);
   std::vector<CompressionFigure> figures;
-  for (const exchange::Compression& compression : exchange::compressions()) {
-    CompressionFigure figure{exchange::to_text(compression), 0, {}, plain};
-    figure.ratio =
-        time_compression(communicator, layout, kept, compression, repeat, figure.seconds);
+  for (const std::string& compression : training::compressions()) {
+    CompressionFigure figure{compression, 0, {}, plain};
+    figure.ratio = time_compression(communicator, kept, compression, repeat, figure.seconds);
     figures.push_back(std::move(figure));
   }
   return figures;

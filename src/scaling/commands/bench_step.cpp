@@ -333,8 +333,8 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   result["cpu_seconds_per_image"] = json_of(spread_of(per_image(trial.cpu_seconds(), own_images)));
   result["repeats"] = counted;
   result["left_out"] = steps - counted;
-  result["stolen"] = known(rounds.stolen_of_counted());
-  result["cpu_wait"] = known(waited);
+  result[kStolen] = known(rounds.stolen_of_counted());
+  result[kCpuWait] = known(waited);
   result["layer_steps"] = layer_steps;
   result["layers"] = layers_json(layers, own_images, layer_steps);
   if (options_.reproducible) result["reproducible"] = price_json(trials, rates);

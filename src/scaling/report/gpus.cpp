@@ -1,10 +1,9 @@
-#include "scaling/report/gpus.h"
+// GPUs beside CPUs that do the same work.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
-#include <utility>
+#include <iterator>
 
 #include "core/text.h"
 #include "scaling/report/grid_tables.h"
@@ -16,58 +15,22 @@ namespace {
 
 using End = cells::CpuCount::Place;
 
-/// A forecast needs no data, but for how many images there are.
-bool same_work(const Series& a, const Series& b) {
-  const cells::SeriesIdentity &x = a.identity, &y = b.identity;
-  return std::tie(x.model, x.image_size, x.images, x.simulated) ==
-             std::tie(y.model, y.image_size, y.images, y.simulated) &&
-         (x.data == y.data || x.simulated);
+/// "NVIDIA H100 80GB HBM3"; what the backend is called where the name is not known.
+std::string device_text(const Series& series) {
+  return series.identity.device.empty() ? series.name : series.identity.device;
 }
 
-/// Flags that two series have alike.
-std::ptrdiff_t alike(const Series& a, const Series& b) {
-  return std::ranges::count_if(a.identity.options, [&](const auto& option) {
-    const auto found = b.identity.options.find(option.first);
-    return found != b.identity.options.end() && found->second == option.second;
-  });
+/// "63.1", "more than 96", "fewer than 1".
+std::string cpu_count_text(const cells::CpuCount& count) {
+  if (count.place == End::within) return figure_text(count.cpus);
+  return fmt::format("{} than {:.0f}", count.place == End::fewer ? "fewer" : "more", count.cpus);
 }
 
-/// Nullptr where there is none.
-const Series* cpus_beside(const Series& gpus, const std::vector<Series>& all) {
-  const Series* best = nullptr;
-  const auto fit = [&](const Series& cpus) {
-    return std::pair(cpus.identity.machine == gpus.identity.machine, alike(cpus, gpus));
-  };
-  for (const Series& series : all) {
-    if (training::is_device(series.backend) || series.strong.bases.empty()) continue;
-    if (same_work(series, gpus) && (!best || fit(series) > fit(*best))) best = &series;
-  }
-  return best;
-}
-
-/// The cells of a row with a time, by CPUs.
-std::vector<const cells::Cell*> timed_row(const Grid& grid, const GridRow& row) {
-  std::vector<const cells::Cell*> cells;
-  for (const int cpus : grid.cpus) {
-    const ScalingCell* here = grid.at(row, cpus);
-    if (here && here->cell.seconds_per_epoch) cells.push_back(&here->cell);
-  }
-  return cells;
-}
-
-void set_row(Series& gpus, const Grid& cpus, const GridRow& row) {
-  const auto beside = timed_row(cpus, row);
-  if (beside.empty()) return;
-  for (const int count : gpus.strong.cpus) {
-    const auto found = gpus.strong.cells.find({row, count});
-    if (found == gpus.strong.cells.end() || !found->second.cell.seconds_per_epoch) continue;
-    ScalingCell& here = found->second;
-    here.against_cpus =
-        AgainstCpus{.cpus = beside.front()->cpus,
-                    .speed_up = *beside.front()->seconds_per_epoch / *here.cell.seconds_per_epoch,
-                    .speed_up_status = std::max(here.cell.status, beside.front()->status),
-                    .equal = cells::equal_cpus(here.cell, beside)};
-  }
+/// "58.2 to 70.1"; empty where the repeats are too few.
+std::string cpu_range_text(const cells::EqualCpus& equal) {
+  if (!equal.repeated) return "";
+  const std::string least = cpu_count_text(equal.least), most = cpu_count_text(equal.most);
+  return least == most ? least : least + " to " + most;
 }
 
 /// "One NVIDIA H100", "4 x NVIDIA H100".
@@ -210,29 +173,12 @@ void say_partners(const ScalingTable& devices, std::vector<std::string>& remarks
 
 }  // namespace
 
-void set_beside_cpus(std::vector<Series>& all) {
-  for (Series& series : all) {
-    if (!training::is_device(series.backend)) continue;
-    const Series* cpus = cpus_beside(series, all);
-    if (!cpus) continue;
-    series.beside = cpus->name;
-    for (const GridRow& row : series.strong.rows) set_row(series, cpus->strong, row);
-  }
-}
-
-std::string device_text(const Series& series) {
-  return series.identity.device.empty() ? series.name : series.identity.device;
-}
-
-std::string cpu_count_text(const cells::CpuCount& count) {
-  if (count.place == End::within) return figure_text(count.cpus);
-  return fmt::format("{} than {:.0f}", count.place == End::fewer ? "fewer" : "more", count.cpus);
-}
-
-std::string cpu_range_text(const cells::EqualCpus& equal) {
-  if (!equal.repeated) return "";
-  const std::string least = cpu_count_text(equal.least), most = cpu_count_text(equal.most);
-  return least == most ? least : least + " to " + most;
+std::string equal_text(const Series& series, const ScalingCell& cell) {
+  if (!cell.against_cpus) return "";
+  const cells::EqualCpus& equal = cell.against_cpus->equal;
+  const std::string between = cpu_range_text(equal);
+  return fmt::format("{} CPUs of {}{}", cpu_count_text(equal.cpus), series.beside,
+                     between.empty() ? "" : " (" + between + ")");
 }
 
 std::vector<std::string> equal_sentences(const ScalingTable& table) {

@@ -148,7 +148,6 @@ Section seconds_section(const ScalingFacts& facts) {
                   .tables = grid_tables(facts.table, &Series::strong, kSeconds),
                   .remarks = device_remarks(facts.table),
                   .tables_first = true};
-  add_increase_rows(facts.table, section.tables);
   explain_marks(section, facts.table);
   return with_tables(std::move(section));
 }

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <set>
 
 #include "core/text.h"
-#include "scaling/report/headline.h"
 #include "system/lost_time.h"
 #include "training/request/flag_grammars.h"
 
@@ -202,6 +200,22 @@ Entry increase_entry(const Series& series, const BatchIncrease& increase, int cp
           note_on_increase(series.strong, increase, cpus, table), percent};
 }
 
+/// What the largest batch saves: a row for each pair of batches, with entries under the series that
+/// have this pair.
+void add_increase_rows(const Chosen& part, DocumentTable& table) {
+  std::set<std::pair<std::size_t, std::size_t>> done;
+  for (const Series* one : part.series) {
+    const auto pair = batch_increase(one->strong);
+    if (!pair || pair->by_cpus.empty() || !done.emplace(pair->from, pair->to).second) continue;
+    const auto entry = [&](const Series& s, int cpus) {
+      const auto own = batch_increase(s.strong);
+      const bool same = own && own->from == pair->from && own->to == pair->to;
+      return same ? increase_entry(s, *own, cpus, table) : Entry{};
+    };
+    add_rows(part, &Series::strong, increase_text(pair->from, pair->to), true, entry, table);
+  }
+}
+
 }  // namespace
 
 std::string mark_of(cells::CellStatus status) {
@@ -260,7 +274,9 @@ std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*gr
                            return figure.knows(place.second);
                          });
                        });
-    if (known) tables.push_back(table_of(all, part, grid, figure));
+    if (!known) continue;
+    DocumentTable& table = tables.emplace_back(table_of(all, part, grid, figure));
+    if (figure.is_time && grid == &Series::strong) add_increase_rows(part, table);
   }
   return tables;
 }
@@ -270,26 +286,6 @@ std::vector<DocumentTable> both_grids(const ScalingTable& table, GridFigure figu
   figure.caption = "Weak scaling: " + figure.caption;
   add_all(tables, grid_tables(table, &Series::weak, figure));
   return tables;
-}
-
-void add_increase_rows(const ScalingTable& all, std::vector<DocumentTable>& tables) {
-  const std::vector<Chosen> parts = divided(all, &Series::strong);
-  assert(parts.size() == tables.size());  // times have a table even where all of them are n/a
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    // A row for each pair of batches, with entries under the series that have this pair.
-    std::set<std::pair<std::size_t, std::size_t>> done;
-    for (const Series* one : parts[i].series) {
-      const auto pair = batch_increase(one->strong);
-      if (!pair || pair->by_cpus.empty() || !done.emplace(pair->from, pair->to).second) continue;
-      const auto entry = [&](const Series& s, int cpus) {
-        const auto own = batch_increase(s.strong);
-        const bool same = own && own->from == pair->from && own->to == pair->to;
-        return same ? increase_entry(s, *own, cpus, tables[i]) : Entry{};
-      };
-      add_rows(parts[i], &Series::strong, increase_text(pair->from, pair->to), true, entry,
-               tables[i]);
-    }
-  }
 }
 
 }  // namespace cputrain::report

@@ -39,7 +39,8 @@ struct GridFigure {
     return c.cell.status;
   };
   std::function<std::string(double)> text = figure_text;
-  /// A table even where every cell is n/a, and notes on times that need one.
+  /// A table even where every cell is n/a, notes on times that need one, and below global batches
+  /// rows that say what the largest one saves.
   bool is_time = false;
   std::function<std::string(const ScalingCell&)> beside{};  ///< a mark of its own, or empty
   std::string missing{};  ///< where there is no figure, but that mark
@@ -58,9 +59,5 @@ std::vector<DocumentTable> grid_tables(const ScalingTable&, Grid Series::*grid, 
 
 /// The tables of the strong grids, then those of the weak ones.
 std::vector<DocumentTable> both_grids(const ScalingTable&, GridFigure);
-
-/// The rows below the strong grids' times that say what the largest batch saves, a row for every
-/// pair of batches.
-void add_increase_rows(const ScalingTable&, std::vector<DocumentTable>&);
 
 }  // namespace cputrain::report

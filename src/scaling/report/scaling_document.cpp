@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
+#include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/report/gpus.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/headline.h"
 #include "scaling/report/trainings/run_list.h"
 
 namespace cputrain::report {
@@ -51,67 +52,190 @@ std::string suspects_text(const ScalingTable& table) {
                      count == 1 ? " is" : "s are", cells::kMostSpeedUp);
 }
 
-/// The fastest cell of a series.
-struct Winner {
-  const Series* series;
-  FastestCell fastest;
-};
-
 const Grid& grid_of(const Series& series) {
   return series.strong.empty() ? series.weak : series.strong;
 }
 
-/// Simulated times stand aside where there is any other.
-std::optional<Winner> winner_of(const ScalingTable& table) {
-  std::optional<Winner> best;
-  const auto key = [](const Winner& w) {
-    const cells::Cell& cell = w.fastest.cell->cell;
-    return std::pair(cells::is_forecast(cell.status), *cell.seconds_per_epoch);
-  };
-  for (const Series& series : table.series) {
-    const auto fastest = fastest_of(grid_of(series));
-    if (!fastest) continue;
-    const Winner here{&series, *fastest};
-    if (!best || key(here) < key(*best)) best = here;
+/// A cell with its row and series.
+struct FastestCell {
+  const Series* series;
+  GridRow row;
+  const ScalingCell* cell;
+
+  /// The one that the row's speed-ups are against.
+  const cells::Cell& base() const {
+    const Grid& grid = grid_of(*series);
+    return grid.at(row, grid.bases.at(row))->cell;
+  }
+};
+
+/// The cell with the least time; nothing where none has one.
+std::optional<FastestCell> fastest_of(const Series& series) {
+  std::optional<FastestCell> best;
+  for (const auto& [where, cell] : grid_of(series).cells) {
+    if (!cell.cell.seconds_per_epoch) continue;
+    if (!best || *cell.cell.seconds_per_epoch < *best->cell->cell.seconds_per_epoch) {
+      best = FastestCell{&series, where.first, &cell};
+    }
   }
   return best;
 }
 
-std::string speed_up_text(const Winner& winner) {
-  const ScalingCell& place = *winner.fastest.cell;
-  const int base = grid_of(*winner.series).bases.at(winner.fastest.row);
-  if (!place.speed_up || base == place.cell.cpus) return "";
-  // By geometric means, as the sentences below the card have it.
-  const cells::Cell& from = grid_of(*winner.series).at(winner.fastest.row, base)->cell;
-  return fmt::format("{} times, against {} {}", figure_text(gain_of(from, place.cell).of_means),
-                     base, cpus_text(place.cell.backend, base));
+/// Whether an interval leaves 1 out on the side of a gain.
+bool is_shown(const TimeRatio& gain) { return gain.interval && gain.interval->low > 1; }
+
+// The sentences that come first.
+
+/// Other cells with a time: those that the repeats do not tell from the fastest, and those of
+/// which too few repeats are there to say.
+struct Rivals {
+  int all = 0, alike = 0, unknown = 0;
+};
+
+Rivals rivals_of(const Grid& grid, const cells::Cell& fastest) {
+  Rivals rivals;
+  for (const auto& [where, other] : grid.cells) {
+    if (&other.cell == &fastest || !other.cell.seconds_per_epoch) continue;
+    const TimeRatio gain = gain_of(other.cell, fastest);
+    ++rivals.all;
+    rivals.alike += gain.interval && !is_shown(gain) ? 1 : 0;
+    rivals.unknown += gain.interval ? 0 : 1;
+  }
+  return rivals;
 }
 
-/// "63.1 CPUs of cpu (58.2 to 70.1)"; empty where GPUs stand beside none.
-std::string equal_text(const Winner& winner) {
-  const auto& against = winner.fastest.cell->against_cpus;
-  if (!against) return "";
-  const std::string between = cpu_range_text(against->equal);
-  return fmt::format("{} CPUs of {}{}", cpu_count_text(against->equal.cpus), winner.series->beside,
-                     between.empty() ? "" : " (" + between + ")");
+/// "Fastest", or what the repeats allow to say of the cell with the least time.
+std::string rank_text(const Rivals& rivals) {
+  if (rivals.all == 0) return "The only time";
+  return rivals.alike + rivals.unknown > 0 ? "Least time" : "Fastest";
+}
+
+/// " (no difference shown from 3 other cells)"; empty where there are none.
+std::string rivals_text(const Rivals& rivals) {
+  if (rivals.alike == 0) return "";
+  return fmt::format(" (no difference shown from {})", counted(rivals.alike, "other cell"));
+}
+
+std::string count_text(const std::string& backend, int count) {
+  return fmt::format("{} {}", count, cpus_text(backend, count));
+}
+
+/// ", 34.8 times as fast as 1 CPU at this batch (95 % interval 34.6 to 35.1)". The factor is by
+/// geometric means, which the interval is around.
+std::string gain_text(const FastestCell& fastest) {
+  const cells::Cell& cell = fastest.cell->cell;
+  const cells::Cell& base = fastest.base();
+  if (base.cpus == cell.cpus) return "";
+  const std::string base_text = count_text(fastest.series->backend, base.cpus) + " at this batch";
+  const TimeRatio gain = gain_of(base, cell);
+  if (!gain.interval) {
+    return fmt::format(", {} times as fast as {} (too few repeats for an interval)",
+                       figure_text(gain.of_means), base_text);
+  }
+  const bool simulated = cells::is_forecast(cell.status);
+  const std::string interval =
+      fmt::format("(95 % interval{} {} to {})", simulated ? " of the model's repeats" : "",
+                  figure_text(gain.interval->low), figure_text(gain.interval->high));
+  if (!is_shown(gain)) {
+    return fmt::format(", no difference shown from {} {}", base_text, interval);
+  }
+  return fmt::format(", {} times as fast as {} {}", figure_text(gain.of_means), base_text,
+                     interval);
+}
+
+/// "Fastest: 7.31 s per epoch (simulated) on 96 CPUs, batch 1024, 34.8 times as fast as 1 CPU ...".
+std::string fastest_sentence(const FastestCell& fastest) {
+  const cells::Cell& cell = fastest.cell->cell;
+  const std::string mark = mark_of(cell.status);
+  const Rivals rivals = rivals_of(grid_of(*fastest.series), cell);
+  return fmt::format("{}: {} s per epoch{} on {}{}{}{}.", rank_text(rivals),
+                     figure_text(*cell.seconds_per_epoch), mark.empty() ? "" : " (" + mark + ")",
+                     place_text(cell), rivals_text(rivals), gain_text(fastest),
+                     fastest.cell->suspect ? ", which is suspect" : "");
+}
+
+std::string knee_text(const FastestCell& fastest) {
+  const Series& series = *fastest.series;
+  const Grid& grid = grid_of(series);
+  const Knee knee = knee_of(grid, fastest.row);
+  const auto counted = [&](int count) { return count_text(series.backend, count); };
+  const std::string units = cpus_text(series.backend, 2);
+  const int most = grid.cpus.empty() ? 0 : grid.cpus.back();
+  if (!knee.known) {
+    if (grid.cpus.size() < 2) return fmt::format("One number of {} shows no knee", units);
+    return fmt::format("Repeats are too few to say where more {} stop paying", units);
+  }
+  if (knee.cpus == 0) return fmt::format("No step to more {} is shown to pay at this batch", units);
+  if (knee.next == 0) {
+    return fmt::format("More {} paid up to {}, the most that {}", units, counted(knee.cpus),
+                       knee.cpus == most ? "were tried" : "have a time");
+  }
+  if (knee.open) {
+    return fmt::format(
+        "More {} paid up to {}, and whether the step to {} pays is not shown by the repeats", units,
+        counted(knee.cpus), counted(knee.next));
+  }
+  return fmt::format("The knee is at {} (the step to {} brought {} of {} times)",
+                     counted(knee.cpus), knee.next, figure_text(knee.gain),
+                     figure_text(static_cast<double>(knee.next) / knee.cpus));
+}
+
+std::string limit_text(const Series& series, const cells::Cell& cell) {
+  const std::string what = cell.limits.what.empty()
+                               ? cells::explain(cell, series.about.parameters).what
+                               : cell.limits.what;
+  return fmt::format("on {} the limit is {}", count_text(series.backend, cell.cpus),
+                     what.empty() ? "not known" : what);
+}
+
+/// What it lacked most, and what to try; empty where it lacked nothing.
+std::string starved_text(const cells::Cell& cell) {
+  const auto lost = lost_time_of(cell);
+  return lost.empty() ? "" : " " + lost.front().sentence;
+}
+
+// The card.
+
+/// Simulated times stand aside where there is any other.
+std::optional<FastestCell> fastest_of(const ScalingTable& table) {
+  std::optional<FastestCell> best;
+  const auto key = [](const FastestCell& fastest) {
+    const cells::Cell& cell = fastest.cell->cell;
+    return std::pair(cells::is_forecast(cell.status), *cell.seconds_per_epoch);
+  };
+  for (const Series& series : table.series) {
+    const auto here = fastest_of(series);
+    if (here && (!best || key(*here) < key(*best))) best = here;
+  }
+  return best;
+}
+
+std::string speed_up_text(const FastestCell& fastest) {
+  const ScalingCell& place = *fastest.cell;
+  const cells::Cell& base = fastest.base();
+  if (!place.speed_up || base.cpus == place.cell.cpus) return "";
+  // By geometric means, as the sentences below the card have it.
+  return fmt::format("{} times, against {}", figure_text(gain_of(base, place.cell).of_means),
+                     count_text(place.cell.backend, base.cpus));
 }
 
 /// The table that the cell is from, whose command, date and commit are its own.
-const cells::CellTable& source_of(const Winner& winner, const std::vector<CellSource>& sources) {
+const cells::CellTable& source_of(const FastestCell& fastest,
+                                  const std::vector<CellSource>& sources) {
   for (const CellSource& source : sources) {
-    if (source.folder == winner.fastest.cell->folder) return source.table;
+    if (source.folder == fastest.cell->folder) return source.table;
   }
-  return winner.series->about;
+  return fastest.series->about;
 }
 
 /// The fastest cell of all, measured where there is any that is; nothing where no cell has a time.
 std::optional<Card> scaling_card(const ScalingTable& table,
                                  const std::vector<CellSource>& sources) {
-  const auto winner = winner_of(table);
-  if (!winner) return std::nullopt;
-  const ScalingCell& place = *winner->fastest.cell;
+  const auto fastest = fastest_of(table);
+  if (!fastest) return std::nullopt;
+  const ScalingCell& place = *fastest->cell;
   const cells::Cell& cell = place.cell;
-  const cells::CellTable& about = source_of(*winner, sources);
+  const cells::CellTable& about = source_of(*fastest, sources);
   Card card;
   card.subject = about.model;
   if (about.image_size > 0) card.subject += fmt::format(" at {0}x{0}", about.image_size);
@@ -125,8 +249,8 @@ std::optional<Card> scaling_card(const ScalingTable& table,
   card.add("machine", machine_text(about.machine));
   if (!cell.device.empty()) card.add("GPUs", fmt::format("{} x {}", cell.gpus, cell.device));
   if (place.images_per_second) card.add("images/s", figure_text(*place.images_per_second));
-  card.add("speed-up", speed_up_text(*winner));
-  card.add("as quick as", equal_text(*winner));
+  card.add("speed-up", speed_up_text(*fastest));
+  card.add("as quick as", equal_text(*fastest->series, place));
   if (place.cost) card.add("cost", figure_text(*place.cost) + " per epoch at the price given");
   card.add("date", about.date);
   card.add("program", about.commit);
@@ -157,6 +281,47 @@ constexpr SectionMaker* kSections[] = {seconds_section,
                                        conditions_section};
 
 }  // namespace
+
+Knee knee_of(const Grid& grid, const GridRow& row) {
+  Knee knee;
+  const ScalingCell* from = nullptr;
+  for (const int cpus : grid.cpus) {
+    const ScalingCell* to = grid.at(row, cpus);
+    if (!to || !to->cell.seconds_per_epoch) continue;
+    if (from) {
+      const TimeRatio by_repeats = gain_of(from->cell, to->cell);
+      if (!by_repeats.interval) return {};
+      const double promised = static_cast<double>(cpus) / from->cell.cpus;
+      const double enough = 1 + 0.5 * (promised - 1);
+      knee.known = true;
+      if (is_shown(by_repeats) && by_repeats.of_means >= enough) {
+        knee = {cpus, 0, 1, false, true};
+      } else if (knee.cpus == from->cell.cpus) {
+        knee.next = cpus;
+        knee.gain = by_repeats.of_means;
+        knee.open = by_repeats.interval->high >= enough;
+      }
+    }
+    from = to;
+  }
+  return knee;
+}
+
+std::vector<std::string> headlines(const ScalingTable& table) {
+  std::vector<std::string> texts;
+  for (const Series& series : table.series) {
+    const auto fastest = fastest_of(series);
+    const std::string whose = table.series.size() > 1 ? series.name + ". " : "";
+    if (!fastest) {
+      texts.push_back(whose + "No cell has a time.");
+      continue;
+    }
+    texts.push_back(fmt::format("{}{} {}; {}.{}", whose, fastest_sentence(*fastest),
+                                knee_text(*fastest), limit_text(series, fastest->cell->cell),
+                                starved_text(fastest->cell->cell)));
+  }
+  return texts;
+}
 
 Document scaling_document(const ScalingFacts& facts) {
   const ScalingTable& table = facts.table;

@@ -24,6 +24,22 @@ struct ScalingFacts {
 /// Everything that a sweep's report says, in sections; those without figures are left out.
 Document scaling_document(const ScalingFacts&);
 
+/// Where more CPUs stop paying, in one row of a grid. A step from one number of CPUs to the next
+/// pays where it brings at least half of the gain that its CPUs promise (a doubling: 1.5 times),
+/// and where that gain is beyond the spread of the repeats.
+struct Knee {
+  int cpus = 0;        ///< the largest number to which a step paid; 0 where none did
+  int next = 0;        ///< the number after it that has a time; 0 where that was the last
+  double gain = 1;     ///< the step's to `next`, by geometric means
+  bool open = false;   ///< the repeats leave open whether the step to `next` pays
+  bool known = false;  ///< false where some step has too few repeats, or there is no step
+};
+Knee knee_of(const Grid&, const GridRow&);
+
+/// Two sentences on each series that has a time, with the name of the series where there are
+/// several: the fastest cell and its speed-up; the knee at its batch and what limits that cell.
+std::vector<std::string> headlines(const ScalingTable&);
+
 /// CSV (RFC 4180: commas, CRLF, a line of names). A line for every split of every cell, `quickest`
 /// 1 where the other tables have it; empty where a figure is not known.
 std::string table_csv(const ScalingTable&, const std::optional<ReferenceTable>&);
@@ -36,6 +52,14 @@ nlohmann::ordered_json table_json(const ScalingTable&, const std::optional<Refer
 /// take. Colours are batches; points are filled where they were measured and hollow where they were
 /// simulated. Empty where no cell of a global batch has a time.
 std::string seconds_svg(const ScalingTable&, const std::optional<ReferenceTable>&);
+
+/// "63.1 CPUs of cpu (58.2 to 70.1)", which are as quick as the cell; empty where it stands beside
+/// none.
+std::string equal_text(const Series&, const ScalingCell&);
+/// For each series of devices that stands beside CPUs: "One NVIDIA H100 80GB HBM3 (cuda tf32) is as
+/// quick as 63.1 CPUs of cpu at batch 128 (58.2 to 70.1), more than 96 at batch 1024; ranges are
+/// those of the repeats; scaled.", of the fewest GPUs.
+std::vector<std::string> equal_sentences(const ScalingTable&);
 
 /// The section as it is, or an empty one where its tables have no row.
 Section with_tables(Section);

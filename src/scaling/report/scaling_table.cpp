@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "core/error.h"
 #include "runfiles/metrics.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/report/gpus.h"
 #include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
@@ -133,6 +134,75 @@ Series series_of(const cells::SeriesIdentity& identity,
   return series;
 }
 
+/// A forecast needs no data, but for how many images there are.
+bool same_work(const Series& a, const Series& b) {
+  const cells::SeriesIdentity &x = a.identity, &y = b.identity;
+  return std::tie(x.model, x.image_size, x.images, x.simulated) ==
+             std::tie(y.model, y.image_size, y.images, y.simulated) &&
+         (x.data == y.data || x.simulated);
+}
+
+/// Flags that two series have alike.
+std::ptrdiff_t alike(const Series& a, const Series& b) {
+  return std::ranges::count_if(a.identity.options, [&](const auto& option) {
+    const auto found = b.identity.options.find(option.first);
+    return found != b.identity.options.end() && found->second == option.second;
+  });
+}
+
+/// Nullptr where there is none.
+const Series* cpus_beside(const Series& gpus, const std::vector<Series>& all) {
+  const Series* best = nullptr;
+  const auto fit = [&](const Series& cpus) {
+    return std::pair(cpus.identity.machine == gpus.identity.machine, alike(cpus, gpus));
+  };
+  for (const Series& series : all) {
+    if (training::is_device(series.backend) || series.strong.bases.empty()) continue;
+    if (same_work(series, gpus) && (!best || fit(series) > fit(*best))) best = &series;
+  }
+  return best;
+}
+
+/// The cells of a row with a time, by CPUs.
+std::vector<const cells::Cell*> timed_row(const Grid& grid, const GridRow& row) {
+  std::vector<const cells::Cell*> cells;
+  for (const int cpus : grid.cpus) {
+    const ScalingCell* here = grid.at(row, cpus);
+    if (here && here->cell.seconds_per_epoch) cells.push_back(&here->cell);
+  }
+  return cells;
+}
+
+/// What the cells of a row of GPUs have from standing beside CPUs.
+void set_row(Series& gpus, const Grid& cpus, const GridRow& row) {
+  const auto beside = timed_row(cpus, row);
+  if (beside.empty()) return;
+  for (const int count : gpus.strong.cpus) {
+    const auto found = gpus.strong.cells.find({row, count});
+    if (found == gpus.strong.cells.end() || !found->second.cell.seconds_per_epoch) continue;
+    ScalingCell& here = found->second;
+    here.against_cpus =
+        AgainstCpus{.cpus = beside.front()->cpus,
+                    .speed_up = *beside.front()->seconds_per_epoch / *here.cell.seconds_per_epoch,
+                    .speed_up_status = std::max(here.cell.status, beside.front()->status),
+                    .equal = cells::equal_cpus(here.cell, beside)};
+  }
+}
+
+/// Gives every series of devices the series of CPUs that it is compared with, and its cells what
+/// follows from both. Those have the same model, image size, images and data, and both are of runs
+/// or both are forecasts, whose data may differ; of several the one of the same machine and with
+/// most flags alike.
+void set_beside_cpus(std::vector<Series>& all) {
+  for (Series& series : all) {
+    if (!training::is_device(series.backend)) continue;
+    const Series* cpus = cpus_beside(series, all);
+    if (!cpus) continue;
+    series.beside = cpus->name;
+    for (const GridRow& row : series.strong.rows) set_row(series, cpus->strong, row);
+  }
+}
+
 /// The metrics of the repeat whose time is nearest to the cell's median; nothing where there is no
 /// such file.
 std::optional<std::filesystem::path> metrics_of(const ScalingCell& place) {
@@ -149,6 +219,10 @@ std::optional<std::filesystem::path> metrics_of(const ScalingCell& place) {
   auto file =
       std::filesystem::canonical(place.folder / cell.runs[chosen] / runfiles::kMetricsName, error);
   return error ? std::nullopt : std::optional(std::move(file));
+}
+
+std::vector<double> repeats_of(const cells::Cell& c) {
+  return c.repeats.empty() ? std::vector<double>{*c.seconds_per_epoch} : c.repeats;
 }
 
 }  // namespace
@@ -193,6 +267,10 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
                     doubled));
   }
   return table;
+}
+
+TimeRatio gain_of(const cells::Cell& from, const cells::Cell& to) {
+  return compare_times(repeats_of(to), repeats_of(from));
 }
 
 std::string increase_text(std::size_t from, std::size_t to) {

@@ -14,7 +14,7 @@
 #include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
 #include "scaling/cells/device_rates.h"
-#include "scaling/report/trainings/curve.h"
+#include "scaling/report/trainings/run_record.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.
 namespace cputrain::report {
@@ -104,6 +104,10 @@ struct ScalingTable {
 /// Where a cell is in several tables, the better founded one stays (measured, scaled, simulated),
 /// the later of equals, and there is a remark. Error(data) for more than 500 batches or CPU counts.
 ScalingTable make_scaling_table(const std::vector<CellSource>&, const cells::Prices&);
+
+/// How many times as fast `to` is as `from`, by the repeats of both (compare_times). The interval
+/// is missing where one of them has one repeat. Both have a time.
+TimeRatio gain_of(const cells::Cell& from, const cells::Cell& to);
 
 /// The part of its time that a row's largest batch saves over the smallest, as the published table
 /// has it: (t(128) - t(1024)) / t(128). Nothing where one of the two is missing.

@@ -12,7 +12,6 @@
 #include "scaling/cells/run_figures.h"
 #include "scaling/report/forms/escapes.h"
 #include "scaling/report/grid_tables.h"
-#include "scaling/report/headline.h"
 
 namespace cputrain::report {
 namespace {

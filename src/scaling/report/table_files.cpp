@@ -29,8 +29,8 @@ const std::vector<CsvColumn> kCellColumns{
     {"beside", "/against_cpus/series"}, {"beside_cpus", "/against_cpus/cpus"},
     {"speed_up_beside", "/against_cpus/speed_up"}, {"equal_cpus", "/against_cpus/equal/cpus"},
     {"equal_cpus_min", "/against_cpus/equal_least/cpus"},
-    {"equal_cpus_max", "/against_cpus/equal_most/cpus"}, {"triad_gbs"}, {"stolen"},
-    {"cpu_wait"}, {"peak_rank_bytes"}, {"peak_node_bytes"}, {"peak_device_bytes"},
+    {"equal_cpus_max", "/against_cpus/equal_most/cpus"}, {"triad_gbs"}, {kStolen},
+    {kCpuWait}, {"peak_rank_bytes"}, {"peak_node_bytes"}, {"peak_device_bytes"},
     {"final_loss"}, {"final_accuracy"}, {"val_accuracy"}, {"reached_target"},
     {"seconds_to_target"}, {"cost"}, {"reference_ratio"}, {"limit", "/limits/what"},
     {"why", "/limits/why"}, {"reason"}, {"date"}, {"commit"}, {"costs"}, {"command"}};

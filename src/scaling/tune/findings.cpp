@@ -247,8 +247,8 @@ Json ladder_json(const Ladder& ladder) {
                      {"images_per_second", rung.images_per_second},
                      {"in_rounds", json_of(spread_of(rung.rounds))},
                      {"rounds", rung.rounds.size()},
-                     {"cpu_wait", known(rung.lost.cpu_wait)},
-                     {"stolen", known(rung.lost.stolen)},
+                     {kCpuWait, known(rung.lost.cpu_wait)},
+                     {kStolen, known(rung.lost.stolen)},
                      {"gain", gain_json(rung.gain, rung.against.value_or(0))},
                      {"memory_planned", memory_json(rung.planned)},
                      {"memory_measured", rung.measured ? memory_json(*rung.measured) : Json()}});

@@ -153,7 +153,7 @@ std::string rate_of_images(double rate) {
 std::string about_text(double seconds) { return time_text(seconds, std::round); }
 std::string most_text(double seconds) { return time_text(seconds, std::ceil); }
 
-std::string lost_text(const LostTime& lost) {
+std::string lost_text(const TakenTime& lost) {
   std::vector<std::string> parts;
   if (lost.cpu_wait.value_or(0) >= system::kWaitWorthSaying) {
     parts.push_back(

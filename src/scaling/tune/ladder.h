@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/budget.h"
 #include "core/names.h"
 #include "core/statistics/statistics.h"
 
@@ -73,12 +74,6 @@ struct MemoryBytes {
   std::size_t node = 0;  ///< all ranks of the node with most
 };
 
-/// Parts, 0 to 1, of a rank's time, the rank's that lost most; nothing where not known.
-struct LostTime {
-  std::optional<double> cpu_wait{};  ///< system/lost_time.h
-  std::optional<double> stolen{};    ///< system/lost_time.h; in rounds that count
-};
-
 /// A size that was measured.
 struct Rung {
   int value = 0;
@@ -91,7 +86,7 @@ struct Rung {
   std::optional<MemoryBytes> measured{};  ///< resident at the most; of host memory alone
   std::optional<int> against{};           ///< the best rung when this one was tried
   std::optional<Gain> gain{};             ///< over that one
-  LostTime lost{};                        ///< meanwhile
+  TakenTime lost{};                       ///< meanwhile; `stolen` in rounds that count
 };
 
 struct Ladder {
@@ -125,6 +120,6 @@ std::string about_text(double seconds);
 /// Rounded up.
 std::string most_text(double seconds);
 /// Where enough time was lost to say so: "threads waited 23 % of their time for a CPU"; else empty.
-std::string lost_text(const LostTime&);
+std::string lost_text(const TakenTime&);
 
 }  // namespace cputrain::tune

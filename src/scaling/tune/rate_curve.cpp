@@ -5,18 +5,15 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <cstdint>
 #include <span>
 #include <utility>
 
-#include "core/error.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
-#include "data/batch_plan.h"
-#include "loop/step.h"
 #include "scaling/tune/ladder.h"
 #include "scaling/tune/speed_ladder.h"
 #include "system/clock.h"
+#include "training/single_steps.h"
 #include "training/training.h"
 
 namespace cputrain::tune {
@@ -138,46 +135,6 @@ std::string range_text(const RateFindings& rate) {
       "where it is least. It did not diverge up to {}; --max-lr goes further.",
       low, high, rate_text(rate.curve.range.high));
 }
-
-/// Steps one after another, epoch after epoch.
-class Steps {
- public:
-  explicit Steps(training::Training& training)
-      : training_(training), observer_(training.parts()), plan_(parts().plan.in_epoch(0)) {
-    parts().batches->seek(0, 0);
-  }
-
-  /// The mean loss of the next step.
-  double next(double rate) {
-    if (in_epoch_ == plan_.steps()) {
-      plan_ = parts().plan.in_epoch(++epoch_);
-      in_epoch_ = 0;
-      parts().batches->seek(epoch_, 0);
-    }
-    const std::uint64_t seed = training_.plan().spec.seed;
-    const std::uint64_t number = done_++;
-    loop::StepResult step = loop::run_step(parts(), observer_,
-                                           {.plan = plan_,
-                                            .in_epoch = in_epoch_++,
-                                            .step = number,
-                                            .updates = number,
-                                            .seed = seed,
-                                            .learning_rate = rate});
-    if (!step.lost_input.empty()) fail(ExitCode::data, step.lost_input);
-    loop::agree(parts(), observer_, {}, step);
-    return loop::finish_step(parts().communicator, step).mean_loss();
-  }
-
- private:
-  loop::Parts& parts() { return training_.parts(); }
-
-  training::Training& training_;
-  loop::Observer observer_;
-  data::BatchPlan plan_;  ///< for the epoch
-  int epoch_ = 0;
-  std::size_t in_epoch_ = 0;
-  std::uint64_t done_ = 0;
-};
 
 /// Says how long the test takes, by what its first steps took: the first is longer, since
 /// algorithms are tried in it. Steps of images that were met before, of which what frozen layers
@@ -312,7 +269,7 @@ RateFindings test_rates(training::Training& training, const RateRange& range, st
   const auto all = static_cast<std::size_t>(range.steps);
   const std::size_t told_after = std::min<std::size_t>(5, all);
   RateCurve curve{range, {}};
-  Steps steps(training);
+  training::SingleSteps steps(training);
   DivergenceWatch watch;
   std::vector<double> seconds;
   for (int i = 0; i < range.steps; ++i) {

@@ -218,8 +218,8 @@ void LadderWork::measure_rounds() {
     for (Placed& placed : placed_) measure_round(placed);
     rounds.add(comm::largest_of_ranks(communicator(), stolen.part_since_last()));
   }
-  const LostTime lost{comm::largest_of_ranks(communicator(), wait.part_since_last()),
-                      rounds.stolen_of_counted()};
+  const TakenTime lost{comm::largest_of_ranks(communicator(), wait.part_since_last()),
+                       rounds.stolen_of_counted()};
   bench_.left.measured(image_seconds());
   for (Placed& placed : placed_) {
     placed.rates = rounds.counted_of(placed.rates);

@@ -9,7 +9,7 @@
 #include "core/names.h"
 #include "model/layer_patterns.h"
 #include "training/request/build_graph.h"
-#include "training/request/training_rows.h"
+#include "training/request/flag_row.h"
 
 namespace cputrain::training {
 namespace {

@@ -10,7 +10,6 @@
 #include "data/parse_data.h"
 #include "system/files.h"
 #include "training/request/choose_training.h"
-#include "training/request/training_rows.h"
 
 namespace cputrain::training {
 namespace {

@@ -17,8 +17,7 @@
 namespace cputrain::training {
 
 /// A flag of a training: its name, its member and all else that is known of it. Command line, help,
-/// config.json, the identity of a training and start-up lines come from these rows
-/// (training_rows.h).
+/// config.json, the identity of a training and start-up lines come from these rows.
 struct FlagRow {
   enum class Kind { value, yes, yes_or_no };  ///< --NAME X; --NAME; --NAME and --no-NAME
 
@@ -181,6 +180,14 @@ class FlagRows {
   bool identity_ = false;
   std::deque<FlagRow> rows_;
 };
+
+/// The flags of a training, in the order of help.
+const std::deque<FlagRow>& training_rows();
+/// One of them, which must be there.
+const FlagRow& training_row(std::string_view name);
+
+/// Those of running_rows.cpp.
+void add_running(FlagRows&);
 
 /// Every figure that the run works with, as flags: `--config config.json` repeats it. Each has the
 /// type of its row, whatever way it was given.

@@ -1,7 +1,7 @@
 #include "core/text.h"
 #include "logging/reporters.h"
 #include "training/request/flag_grammars.h"
-#include "training/request/training_rows.h"
+#include "training/request/flag_row.h"
 
 // Flags about how a training runs and what it leaves: machine, exchange, checkpoints, logs.
 namespace cputrain::training {

@@ -1,4 +1,4 @@
-#include "training/request/training_rows.h"
+#include "training/request/flag_row.h"
 
 #include <fmt/format.h>
 

@@ -16,7 +16,7 @@
 #include "training/asked_end.h"
 #include "training/plan/batch_plans.h"
 #include "training/request/choose_training.h"
-#include "training/request/training_rows.h"
+#include "training/request/flag_row.h"
 #include "training/run/training_identity.h"
 #include "training/weights/named_weights.h"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -24,6 +25,10 @@ using watch::kStallsName;
 /// What a run and its evaluations may write into its folder.
 std::vector<std::string> run_files();
 inline constexpr const char* kEventFolders[] = {"train", "validation"};  ///< TensorBoard's
+
+/// The step of the newest checkpoint that has its list of files, which is written last; no other of
+/// its bytes is read.
+std::optional<std::uint64_t> newest_checkpoint(const std::filesystem::path& folder);
 
 /// The folder of a run while this process works in it. Of rank 0; on others it is empty.
 struct RunFolder {

@@ -17,7 +17,6 @@
 #include "system/bounded_file.h"
 #include "training/asked_end.h"
 #include "training/request/flag_row.h"
-#include "training/request/training_rows.h"
 #include "training/weights/named_weights.h"
 #include "weights/safetensors.h"
 #include "weights/weight_file.h"

@@ -8,11 +8,9 @@
 
 namespace cputrain::training {
 
-/// Where training_identity() keeps what ends the training (training/asked_end.h).
-inline constexpr const char* kEnd = "end";
-inline constexpr const char* kSaveBest = "save-best";  ///< within kEnd
-/// And the weights that it begins with, which a resume need not name again, nor have: where they
-/// are named and not there, it says so, and a run that began with some is no other one for that.
+/// Where training_identity() keeps the weights that it begins with, which a resume need not name
+/// again, nor have: where they are named and not there, it says so, and a run that began with some
+/// is no other one for that.
 inline constexpr const char* kFirstWeights = "weights";
 inline constexpr const char* kNotThere = " (not there)";  ///< after their name
 inline constexpr const char *kBackend = "backend", *kPrecision = "precision",

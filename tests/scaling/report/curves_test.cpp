@@ -1,5 +1,5 @@
-// scaling/report/trainings/curve.h: images seen are counted by hand.
-#include "scaling/report/trainings/curve.h"
+// scaling/report/trainings/run_record.h: images seen are counted by hand.
+#include "scaling/report/trainings/run_record.h"
 
 #include <gtest/gtest.h>
 

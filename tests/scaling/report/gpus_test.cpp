@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "scaling/report/forms/escapes.h"
-#include "scaling/report/gpus.h"
 #include "scaling/report/scaling_document.h"
 #include "scaling/report/sweep_difference.h"
 #include "tests/support/scaling_cells.h"

@@ -1,7 +1,5 @@
 // The two sentences at the top of a report, which may not say more than the repeats show.
 
-#include "scaling/report/headline.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

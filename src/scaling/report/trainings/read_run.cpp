@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "checkpoint/folder.h"
 #include "core/json_fields.h"
 #include "core/text.h"
 #include "runfiles/description.h"
@@ -17,8 +16,8 @@
 #include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/run_record.h"
 #include "system/file_lock.h"
+#include "training/asked_end.h"
 #include "training/run/run_folder.h"
-#include "training/run/training_identity.h"
 
 namespace cputrain::report {
 namespace {
@@ -131,8 +130,7 @@ RunEpoch epoch_of(const runfiles::EpochLine& line) {
              .settled = line.is_settled(),
              .loss = line.train.finite_loss(),
              .budget = sound(line.budget, line.seconds),
-             .stolen = line.stolen,
-             .cpu_wait = line.cpu_wait};
+             .taken = line.taken};
   // An accuracy beside a loss that is not finite means nothing.
   if (e.loss) e.accuracy = line.train.accuracy;
   if (line.validation) e.val_loss = line.validation->finite_loss();
@@ -162,15 +160,6 @@ bool is_locked(const fs::path& folder) {
   return ::access(lock.c_str(), R_OK) == 0 && system::LockProbe(lock).held();
 }
 
-/// The newest checkpoint that has its list of files, which is written last.
-std::optional<std::uint64_t> newest_checkpoint(const fs::path& run) {
-  std::error_code ignored;
-  for (const checkpoint::Found& found : checkpoint::list(run)) {
-    if (fs::is_regular_file(found.folder / checkpoint::kManifestName, ignored)) return found.step;
-  }
-  return std::nullopt;
-}
-
 Outcome outcome_of(const runfiles::Metrics& metrics, const RunRecord& run) {
   if (const auto& summary = metrics.summary) {
     if (summary->interrupted) return Outcome::interrupted;
@@ -182,22 +171,13 @@ Outcome outcome_of(const runfiles::Metrics& metrics, const RunRecord& run) {
   return metrics.lines > 0 ? Outcome::no_end : Outcome::no_figures;
 }
 
-/// Whether the run compared its last epochs with the best one: else its best.safetensors is of an
-/// earlier start.
-bool kept_best(const runfiles::SummaryLine& summary) {
-  const auto training = nlohmann::json::parse(summary.training, nullptr, false);
-  if (!training.is_object()) return false;
-  const auto end = training.find(training::kEnd);
-  return end != training.end() && end->is_object() &&
-         (end->contains(training::kSaveBest) || end->contains("early-stopping"));
-}
-
 /// By the summary, where the files are there. Early stopping ends with the best weights.
 KeptEpochs kept_epochs(const fs::path& folder, const runfiles::SummaryLine& summary) {
   KeptEpochs kept;
   std::error_code ignored;
-  if (fs::is_regular_file(folder / training::kBestName, ignored) && kept_best(summary) &&
-      summary.best) {
+  const auto identity = nlohmann::ordered_json::parse(summary.training, nullptr, false);
+  if (fs::is_regular_file(folder / training::kBestName, ignored) &&
+      training::keeps_best(identity) && summary.best) {
     kept.best = summary.best->epoch;
   }
   // An interrupted run may have weights from within an epoch, and of one that early stopping ended
@@ -235,7 +215,7 @@ RunRecord read_run(const fs::path& folder) {
   take_metrics(metrics, run);
   run.outcome = outcome_of(metrics, run);
   if (metrics.summary) run.kept = kept_epochs(folder, *metrics.summary);
-  run.checkpoint = newest_checkpoint(folder);
+  run.checkpoint = training::newest_checkpoint(folder);
   run.lost = runfiles::lost_seconds(folder, metrics);
   run.evaluations = read_evaluations(folder / "evaluations.jsonl", run.troubles);
   return run;

@@ -198,31 +198,4 @@ bool is_known(const Choice& choice, const std::vector<RunRecord>& runs) {
   return std::ranges::any_of(runs, [&](const RunRecord& r) { return !choice.text(r).empty(); });
 }
 
-std::string outcome_text(const RunRecord& run) {
-  constexpr const char* kTexts[] = {
-      "finished", "reached its target", "stopped early",    "interrupted",
-      "failed",   "still running",      "killed or failed", "no figures"};
-  if (run.target && run.outcome == Outcome::finished)
-    return fmt::format("finished below {:g}", *run.target);
-  if (run.target && run.outcome == Outcome::reached_target)
-    return fmt::format("reached {:g}", *run.target);
-  return kTexts[static_cast<std::size_t>(run.outcome)];
-}
-
-std::string outcome_details(const RunRecord& run) {
-  std::vector<std::string> parts;
-  if (run.outcome == Outcome::not_a_number)
-    parts.push_back(fmt::format("loss of {} is NaN or infinite", run.where));
-  const bool broken = run.outcome == Outcome::interrupted || run.outcome == Outcome::no_end ||
-                      run.outcome == Outcome::no_figures;
-  if (broken) {
-    parts.push_back(run.checkpoint ? fmt::format("resumable from step {}", *run.checkpoint)
-                                   : "no checkpoint");
-  }
-  if (run.resumed > 0)
-    parts.push_back(run.resumed == 1 ? "resumed once"
-                                     : fmt::format("resumed {} times", run.resumed));
-  return join(parts, ", ");
-}
-
 }  // namespace cputrain::report

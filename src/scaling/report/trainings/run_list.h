@@ -55,9 +55,4 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>&);
 /// Whether any run says it.
 bool is_known(const Choice&, const std::vector<RunRecord>&);
 
-/// "finished", "reached 0.9", "interrupted".
-std::string outcome_text(const RunRecord&);
-/// "resumable from step 120", "loss of step 7 is NaN or infinite, resumed once"; may be empty.
-std::string outcome_details(const RunRecord&);
-
 }  // namespace cputrain::report

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -10,6 +11,7 @@
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
+#include "runfiles/metrics.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::report {
@@ -68,14 +70,16 @@ std::vector<RunEvaluation> newest_of_each(const std::vector<RunEvaluation>& all)
   return newest;
 }
 
-}  // namespace
+// Curves.
 
-const char* outcome_name(Outcome outcome) {
-  constexpr const char* kNames[] = {"finished",    "reached-target", "stopped-early",
-                                    "interrupted", "not-a-number",   "running",
-                                    "no-end",      "no-figures"};
-  return kNames[static_cast<std::size_t>(outcome)];
+void thin(std::vector<double>& values, std::size_t most) {
+  const std::size_t n = values.size();
+  if (n <= most) return;
+  for (std::size_t i = 0; i < most; ++i) values[i] = values[i * (n - 1) / (most - 1)];
+  values.resize(most);
 }
+
+}  // namespace
 
 std::optional<double> RunRecord::seconds_until(int epoch) const {
   double sum = 0;
@@ -126,14 +130,16 @@ std::optional<double> RunRecord::images_per_second() const {
 
 RunRecord::Time RunRecord::time() const {
   Time time;
-  double stolen = 0, stolen_of = 0, waited = 0, waited_of = 0;
   for (const RunEpoch& e : epochs) {
     if (e.budget) time.budget += *e.budget, time.seconds += e.seconds;
-    if (e.stolen) stolen += *e.stolen * e.seconds, stolen_of += e.seconds;
-    if (e.cpu_wait) waited += *e.cpu_wait * e.seconds, waited_of += e.seconds;
   }
-  if (stolen_of > 0) time.stolen = stolen / stolen_of;
-  if (waited_of > 0) time.cpu_wait = waited / waited_of;
+  for (const auto part : {&TakenTime::stolen, &TakenTime::cpu_wait}) {
+    double taken = 0, of = 0;
+    for (const RunEpoch& e : epochs) {
+      if (e.taken.*part) taken += *(e.taken.*part) * e.seconds, of += e.seconds;
+    }
+    if (of > 0) time.taken.*part = taken / of;
+  }
   return time;
 }
 
@@ -165,6 +171,38 @@ std::vector<RunEvaluation> read_evaluations(const fs::path& file,
                                    file.filename().string(), faults, faults == 1 ? "" : "s"));
   }
   return newest_of_each(evaluations);
+}
+
+double rounded(double value) {
+  const double unit = std::pow(10, std::floor(std::log10(std::max(std::fabs(value), 1e-12))) - 4);
+  return unit < 1 ? std::round(value / unit) / std::round(1 / unit) : value;
+}
+
+Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
+  Curve curve;
+  const auto steps = runfiles::read_metrics(metrics, runfiles::Steps::read).steps;
+  const bool timed = std::ranges::all_of(
+      steps, [](const runfiles::StepLine& line) { return line.seconds.has_value(); });
+  std::uint64_t step = 0;
+  double seconds = 0, seen = 0;
+  for (const runfiles::StepLine& line : steps) {
+    const auto more = static_cast<double>(line.step - step);
+    seen = line.images_seen ? static_cast<double>(*line.images_seen)
+                            : seen + static_cast<double>(line.images) * more;
+    seconds += line.seconds.value_or(0) * more;
+    step = line.step;
+    const std::optional<double> loss = line.figures.finite_loss();
+    if (!loss || !line.figures.accuracy) continue;
+    // A hostile file may count backwards: points go from left to right all the same.
+    curve.images.push_back(curve.images.empty() ? seen : std::max(seen, curve.images.back()));
+    curve.loss.push_back(*loss);
+    curve.accuracy.push_back(*line.figures.accuracy);
+    if (timed) curve.seconds.push_back(seconds);
+  }
+  for (auto* values : {&curve.images, &curve.loss, &curve.accuracy, &curve.seconds}) {
+    thin(*values, most);
+  }
+  return curve;
 }
 
 }  // namespace cputrain::report

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -20,8 +21,8 @@ struct RunEpoch {
   double validation_seconds = 0;  ///< not in `seconds`
   bool settled = false;           ///< no step but the first tried algorithms
   std::optional<double> loss{}, accuracy{}, val_loss{}, val_accuracy{};
-  std::optional<Budget> budget{};              ///< how `seconds` were spent
-  std::optional<double> stolen{}, cpu_wait{};  ///< parts of CPU time, as in scaling/cells/cells.h
+  std::optional<Budget> budget{};  ///< how `seconds` were spent
+  TakenTime taken{};
 };
 
 /// How a training ended, as far as its folder tells.
@@ -35,9 +36,6 @@ enum class Outcome {
   no_end,          ///< no summary: it was killed, or failed
   no_figures       ///< no line of metrics.jsonl says anything
 };
-
-/// "finished", "reached-target", ...: for programs to read.
-const char* outcome_name(Outcome);
 
 /// The epoch with the highest accuracy of validation, the first of several.
 struct BestAccuracy {
@@ -107,7 +105,7 @@ struct RunRecord {
   struct Time {
     Budget budget{};
     double seconds = 0;
-    std::optional<double> stolen{}, cpu_wait{};  ///< means over the seconds
+    TakenTime taken{};  ///< means over the seconds
   };
   Time time() const;
 };
@@ -123,5 +121,23 @@ RunRecord read_run(const std::filesystem::path& folder);
 /// be hostile or cut off, `troubles` says so. None where there is no file.
 std::vector<RunEvaluation> read_evaluations(const std::filesystem::path& file,
                                             std::vector<std::string>& troubles);
+
+/// Loss and accuracy of a run's steps, as metrics.jsonl has them.
+struct Curve {
+  std::vector<double> images, loss, accuracy;  ///< images seen until then; accuracy as a part of 1
+  /// Seconds of training until then; empty where a line lacks them. Steps without a line count as
+  /// much as the next one that has a line.
+  std::vector<double> seconds{};
+};
+
+/// By the step lines of a run's metrics (runfiles/metrics.h). At most `most` points remain, evenly
+/// spread. Empty where there is no file, or none of a size that is read.
+///
+/// Images seen are those that the step lines have; without them, a step's images times the steps
+/// since the line before.
+Curve read_curve(const std::filesystem::path& metrics, std::size_t most = 300);
+
+/// To five digits, which are more than a plot shows.
+double rounded(double value);
 
 }  // namespace cputrain::report

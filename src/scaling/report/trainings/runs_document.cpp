@@ -4,76 +4,24 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "core/statistics/statistics.h"
 #include "core/text.h"
+#include "scaling/cells/explanation.h"
 #include "scaling/report/forms/document.h"
+#include "scaling/report/trainings/evaluation_page.h"
 
 namespace cputrain::report {
 namespace {
 
 using Value = std::optional<double>;
 
-std::string accuracy_text(double accuracy) { return fmt::format("{:.4f}", accuracy); }
-
 using Run = const RunRecord&;
 using Table = DocumentTable&;
 using Columns = std::vector<Column<RunRecord>>;
-
-/// Where files could not be read, some epochs may be missing.
-Entry epochs_entry(const RunRecord& run, DocumentTable& table) {
-  const int done = run.epochs.empty() ? 0 : run.epochs.back().epoch;
-  Entry entry{std::to_string(done)};
-  if (run.planned_epochs && *run.planned_epochs > done)
-    entry.text += fmt::format(" of {}", *run.planned_epochs);
-  entry.value = done;
-  if (!run.troubles.empty()) entry.note = table.note(run.name + ": " + join(run.troubles, "; "));
-  return entry;
-}
-
-Entry rate_entry(const RunRecord& run, DocumentTable& table) {
-  Entry entry = figure_entry(run.images_per_second());
-  if (run.includes_trials())
-    entry.note =
-        table.note("Of epochs that take longer: the first, and those that tried algorithms.");
-  return entry;
-}
-
-Entry total_entry(const RunRecord& run, DocumentTable& table) {
-  Entry entry = figure_entry(run.total_seconds());
-  if (entry.value && !run.seconds)
-    entry.note = table.note("Of the epochs that ended: the run has no summary.");
-  return entry;
-}
-
-Entry outcome_entry(const RunRecord& run, DocumentTable&) {
-  const std::string details = outcome_details(run);
-  return {outcome_text(run), details.empty() ? "" : "(" + details + ")"};
-}
-
-/// "2026-11-25 22:40", of a time as environment.json has it.
-std::string started_text(const std::string& started) {
-  if (started.empty()) return kNotKnown;
-  std::string text = started.substr(0, 16);
-  if (text.size() == 16 && text[10] == 'T') text[10] = ' ';
-  return text;
-}
-
-/// A figure of the best epoch of a run.
-Column<RunRecord> best_column(const char* head, Value (*figure)(const BestAccuracy&),
-                              std::string (*text)(double)) {
-  const auto entry = [figure, text](Run r, Table) {
-    const auto best = r.best();
-    return figure_entry(best ? figure(*best) : std::nullopt, text);
-  };
-  return {head, entry, false};
-}
-
-Value accuracy_of(const BestAccuracy& best) { return best.accuracy; }
-Value epoch_of(const BestAccuracy& best) { return best.epoch; }
-Value seconds_of(const BestAccuracy& best) { return best.seconds; }
-std::string whole_text(double n) { return fmt::format("{:.0f}", n); }
 
 /// The words of a choice that all runs share which say it; empty where they differ, or none does.
 std::string shared_words(const Choice& choice, const std::vector<RunRecord>& runs) {
@@ -90,9 +38,12 @@ std::string shared_words(const Choice& choice, const std::vector<RunRecord>& run
 /// What people look for, how good and how soon; what the runs chose differently; and the rest. A
 /// window that is too narrow hides the end.
 Columns columns_of(const RunList& list, const std::vector<Choice>& choices) {
-  Columns columns{best_column("best validation accuracy", accuracy_of, accuracy_text),
-                  best_column("in epoch", epoch_of, whole_text),
-                  best_column("seconds to it", seconds_of, figure_text)};
+  const std::vector<RunColumn> all = run_columns(list);
+  Columns columns;
+  const auto add = [&](const char* key) {
+    add_all(columns, std::ranges::find(all, key, &RunColumn::key)->tables);
+  };
+  add("best");
   for (const Choice& choice : choices) {
     if (!shared_words(choice, list.runs).empty() || !is_known(choice, list.runs)) continue;
     columns.push_back({choice.head, [choice](Run run, Table) {
@@ -102,21 +53,10 @@ Columns columns_of(const RunList& list, const std::vector<Choice>& choices) {
                          return entry;
                        }});
   }
-  const auto loss = [](Run r, Table) {
-    return figure_entry(r.epochs.empty() ? std::nullopt : r.epochs.back().loss);
-  };
-  const auto cost = [&](Run r, Table) { return figure_entry(cost_of(r, list.prices)); };
-  const auto started = [](Run r, Table) { return Entry{started_text(r.started)}; };
-  const Columns others{
-      {"loss", loss},
-      {"validation loss", [](Run r, Table) { return figure_entry(r.val_loss()); }, false},
-      {"images/s", rate_entry},
-      {"seconds in all", total_entry},
-      {"cost", cost, false},
-      {"epochs", epochs_entry},
-      {"outcome", outcome_entry},
-      {"started", started}};
-  columns.insert(columns.end(), others.begin(), others.end());
+  for (const char* key : {"loss", "val_loss", "images_per_second", "seconds", "cost", "epochs",
+                          "outcome", "started"}) {
+    add(key);
+  }
   return columns;
 }
 
@@ -175,14 +115,18 @@ Section repeats_section(const RunList& list) {
   const auto spread = [](std::function<Value(Run)> of, std::string (*text)(double)) {
     return [of, text](const Repeats& r, Table) { return spread_entry(r.runs, of, text); };
   };
-  const auto best = [](Value (*figure)(const BestAccuracy&)) {
-    return [figure](Run r) {
-      const auto found = r.best();
-      return found ? figure(*found) : std::nullopt;
-    };
+  const auto accuracy = [](Run r) {
+    const auto best = r.best();
+    return best ? Value(best->accuracy) : std::nullopt;
   };
+  const auto seconds_to_it = [](Run r) {
+    const auto best = r.best();
+    return best ? best->seconds : std::nullopt;
+  };
+  const auto accuracy_text = [](double value) { return fmt::format("{:.4f}", value); };
   const auto count = [](const Repeats& r, Table) {
-    return figure_entry(static_cast<double>(r.runs.size()), whole_text);
+    const auto whole = [](double n) { return fmt::format("{:.0f}", n); };
+    return figure_entry(static_cast<double>(r.runs.size()), whole);
   };
   const auto rate = [](Run r) { return r.images_per_second(); };
   const auto seconds = [](Run r) { return r.seconds; };
@@ -191,15 +135,14 @@ Section repeats_section(const RunList& list) {
       .title = "The same configuration",
       .paragraphs =
           {"Repeats have the same flags, machine, ranks and threads; the seed may differ."},
-      .tables = {
-          table_of<Repeats>("Runs of one configuration: medians, and least to most",
-                            "configuration", repeats, &Repeats::what,
-                            {{"runs", count},
-                             {"best validation accuracy", spread(best(accuracy_of), accuracy_text)},
-                             {"seconds to it", spread(best(seconds_of), figure_text)},
-                             {"images/s", spread(rate, figure_text)},
-                             {"seconds in all", spread(seconds, figure_text)},
-                             {"seeds", seeds_entry}})}};
+      .tables = {table_of<Repeats>("Runs of one configuration: medians, and least to most",
+                                   "configuration", repeats, &Repeats::what,
+                                   {{"runs", count},
+                                    {"best validation accuracy", spread(accuracy, accuracy_text)},
+                                    {"seconds to it", spread(seconds_to_it, figure_text)},
+                                    {"images/s", spread(rate, figure_text)},
+                                    {"seconds in all", spread(seconds, figure_text)},
+                                    {"seeds", seeds_entry}})}};
 }
 
 Section runs_section(const RunList& list) {
@@ -241,7 +184,172 @@ Section curves_section(const RunList& list) {
   return section;
 }
 
+// What `eval` found for the weights of the runs.
+
+std::string interval_text(const RunEvaluation& evaluation) {
+  const Interval range = accuracy_interval(*evaluation.accuracy, evaluation.images);
+  return fmt::format("{:.4f} to {:.4f}", range.low, range.high);
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? kNotKnown : text; }
+
+std::string images_text(const RunEvaluation& evaluation) {
+  return with_commas(static_cast<std::uint64_t>(evaluation.images));
+}
+
+/// A run with one of its evaluations.
+struct Evaluated {
+  const RunRecord* run;
+  const RunEvaluation* what;
+};
+
+Entry accuracy_entry(const Evaluated& e, DocumentTable& table) {
+  Entry entry = figure_entry(e.what->accuracy, [](double a) { return fmt::format("{:.4f}", a); });
+  std::vector<std::string> notes;
+  if (!e.what->doubt.empty()) notes.push_back(doubt_sentence(e.what->doubt));
+  if (!e.what->command.empty()) notes.push_back("Command: " + e.what->command);
+  if (!notes.empty()) entry.note = table.note(join(notes, " "));
+  return entry;
+}
+
+/// Empty where no run has an evaluation.
+Section evaluations_section(const RunList& list) {
+  using E = const Evaluated&;
+  using T = DocumentTable&;
+  std::vector<Evaluated> all;
+  for (const RunRecord& run : list.runs) {
+    for (const RunEvaluation& one : run.evaluations) all.push_back({&run, &one});
+  }
+  if (all.empty()) return {};
+  const auto text = [](auto of) { return [of](E e, T) { return Entry{or_dash(of(*e.what))}; }; };
+  const auto images = [](E e, T) {
+    return figure_entry(e.what->images, [&](double) { return images_text(*e.what); });
+  };
+  const auto interval = [](E e, T) {
+    return Entry{e.what->accuracy ? interval_text(*e.what) : kNotKnown};
+  };
+  const auto part = [](const RunEvaluation& e) { return e.part.empty() ? "" : part_text(e.part); };
+  return Section{
+      .id = "evaluations",
+      .title = "Evaluations",
+      .tables = {table_of<Evaluated>(
+          "Accuracy of saved weights, and what it may be among all images like these (95 %)", "run",
+          all, [](E e) { return e.run->name; },
+          {{"accuracy", accuracy_entry},
+           {"interval", interval},
+           {"images", images},
+           {"data", text([](const RunEvaluation& e) { return without_folders(e.data); })},
+           {"part", text(part)},
+           {"weights", text([](const RunEvaluation& e) {
+              return e.looks.empty() ? e.weights : e.weights + ", --tta " + e.looks;
+            })},
+           {"loss", [](E e, T) { return figure_entry(e.what->loss); }},
+           {"date", text([](const RunEvaluation& e) { return e.date; })}})},
+      .remarks = {"These are the results of eval at its date. Weights that were written later may "
+                  "give others."}};
+}
+
+// Where the time went, and what trainings were starved of.
+
+constexpr std::size_t kMostRemarks = 5;
+
+Entry share_entry(std::optional<double> share) {
+  if (share) *share *= 100;
+  return figure_entry(share, [](double percent) { return fmt::format("{:.1f}", percent); });
+}
+
+/// With its name where there are several.
+std::string said_of(const RunList& list, const RunRecord& run, const cells::LostTime& lost) {
+  return (list.runs.size() > 1 ? run.name + ": " : "") + lost.sentence;
+}
+
+/// Trainings that lost anything.
+DocumentTable lost_table(const RunList& list) {
+  using R = const RunRecord&;
+  using T = DocumentTable&;
+  std::vector<RunRecord> runs;
+  std::ranges::copy_if(list.runs, std::back_inserter(runs), [](R r) { return r.lost.any(); });
+  const auto seconds = [](runfiles::LostSeconds::Loss runfiles::LostSeconds::*loss) {
+    return [loss](R r, T) {
+      return figure_entry((r.lost.*loss).seconds,
+                          [](double s) { return fmt::format("{:.1f}", s); });
+    };
+  };
+  const auto restarts = [](R r, T) {
+    return figure_entry(r.lost.restarts.times, [](double n) { return fmt::format("{:.0f}", n); });
+  };
+  return table_of<RunRecord>(
+      "Seconds that were lost: from a checkpoint to the restart that goes on from it; steps that "
+      "waited for checkpoints since the last start; ranks that waited for the last one; stalls "
+      "that came to an end",
+      "run", runs, &RunRecord::name,
+      {{"restarts", restarts},
+       {"lost to them", seconds(&runfiles::LostSeconds::restarts)},
+       {"checkpoints", seconds(&runfiles::LostSeconds::checkpoints)},
+       {"stragglers", seconds(&runfiles::LostSeconds::stragglers)},
+       {"stalls", seconds(&runfiles::LostSeconds::stalls)}});
+}
+
+std::vector<cells::LostTime> lost_time_of(const RunRecord& run) {
+  const RunRecord::Time time = run.time();
+  return cells::lost_time(time.budget, time.seconds, time.taken.stolen, time.taken.cpu_wait);
+}
+
+/// What a run was starved of most, and what to try.
+std::optional<std::string> starved_sentence(const RunList& list) {
+  const RunRecord* whose = nullptr;
+  std::optional<cells::LostTime> most;
+  for (const RunRecord& run : list.runs) {
+    for (const cells::LostTime& lost : lost_time_of(run)) {
+      if (most && lost.share <= most->share) continue;
+      most = lost;
+      whose = &run;
+    }
+  }
+  if (!most) return std::nullopt;
+  return said_of(list, *whose, *most);
+}
+
+/// Empty where no run says.
+Section time_section(const RunList& list) {
+  DocumentTable table{.caption =
+                          "Parts of the seconds of all epochs (%); of CPU time what a host took, "
+                          "and what threads waited for a CPU (%)",
+                      .corner = "run",
+                      .head = {"input", "forward", "backward", "allreduce", "slowest rank",
+                               "optimizer", "other", "taken by the host", "wait for CPUs"}};
+  Section section{"time", "Where the time went"};
+  for (const RunRecord& run : list.runs) {
+    const RunRecord::Time time = run.time();
+    if (time.seconds <= 0) continue;
+    Row& row = table.rows.emplace_back(Row{run.name});
+    for (const BudgetPart& part : kBudgetParts)
+      row.entries.push_back(share_entry(time.budget.*part.seconds / time.seconds));
+    row.entries.push_back(share_entry(time.taken.stolen));
+    row.entries.push_back(share_entry(time.taken.cpu_wait));
+    for (const cells::LostTime& lost : lost_time_of(run)) {
+      if (section.remarks.size() < kMostRemarks)
+        section.remarks.push_back(said_of(list, run, lost));
+    }
+  }
+  if (table.rows.empty()) return {};
+  table.sortable = table.rows.size() > 1;
+  section.tables.push_back(std::move(table));
+  if (DocumentTable lost = lost_table(list); !lost.rows.empty()) {
+    section.tables.push_back(std::move(lost));
+  }
+  return section;
+}
+
 }  // namespace
+
+std::string evaluation_text(const RunEvaluation& evaluation) {
+  if (!evaluation.accuracy) return "";
+  return fmt::format("{:.4f} ({}) on {} images of {} ({}){}", *evaluation.accuracy,
+                     interval_text(evaluation), images_text(evaluation),
+                     or_dash(without_folders(evaluation.data)), part_text(evaluation.part),
+                     evaluation.doubt.empty() ? "" : ", which training may have learnt from");
+}
 
 Document runs_document(const RunList& list) {
   const std::size_t n = list.runs.size();

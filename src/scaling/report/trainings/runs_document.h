@@ -1,13 +1,27 @@
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "scaling/report/forms/document.h"
+#include "scaling/report/forms/escapes.h"
 #include "scaling/report/trainings/run_list.h"
 
 /// A report of single trainings: a row for each of them.
 namespace cputrain::report {
+
+/// A column of runs, for every form that has it.
+struct RunColumn {
+  std::string key;  ///< in JSON; empty: CSV alone has it
+  std::function<nlohmann::ordered_json(const RunRecord&)> value{};
+  std::vector<CsvColumn> csv{};  ///< names, and paths in the value or, without a key, in the run
+  std::vector<Column<RunRecord>> tables{};  ///< of documents
+};
+/// In the order of JSON and CSV. Borrows the list.
+std::vector<RunColumn> run_columns(const RunList&);
 
 /// At least one run.
 Document runs_document(const RunList&);
@@ -15,15 +29,8 @@ Document runs_document(const RunList&);
 /// The best run in one piece.
 Card runs_card(const RunList&);
 
-/// What eval found for their weights; empty where no run has an evaluation.
-Section evaluations_section(const RunList&);
 /// "0.9400 (0.9234 to 0.9532) on 1,000 images of photos (test part)"; empty without an accuracy.
 std::string evaluation_text(const RunEvaluation&);
-
-/// Where the time went, and what to try where a run lacked something; empty where no run says.
-Section time_section(const RunList&);
-/// What a run was starved of most, and what to try.
-std::optional<std::string> starved_sentence(const RunList&);
 
 /// The sentences that come first: the best run, and the quickest to what most runs reached; of
 /// each data set, since accuracies on different images say nothing of each other.

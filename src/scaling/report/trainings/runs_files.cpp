@@ -1,15 +1,23 @@
-// Runs as CSV and as JSON, and their curves for the page.
+// Columns of runs, their files of CSV and JSON, and their curves for the page.
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
+#include "core/text.h"
 #include "runfiles/metrics.h"
+#include "scaling/report/forms/document.h"
 #include "scaling/report/forms/escapes.h"
-#include "scaling/report/trainings/curve.h"
 #include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {
@@ -18,28 +26,129 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Value = std::optional<double>;
 
-// clang-format off
-const std::vector<CsvColumn> kRunColumns{
-    {"run", "/name"}, {"folder"}, {"started"}, {"model"}, {"data"}, {"image_size"}, {"ranks"},
-    {"threads"}, {"backend"}, {"precision"}, {"batch"}, {"optimizer"}, {"seed"}, {"machine"},
-    {"epochs"}, {"best_val_accuracy", "/best/val_accuracy"}, {"best_epoch", "/best/epoch"},
-    {"seconds_to_best", "/best/seconds"}, {"loss"}, {"val_loss"}, {"images_per_second"},
-    {"includes_trials"}, {"seconds"}, {"cost"}, {"stolen", "/time/stolen"},
-    {"cpu_wait", "/time/cpu_wait"}, {"outcome"}, {"resumed"}, {"checkpoint"}, {"troubles"},
-    {"eval_accuracy", "/evaluations/0/accuracy"}, {"eval_images", "/evaluations/0/images"},
-    {"eval_data", "/evaluations/0/data"}, {"eval_part", "/evaluations/0/part"}};
-// clang-format on
+using Run = const RunRecord&;
+using Table = DocumentTable&;
+using Columns = std::vector<Column<RunRecord>>;
 
-template <class Integer>
-Json known_count(const std::optional<Integer>& value) {
-  return value ? Json(*value) : Json();
+// How a training ended.
+
+/// "finished", "reached-target", ...: for programs to read.
+const char* outcome_name(Outcome outcome) {
+  constexpr const char* kNames[] = {"finished",    "reached-target", "stopped-early",
+                                    "interrupted", "not-a-number",   "running",
+                                    "no-end",      "no-figures"};
+  return kNames[static_cast<std::size_t>(outcome)];
 }
 
-Json time_json(const RunRecord::Time& time) {
-  return {{"seconds", time.seconds},
-          {"budget", time.seconds > 0 ? json_of(time.budget) : Json()},
-          {"stolen", known(time.stolen)},
-          {"cpu_wait", known(time.cpu_wait)}};
+/// "finished", "reached 0.9", "interrupted".
+std::string outcome_text(const RunRecord& run) {
+  constexpr const char* kTexts[] = {
+      "finished", "reached its target", "stopped early",    "interrupted",
+      "failed",   "still running",      "killed or failed", "no figures"};
+  if (run.target && run.outcome == Outcome::finished)
+    return fmt::format("finished below {:g}", *run.target);
+  if (run.target && run.outcome == Outcome::reached_target)
+    return fmt::format("reached {:g}", *run.target);
+  return kTexts[static_cast<std::size_t>(run.outcome)];
+}
+
+/// "resumable from step 120", "loss of step 7 is NaN or infinite, resumed once"; may be empty.
+std::string outcome_details(const RunRecord& run) {
+  std::vector<std::string> parts;
+  if (run.outcome == Outcome::not_a_number)
+    parts.push_back(fmt::format("loss of {} is NaN or infinite", run.where));
+  const bool broken = run.outcome == Outcome::interrupted || run.outcome == Outcome::no_end ||
+                      run.outcome == Outcome::no_figures;
+  if (broken) {
+    parts.push_back(run.checkpoint ? fmt::format("resumable from step {}", *run.checkpoint)
+                                   : "no checkpoint");
+  }
+  if (run.resumed > 0)
+    parts.push_back(run.resumed == 1 ? "resumed once"
+                                     : fmt::format("resumed {} times", run.resumed));
+  return join(parts, ", ");
+}
+
+// Entries of tables.
+
+std::string accuracy_text(double accuracy) { return fmt::format("{:.4f}", accuracy); }
+
+int epochs_done(const RunRecord& run) { return run.epochs.empty() ? 0 : run.epochs.back().epoch; }
+
+/// Where files could not be read, some epochs may be missing.
+Entry epochs_entry(const RunRecord& run, DocumentTable& table) {
+  const int done = epochs_done(run);
+  Entry entry{std::to_string(done)};
+  if (run.planned_epochs && *run.planned_epochs > done)
+    entry.text += fmt::format(" of {}", *run.planned_epochs);
+  entry.value = done;
+  if (!run.troubles.empty()) entry.note = table.note(run.name + ": " + join(run.troubles, "; "));
+  return entry;
+}
+
+Entry rate_entry(const RunRecord& run, DocumentTable& table) {
+  Entry entry = figure_entry(run.images_per_second());
+  if (run.includes_trials())
+    entry.note =
+        table.note("Of epochs that take longer: the first, and those that tried algorithms.");
+  return entry;
+}
+
+Entry total_entry(const RunRecord& run, DocumentTable& table) {
+  Entry entry = figure_entry(run.total_seconds());
+  if (entry.value && !run.seconds)
+    entry.note = table.note("Of the epochs that ended: the run has no summary.");
+  return entry;
+}
+
+Entry outcome_entry(const RunRecord& run, DocumentTable&) {
+  const std::string details = outcome_details(run);
+  return {outcome_text(run), details.empty() ? "" : "(" + details + ")"};
+}
+
+/// "2026-11-25 22:40", of a time as environment.json has it.
+Entry started_entry(const RunRecord& run, DocumentTable&) {
+  if (run.started.empty()) return {kNotKnown};
+  std::string text = run.started.substr(0, 16);
+  if (text.size() == 16 && text[10] == 'T') text[10] = ' ';
+  return {text};
+}
+
+Value last_loss(const RunRecord& run) {
+  return run.epochs.empty() ? std::nullopt : run.epochs.back().loss;
+}
+
+/// A figure of the best epoch of a run.
+Column<RunRecord> best_column(const char* head, Value (*figure)(const BestAccuracy&),
+                              std::string (*text)(double)) {
+  const auto entry = [figure, text](Run r, Table) {
+    const auto best = r.best();
+    return figure_entry(best ? figure(*best) : std::nullopt, text);
+  };
+  return {head, entry, false};
+}
+
+Value accuracy_of(const BestAccuracy& best) { return best.accuracy; }
+Value epoch_of(const BestAccuracy& best) { return best.epoch; }
+Value seconds_of(const BestAccuracy& best) { return best.seconds; }
+std::string whole_text(double n) { return fmt::format("{:.0f}", n); }
+
+// Columns of runs as JSON.
+
+Json best_json(const RunRecord& run) {
+  const auto best = run.best();
+  if (!best) return nullptr;
+  return {
+      {"val_accuracy", best->accuracy}, {"epoch", best->epoch}, {"seconds", known(best->seconds)}};
+}
+
+Json time_json(const RunRecord& run) {
+  RunRecord::Time time = run.time();
+  Json json{{"seconds", time.seconds},
+            {"budget", time.seconds > 0 ? json_of(time.budget) : Json()}};
+  JsonMembers members(json);
+  fields_of_taken(members, time.taken);
+  return json;
 }
 
 Json evaluations_json(const RunRecord& run) {
@@ -66,47 +175,31 @@ Json evaluations_json(const RunRecord& run) {
   return list;
 }
 
-Json run_json(const RunRecord& run, const cells::Prices& prices) {
-  const auto best = run.best();
-  const RunEpoch last = run.epochs.empty() ? RunEpoch{} : run.epochs.back();
-  return {{"name", run.name},
-          {"folder", run.folder.string()},
-          {"started", run.started},
-          {"model", run.model},
-          {"data", run.data},
-          {"image_size", known_count(run.image_size)},
-          {"ranks", known_count(run.ranks)},
-          {"threads", known_count(run.threads)},
-          {"backend", run.backend},
-          {"precision", run.precision},
-          {"batch", known_count(run.batch)},
-          {"optimizer", run.rule},
-          {"seed", known_count(run.seed)},
-          {"machine", run.machine},
-          {"build", run.build},
-          {"command", run.command},
-          {"epochs", last.epoch},
-          {"planned_epochs", known_count(run.planned_epochs)},
-          {"best", best ? Json{{"val_accuracy", best->accuracy},
-                               {"epoch", best->epoch},
-                               {"seconds", known(best->seconds)}}
-                        : Json()},
-          {"loss", known(last.loss)},
-          {"accuracy", known(last.accuracy)},
-          {"val_loss", known(run.val_loss())},
-          {"images_per_second", known(run.images_per_second())},
-          {"includes_trials", run.includes_trials()},
-          {"seconds", known(run.total_seconds())},
-          {"cost", known(cost_of(run, prices))},
-          {"time", time_json(run.time())},
-          {"evaluations", evaluations_json(run)},
-          {"outcome", outcome_name(run.outcome)},
-          {"outcome_text", outcome_text(run)},
-          {"outcome_details", outcome_details(run)},
-          {"target_accuracy", known(run.target)},
-          {"resumed", run.resumed},
-          {"checkpoint", known_count(run.checkpoint)},
-          {"troubles", run.troubles}};
+/// A member or what a function has of a run; null where that is not known.
+template <class Member>
+std::function<Json(const RunRecord&)> shown(Member member) {
+  return [member](const RunRecord& run) -> Json {
+    const auto& value = std::invoke(member, run);
+    if constexpr (requires { value.has_value(); }) {
+      return value ? Json(*value) : Json();
+    } else {
+      return value;
+    }
+  };
+}
+
+/// A column that has one name in all files.
+template <class Member>
+RunColumn plain(const std::string& key, Member member, Columns tables = {}) {
+  return {key, shown(member), {{key}}, std::move(tables)};
+}
+
+Json run_json(const RunRecord& run, const std::vector<RunColumn>& columns) {
+  Json json = Json::object();
+  for (const RunColumn& column : columns) {
+    if (!column.key.empty()) json[column.key] = column.value(run);
+  }
+  return json;
 }
 
 /// Where a number of images lies in epochs and in seconds of training. Between the ends of epochs
@@ -176,17 +269,98 @@ Json curve_json(const RunRecord& run, const std::string& data, std::size_t most)
           {"accuracy", std::move(accuracy)}};
 }
 
+/// What was trained, and on what.
+std::vector<RunColumn> request_columns() {
+  return {{"name", shown(&RunRecord::name), {{"run"}}},
+          plain("folder", [](Run r) { return r.folder.string(); }),
+          plain("started", &RunRecord::started, {{"started", started_entry}}),
+          plain("model", &RunRecord::model),
+          plain("data", &RunRecord::data),
+          plain("image_size", &RunRecord::image_size),
+          plain("ranks", &RunRecord::ranks),
+          plain("threads", &RunRecord::threads),
+          plain("backend", &RunRecord::backend),
+          plain("precision", &RunRecord::precision),
+          plain("batch", &RunRecord::batch),
+          plain("optimizer", &RunRecord::rule),
+          plain("seed", &RunRecord::seed),
+          plain("machine", &RunRecord::machine),
+          {"build", shown(&RunRecord::build)},
+          {"command", shown(&RunRecord::command)}};
+}
+
+/// What it came to.
+std::vector<RunColumn> result_columns(const RunList& list) {
+  const auto cost = [&list](Run r) { return cost_of(r, list.prices); };
+  const auto figure = [](const char* head, auto of, bool always = true) -> Columns {
+    return {{head, [of](Run r, Table) { return figure_entry(of(r)); }, always}};
+  };
+  const auto last_accuracy = [](Run r) {
+    return r.epochs.empty() ? std::nullopt : r.epochs.back().accuracy;
+  };
+  return {
+      plain("epochs", epochs_done, {{"epochs", epochs_entry}}),
+      {"planned_epochs", shown(&RunRecord::planned_epochs)},
+      {"best",
+       best_json,
+       {{"best_val_accuracy", "/val_accuracy"},
+        {"best_epoch", "/epoch"},
+        {"seconds_to_best", "/seconds"}},
+       {best_column("best validation accuracy", accuracy_of, accuracy_text),
+        best_column("in epoch", epoch_of, whole_text),
+        best_column("seconds to it", seconds_of, figure_text)}},
+      plain("loss", last_loss, figure("loss", last_loss)),
+      {"accuracy", shown(last_accuracy)},
+      plain("val_loss", &RunRecord::val_loss,
+            figure(
+                "validation loss", [](Run r) { return r.val_loss(); }, false)),
+      plain("images_per_second", &RunRecord::images_per_second, {{"images/s", rate_entry}}),
+      plain("includes_trials", &RunRecord::includes_trials),
+      plain("seconds", &RunRecord::total_seconds, {{"seconds in all", total_entry}}),
+      plain("cost", cost, figure("cost", cost, false)),
+      {"time",
+       time_json,
+       {{kStolen, fmt::format("/{}", kStolen)}, {kCpuWait, fmt::format("/{}", kCpuWait)}}},
+      {"evaluations", evaluations_json},
+      plain("outcome", [](Run r) { return outcome_name(r.outcome); }, {{"outcome", outcome_entry}}),
+      {"outcome_text", outcome_text},
+      {"outcome_details", outcome_details},
+      {"target_accuracy", shown(&RunRecord::target)},
+      plain("resumed", &RunRecord::resumed),
+      plain("checkpoint", &RunRecord::checkpoint),
+      plain("troubles", &RunRecord::troubles),
+      {"",
+       {},
+       {{"eval_accuracy", "/evaluations/0/accuracy"},
+        {"eval_images", "/evaluations/0/images"},
+        {"eval_data", "/evaluations/0/data"},
+        {"eval_part", "/evaluations/0/part"}}}};
+}
+
 }  // namespace
 
+std::vector<RunColumn> run_columns(const RunList& list) {
+  std::vector<RunColumn> columns = request_columns();
+  add_all(columns, result_columns(list));
+  return columns;
+}
+
 std::string runs_csv(const RunList& list) {
-  Csv csv(kRunColumns);
-  for (const RunRecord& run : list.runs) csv.add(run_json(run, list.prices));
+  const std::vector<RunColumn> columns = run_columns(list);
+  std::vector<CsvColumn> names;
+  for (const RunColumn& column : columns) {
+    const std::string above = column.key.empty() ? "" : "/" + column.key;
+    for (const auto& [name, path] : column.csv) names.push_back({name, above + path});
+  }
+  Csv csv(names);
+  for (const RunRecord& run : list.runs) csv.add(run_json(run, columns));
   return csv.text();
 }
 
 Json runs_json(const RunList& list) {
   Json runs = Json::array(), same = Json::array();
-  for (const RunRecord& run : list.runs) runs.push_back(run_json(run, list.prices));
+  const std::vector<RunColumn> columns = run_columns(list);
+  for (const RunRecord& run : list.runs) runs.push_back(run_json(run, columns));
   for (const auto& [repeats, what] : repeats_of(list.runs)) {
     Json names = Json::array();
     for (const RunRecord* run : repeats) names.push_back(run->name);

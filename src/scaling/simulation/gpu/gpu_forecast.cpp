@@ -6,20 +6,10 @@
 #include <utility>
 
 #include "core/text.h"
-#include "exchange/exchange.h"
 #include "scaling/cells/explanation.h"
 
 namespace cputrain::simulation {
 namespace {
-
-/// The node of the graph that each parameter is of, in the order of the arena's layout.
-std::vector<std::size_t> nodes_of_parameters(const model::Graph& graph) {
-  std::vector<std::size_t> nodes;
-  for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
-    nodes.insert(nodes.end(), graph.nodes()[node].parameters.size(), node);
-  }
-  return nodes;
-}
 
 double percent(double part, double whole) { return 100 * part / whole; }
 
@@ -58,23 +48,9 @@ GpuForecast::GpuForecast(Platform platform, GpuCostKind kind, GpuStepCosts costs
       kind_(kind),
       costs_(std::move(costs)),
       run_(run),
-      flops_per_image_(graph.training_flops()) {
-  const compute::ParameterLayout layout = compute::lay_out(graph, DType::f32);
-  const std::vector<std::size_t> nodes = nodes_of_parameters(graph);
-  gradient_bytes_ = static_cast<double>(layout.gradient_size * size_of(layout.dtype));
-  std::size_t begin = 0;
-  for (const std::size_t end :
-       exchange::bucket_ends(layout, static_cast<std::size_t>(run.bucket_bytes))) {
-    // Backward goes from the last node to the first. A bucket of padding alone follows the others.
-    std::size_t last_node = buckets_.empty() ? graph.nodes().size() - 1 : buckets_.back().last_node;
-    for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-      const compute::Parameter& parameter = layout.parameters[i];
-      const bool inside = parameter.range.begin >= begin && parameter.range.begin < end;
-      if (parameter.learnt && inside) last_node = std::min(last_node, nodes[i]);
-    }
-    buckets_.push_back({static_cast<double>((end - begin) * size_of(layout.dtype)), last_node});
-    begin = end;
-  }
+      flops_per_image_(graph.training_flops()),
+      buckets_(training::gradient_buckets(graph, static_cast<std::size_t>(run.bucket_bytes))) {
+  for (const training::GradientBucket& bucket : buckets_) gradient_bytes_ += bucket.bytes;
 }
 
 std::string GpuForecast::obstacle(const cells::Cell& cell) const {
@@ -108,7 +84,9 @@ std::vector<GpuBucket> GpuForecast::buckets_of(const GpuStep& step) const {
     ends[node] = now;
   }
   std::vector<GpuBucket> buckets;
-  for (const Bucket& bucket : buckets_) buckets.push_back({ends[bucket.last_node], bucket.bytes});
+  for (const training::GradientBucket& bucket : buckets_) {
+    buckets.push_back({ends[bucket.last_node], bucket.bytes});
+  }
   return buckets;
 }
 

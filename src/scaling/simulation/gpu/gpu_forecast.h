@@ -9,6 +9,7 @@
 #include "scaling/cells/cells.h"
 #include "scaling/simulation/gpu/gpu_costs.h"
 #include "scaling/simulation/platform.h"
+#include "training/gradient_sums.h"
 
 namespace cputrain::simulation {
 
@@ -82,12 +83,9 @@ class GpuForecast {
   GpuCostKind kind_;
   GpuStepCosts costs_;
   GpuRun run_;
-  double flops_per_image_, gradient_bytes_;
-  struct Bucket {
-    double bytes;
-    std::size_t last_node;  ///< in the graph: the one whose gradient is final last
-  };
-  std::vector<Bucket> buckets_;
+  double flops_per_image_;
+  std::vector<training::GradientBucket> buckets_;
+  double gradient_bytes_ = 0;
 };
 
 }  // namespace cputrain::simulation
