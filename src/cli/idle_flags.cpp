@@ -10,7 +10,7 @@
 #include "data/parse_data.h"
 #include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::cli {
 namespace {

@@ -16,7 +16,7 @@
 #include "training/asked_end.h"
 #include "training/plan/decode_images.h"
 #include "training/request/build_graph.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 #include "training/weights/start_weights.h"
 #include "weights/load.h"
 
@@ -65,6 +65,18 @@ bool leaves_memory(const TrainingFlags& flags, const data::DataSource& source,
 std::function<double()> stopped_seconds(system::SignalWatch* signals) {
   if (signals == nullptr) return {};
   return [signals] { return signals->stopped_seconds(); };
+}
+
+/// "cat 1, dog 2.5", the first few.
+std::string class_weights_text(std::span<const std::string> classes,
+                               std::span<const double> weights) {
+  constexpr std::size_t kShown = 10;
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < std::min(kShown, weights.size()); ++i) {
+    words.push_back(fmt::format("{} {:.4g}", printable(classes[i]), weights[i]));
+  }
+  if (weights.size() > kShown) words.push_back(fmt::format("{} more", weights.size() - kShown));
+  return join(words, ", ");
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "tests/support/refusal.h"
 #include "training/request/choose_training.h"
-#include "training/request/flag_row.h"
 
 namespace cputrain::training {
 namespace {

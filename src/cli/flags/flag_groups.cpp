@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::cli {
 

@@ -7,7 +7,7 @@
 #include "cli/flags/flags.h"
 #include "training/request/training_flags.h"
 
-/// Flags of trainings (training/request/flag_row.h) that several commands have, with the words
+/// Flags of trainings (training/request/training_rows.h) that several commands have, with the words
 /// of `train`: a command to which one means something else calls Flags::reword().
 namespace cputrain::cli {
 

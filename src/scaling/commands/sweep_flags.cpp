@@ -14,7 +14,7 @@
 #include "scaling/cells/axes.h"
 #include "scaling/cells/cells.h"
 #include "training/request/flag_grammars.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::commands {
 namespace {

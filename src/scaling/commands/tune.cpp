@@ -17,7 +17,7 @@
 #include "scaling/tune/findings.h"
 #include "system/files.h"
 #include "system/print.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 #include "training/training.h"
 
 namespace cputrain::commands {

@@ -21,7 +21,7 @@
 #include "training/asked_end.h"
 #include "training/request/build_graph.h"
 #include "training/request/flag_grammars.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::sweep {
 namespace {

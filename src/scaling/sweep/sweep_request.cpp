@@ -12,7 +12,7 @@
 #include "scaling/cells/axes.h"
 #include "system/bounded_file.h"
 #include "training/request/flag_grammars.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::sweep {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/names.h"
 #include "model/layer_patterns.h"
 #include "training/request/build_graph.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::training {
 namespace {
@@ -115,11 +115,22 @@ bool choose_shuffle(const TrainingFlags& flags, const zoo::Recipe& recipe) {
   return false;
 }
 
+/// What scaling and warm-up count with, where either is asked for: the ranks, or the images of a
+/// step over --base-batch.
+std::optional<double> scaling_of(const TrainingFlags& flags, std::size_t images_of_a_step,
+                                 int ranks) {
+  if (flags.base_batch) {
+    return static_cast<double>(images_of_a_step) / static_cast<double>(*flags.base_batch);
+  }
+  if (flags.lr_scale == optim::RateScale::none) return {};
+  return ranks;
+}
+
 }  // namespace
 
 TrainingSpec choose_training(const TrainingFlags& flags) {
   const auto model = zoo::find_model(flags.model);
-  const zoo::Recipe recipe = choose_recipe(flags, *model);
+  const zoo::Recipe recipe = fine_tuning_recipe(flags, *model).value_or(model->recipe);
   const int size = flags.image_size.value_or(recipe.image_size);
   const loop::OptimizerOptions optimizer = choose_optimizer(flags, recipe);
   TrainingSpec spec{
@@ -193,23 +204,11 @@ std::size_t largest_growth(const data::PlanOptions& plan) {
   return static_cast<std::size_t>(factor);
 }
 
-bool fine_tunes(const TrainingFlags& flags, const zoo::ModelEntry& model) {
-  return model.built_in() && !(flags.weights.empty() && flags.first_weights.empty());
-}
-
-zoo::Recipe choose_recipe(const TrainingFlags& flags, const zoo::ModelEntry& model) {
-  if (!fine_tunes(flags, model)) return model.recipe;
+std::optional<zoo::Recipe> fine_tuning_recipe(const TrainingFlags& flags,
+                                              const zoo::ModelEntry& model) {
+  if (!model.built_in() || (flags.weights.empty() && flags.first_weights.empty())) return {};
   const bool head_alone = flags.freeze == std::vector{std::string(model::kAllButHead)};
   return for_fine_tuning(model.recipe, head_alone);
-}
-
-std::optional<double> scaling_of(const TrainingFlags& flags, std::size_t images_of_a_step,
-                                 int ranks) {
-  if (flags.base_batch) {
-    return static_cast<double>(images_of_a_step) / static_cast<double>(*flags.base_batch);
-  }
-  if (flags.lr_scale == optim::RateScale::none) return {};
-  return ranks;
 }
 
 }  // namespace cputrain::training

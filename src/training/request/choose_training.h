@@ -51,15 +51,8 @@ void fit_to_ranks(TrainingSpec&, int ranks);
 /// The factor of the largest batch that --batch-growth comes to.
 std::size_t largest_growth(const data::PlanOptions&);
 
-/// Whether the recipe is that of fine-tuning: a built-in model that begins with --weights. The
-/// recipe of a model file is its writer's.
-bool fine_tunes(const TrainingFlags&, const zoo::ModelEntry&);
-
-/// The model's recipe, or that of fine-tuning.
-zoo::Recipe choose_recipe(const TrainingFlags&, const zoo::ModelEntry&);
-
-/// What scaling and warm-up count with, where either is asked for: the ranks, or the images of a
-/// step over --base-batch.
-std::optional<double> scaling_of(const TrainingFlags&, std::size_t images_of_a_step, int ranks);
+/// The recipe of fine-tuning, for a built-in model that begins with --weights; nothing for all
+/// other trainings. The recipe of a model file is its writer's.
+std::optional<zoo::Recipe> fine_tuning_recipe(const TrainingFlags&, const zoo::ModelEntry&);
 
 }  // namespace cputrain::training

@@ -121,15 +121,4 @@ std::vector<double> class_weights(const ClassWeights& asked, std::span<const std
   return weights;
 }
 
-std::string class_weights_text(std::span<const std::string> classes,
-                               std::span<const double> weights) {
-  constexpr std::size_t kShown = 10;
-  std::vector<std::string> words;
-  for (std::size_t i = 0; i < std::min(kShown, weights.size()); ++i) {
-    words.push_back(fmt::format("{} {:.4g}", printable(classes[i]), weights[i]));
-  }
-  if (weights.size() > kShown) words.push_back(fmt::format("{} more", weights.size() - kShown));
-  return join(words, ", ");
-}
-
 }  // namespace cputrain::training

@@ -28,8 +28,4 @@ void check_class_weights(const ClassWeights&, std::span<const std::string> class
 std::vector<double> class_weights(const ClassWeights&, std::span<const std::string> classes,
                                   std::span<const std::int32_t> labels);
 
-/// "cat 1, dog 2.5", the first few.
-std::string class_weights_text(std::span<const std::string> classes,
-                               std::span<const double> weights);
-
 }  // namespace cputrain::training

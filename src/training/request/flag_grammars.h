@@ -6,10 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "data/batch_plan.h"
-#include "loop/timeline.h"
-#include "training/request/training_flags.h"
-
 /// Values of flags as text. Error(usage) names the flag, the text and what is allowed.
 namespace cputrain::training {
 
@@ -20,19 +16,8 @@ double parse_real(const std::string& flag, const std::string& text, double min, 
 std::vector<std::int64_t> parse_wholes(const std::string& flag, const std::string& text,
                                        std::int64_t min, std::int64_t max);
 
-/// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
-std::vector<data::BatchGrowth> parse_growth(const std::string& text);
-std::string growth_text(const std::vector<data::BatchGrowth>&);
-/// "10m,1e": at each of these marks; "0": never.
-checkpoint::Marks parse_marks(const std::string& text);
-/// "5" or "5:0.001".
-EarlyStopping parse_early_stopping(const std::string& text);
-/// "20:25"
-loop::StepRange parse_steps(const std::string& text);
-/// Patterns of layers to freeze, with commas between them; "none" stands alone.
-std::vector<std::string> parse_freeze(const std::string& text);
-/// The same of words of logging/reporters.h.
-std::vector<std::string> parse_log_formats(const std::string& text);
+/// Words between commas, none of them empty.
+std::vector<std::string> parse_words(const std::string& flag, const std::string& text);
 
 // Names of backends, those that this build lacks, too, and the words beside their figures.
 

@@ -1,7 +1,19 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/names.h"
 #include "core/text.h"
 #include "logging/reporters.h"
 #include "training/request/flag_grammars.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 // Flags about how a training runs and what it leaves: machine, exchange, checkpoints, logs.
 namespace cputrain::training {
@@ -10,6 +22,94 @@ namespace {
 using Flags = TrainingFlags;
 
 constexpr double kMostSeconds = 1e7;  // of patience: four months
+
+/// A positive number at the beginning of a text, and what follows it.
+struct NumberAndUnit {
+  double number;
+  std::string_view unit;
+  bool whole;
+};
+
+std::optional<NumberAndUnit> split_number(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !std::isfinite(number) || number <= 0) return std::nullopt;
+  return NumberAndUnit{number, {end, text.data() + text.size()}, number == std::floor(number)};
+}
+
+/// "10m,1e": at each of these marks; "0": never. Error(usage), as of all that read a flag here.
+checkpoint::Marks parse_marks(const std::string& text) {
+  checkpoint::Marks marks;
+  if (text == "0") return marks;
+  constexpr double kMostSteps = 1e12, kMostSeconds = 1e9, kMostEpochs = 1e6;
+  const auto wrong = [&text] {
+    fail(ExitCode::usage, "--checkpoint-every " + text +
+                              ": must be 0 (never) or a list of N (steps), Ns (seconds), Nm "
+                              "(minutes), Nh (hours) and Ne (epochs), each once: 10m,1e");
+  };
+  for (const std::string& part : split(text, ',')) {
+    const auto read = split_number(part);
+    if (!read) wrong();
+    const auto& [number, unit, whole] = *read;
+    const double seconds = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+    if (unit.empty() && whole && number <= kMostSteps && !marks.steps) {
+      marks.steps = static_cast<std::uint64_t>(number);
+    } else if (unit == "e" && whole && number <= kMostEpochs && !marks.epochs) {
+      marks.epochs = static_cast<int>(number);
+    } else if (seconds > 0 && number * seconds <= kMostSeconds && !marks.seconds) {
+      marks.seconds = number * seconds;
+    } else {
+      wrong();
+    }
+  }
+  if (marks.none()) wrong();
+  return marks;
+}
+
+/// "5" or "5:0.001".
+EarlyStopping parse_early_stopping(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const auto patience = split_number(text.substr(0, colon));
+  const std::string delta = colon == std::string::npos ? "0" : text.substr(colon + 1);
+  const auto least = delta == "0" ? NumberAndUnit{0, "", true} : split_number(delta);
+  if (!patience || !patience->whole || !patience->unit.empty() || patience->number > 1e6 ||
+      !least || !least->unit.empty()) {
+    fail(ExitCode::usage,
+         "--early-stopping " + text +
+             ": must be PATIENCE[:MIN_DELTA], a whole number of epochs from 1 and by how much the "
+             "loss of validation must fall (the accuracy rise) to count: 5 or 5:0.001");
+  }
+  return {static_cast<int>(patience->number), least->number};
+}
+
+/// "20:25"
+loop::StepRange parse_steps(const std::string& text) {
+  loop::StepRange range;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, range.first);
+  const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
+  const auto last = colon ? std::from_chars(first.ptr + 1, end, range.last) : first;
+  if (!colon || last.ec != std::errc() || last.ptr != end || range.first < 1 ||
+      range.last < range.first) {
+    fail(ExitCode::usage,
+         "--timeline-steps " + text + ": must be FIRST:LAST, both counted from 1, such as 20:25");
+  }
+  return range;
+}
+
+/// Words of logging/reporters.h.
+std::vector<std::string> parse_log_formats(const std::string& text) {
+  const std::vector<std::string> known = logging::log_format_words();
+  std::vector<std::string> formats = parse_words("log-format", text);
+  for (const std::string& format : formats) {
+    if (std::ranges::count(known, format) > 0) continue;
+    if (format != "dawnbench") refuse_word("log-format", format, known);
+    refuse_word("log-format", format, known,
+                "; dawnbench was removed; use metrics.jsonl, which each run has: seconds and "
+                "val_accuracy by epoch");
+  }
+  return formats;
+}
 
 void add_machine(FlagRows& r) {
   r.part("machine");

@@ -1,12 +1,15 @@
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
+#include <cstdio>
+#include <utility>
 
 #include "core/text.h"
+#include "data/parse_data.h"
 #include "model/normalization.h"
+#include "system/files.h"
 #include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 #include "zoo/zoo.h"
@@ -24,6 +27,45 @@ std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const auto& entry : zoo::model_zoo()) names.push_back(entry.name);
   return names;
+}
+
+/// "30:2,60:4": after 30 epochs twice the batch, after 60 four times. Error(usage), as of all that
+/// read a flag here.
+std::vector<data::BatchGrowth> parse_growth(const std::string& text) {
+  std::vector<data::BatchGrowth> growth;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    int epochs = 0, factor = 0, used = 0;
+    const bool read = std::sscanf(part.c_str(), "%7d:%7d%n", &epochs, &factor, &used) == 2 &&
+                      static_cast<std::size_t>(used) == part.size();
+    const int least = growth.empty() ? 1 : growth.back().epochs + 1;
+    if (!read || epochs < least || epochs > 1'000'000 || factor < 1 || factor > 65536) {
+      fail(ExitCode::usage,
+           "--batch-growth " + text +
+               ": must be EPOCHS:FACTOR[,...], whole numbers from 1, epochs ascending: 30:2,60:4 "
+               "has twice the batch after 30 epochs and four times after 60");
+    }
+    growth.push_back({epochs, factor});
+    begin = end + 1;
+  }
+  return growth;
+}
+
+std::string growth_text(const std::vector<data::BatchGrowth>& growth) {
+  std::vector<std::string> parts;
+  for (const data::BatchGrowth& g : growth)
+    parts.push_back(fmt::format("{}:{}", g.epochs, g.factor));
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
+/// Patterns of layers, with commas between them; "none" stands alone.
+std::vector<std::string> parse_freeze(const std::string& text) {
+  std::vector<std::string> words = parse_words("freeze", text);
+  if (words.size() == 1 || std::ranges::find(words, "none") == words.end()) return words;
+  fail(ExitCode::usage, fmt::format("--freeze {}: none stands alone (beside it, other words would "
+                                    "freeze layers); leave out none, or the others",
+                                    text));
 }
 
 void add_model(FlagRows& r) {
@@ -248,7 +290,42 @@ void add_rate(FlagRows& r) {
       .starts_line("momentum corrected where the rate changes");
 }
 
+/// A flag of this start, or one that a row below says in other words.
+bool is_said_otherwise(const std::string& name) {
+  for (const char* start : {"out", "overwrite", "end-with", "resume"}) {
+    if (name == start) return true;
+  }
+  return std::ranges::any_of(training_rows(), [&](const FlagRow& row) {
+    const bool either =
+        row.kind == FlagRow::Kind::yes_or_no && (name == row.name || name == "no-" + row.name);
+    return row.holds && (either || name == row.rival);
+  });
+}
+
+/// A flag that was given, in the type of its row: a number, true, or the text of any other value.
+nlohmann::ordered_json typed(const TrainingFlags& flags, const std::string& name,
+                             const std::string& text) {
+  if (flags.switches.contains(name)) return true;
+  const auto row = std::ranges::find(training_rows(), name, &FlagRow::name);
+  if (row == training_rows().end()) return text;
+  const nlohmann::ordered_json value = row->get(flags);
+  return value.is_number() || value.is_boolean() ? value : nlohmann::ordered_json(text);
+}
+
 }  // namespace
+
+FlagRow& FlagRow::recorded() {
+  holds = [get = get](const TrainingSpec& spec) { return get(spec.flags); };
+  return *this;
+}
+
+std::string FlagRow::spelling(const TrainingFlags& flags) const {
+  const nlohmann::ordered_json value = get(flags);
+  if (value.is_string()) return value;
+  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
+}
+
+std::string FlagRows::join_words(const std::vector<std::string>& words) { return join(words, "|"); }
 
 const std::deque<FlagRow>& training_rows() {
   static const FlagRows rows = [] {
@@ -267,6 +344,33 @@ const FlagRow& training_row(std::string_view name) {
     fail(ExitCode::internal, fmt::format("no flag of a training is named {}", name));
   }
   return *found;
+}
+
+nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
+  nlohmann::ordered_json flags;
+  for (const auto& [name, value] : spec.flags.given) {
+    if (!is_said_otherwise(name)) flags[name] = typed(spec.flags, name, value);
+  }
+  for (const FlagRow& row : training_rows()) {
+    const nlohmann::ordered_json value = row.holds ? row.holds(spec) : nullptr;
+    if (value.is_null()) continue;
+    if (row.kind == FlagRow::Kind::yes_or_no) {
+      flags[(value == true ? "" : "no-") + row.name] = true;
+    } else {
+      flags[row.name] = value;
+    }
+  }
+  optim::for_figures(spec.optimizer.rule,
+                     [&](const char* name, auto figure) { flags[name] = figure; });
+  return flags;
+}
+
+nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags) {
+  for (const char* name : {"weights", "timeline", "out"}) {
+    if (flags.contains(name)) flags[name] = system::absolute_path(flags[name]);
+  }
+  if (flags.contains("data")) flags["data"] = data::absolute_data_spec(flags["data"]);
+  return flags;  // a model's file is absolute already (ModelEntry::spec)
 }
 
 }  // namespace cputrain::training

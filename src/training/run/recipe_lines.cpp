@@ -16,7 +16,7 @@
 #include "training/asked_end.h"
 #include "training/plan/batch_plans.h"
 #include "training/request/choose_training.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 #include "training/run/training_identity.h"
 #include "training/weights/named_weights.h"
 
@@ -45,13 +45,13 @@ std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
 
 /// Which recipe is not the model's own.
 void add_fine_tuning_line(const TrainingSpec& spec, std::vector<std::string>& lines) {
-  if (!fine_tunes(spec.flags, *spec.model)) return;
-  const zoo::Recipe recipe = choose_recipe(spec.flags, *spec.model);
+  const auto recipe = fine_tuning_recipe(spec.flags, *spec.model);
+  if (!recipe) return;
   lines.push_back(fmt::format(
       "Fine-tuning: where no flag says otherwise {} {:g}, batch {}, {} (the recipe of {} is "
       "for training from nothing)",
-      optim::rule_name(recipe.rule), recipe.learning_rate, recipe.batch,
-      counted(recipe.epochs, "epoch"), spec.model->name));
+      optim::rule_name(recipe->rule), recipe->learning_rate, recipe->batch,
+      counted(recipe->epochs, "epoch"), spec.model->name));
 }
 
 /// How the rate comes about, unless it is the plain one.

@@ -19,7 +19,7 @@
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/usage/work_meter.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::training {
 namespace {
@@ -153,6 +153,16 @@ void require_writable(const std::filesystem::path& run) {
 void remove_litter(const std::filesystem::path& folder) {
   for (const std::string& file : run_files()) system::remove_abandoned(folder / file);
   checkpoint::remove_abandoned(folder);
+}
+
+/// What config.json has: the flags that hold, with the weight file that was taken where a folder
+/// was named.
+nlohmann::ordered_json recorded_flags(const TrainingSpec& spec) {
+  nlohmann::ordered_json flags = effective_flags(spec);
+  const std::string& first =
+      spec.flags.first_weights.empty() ? spec.flags.weights : spec.flags.first_weights;
+  if (!first.empty()) flags["weights"] = first;
+  return from_any_folder(std::move(flags));
 }
 
 /// config.json and environment.json: what the folder's other files are of.

@@ -16,7 +16,7 @@
 #include "model/model_json.h"
 #include "system/bounded_file.h"
 #include "training/asked_end.h"
-#include "training/request/flag_row.h"
+#include "training/request/training_rows.h"
 #include "training/weights/named_weights.h"
 #include "weights/safetensors.h"
 #include "weights/weight_file.h"
