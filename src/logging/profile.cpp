@@ -1,5 +1,3 @@
-#include "logging/profile.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -7,6 +5,7 @@
 
 #include "core/json_text.h"
 #include "core/text.h"
+#include "logging/reporters.h"
 #include "system/files.h"
 #include "system/output.h"
 

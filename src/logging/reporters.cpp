@@ -1,8 +1,8 @@
 #include "logging/reporters.h"
 
-#include <fmt/format.h>
+#include <system_error>
+#include <utility>
 
-#include "core/text.h"
 #include "system/files.h"
 
 namespace cputrain::logging {
@@ -37,15 +37,6 @@ class AllOf final : public RunReporter {
   std::vector<std::unique_ptr<RunReporter>> parts_;
 };
 
-constexpr LogFormat kFormats[] = {
-    {"mlperf", "mlperf.log",
-     [](const FormatRequest& r) {
-       return mlperf_reporter(r.folder / "mlperf.log", r.facts, r.place, r.queue);
-     }},
-    {"tf_cnn_benchmarks", nullptr,
-     [](const FormatRequest& r) { return benchmark_lines_reporter(stdout, r.facts, r.log_every); }},
-};
-
 }  // namespace
 
 bool has_lines(const std::filesystem::path& path) {
@@ -56,31 +47,6 @@ bool has_lines(const std::filesystem::path& path) {
 
 std::unique_ptr<RunReporter> all_of(std::vector<std::unique_ptr<RunReporter>> parts) {
   return std::make_unique<AllOf>(std::move(parts));
-}
-
-std::span<const LogFormat> log_formats() { return kFormats; }
-
-std::vector<std::string> log_format_words() {
-  std::vector<std::string> words;
-  for (const LogFormat& format : kFormats) words.emplace_back(format.word);
-  return words;
-}
-
-std::string log_format_texts() {
-  std::vector<std::string> texts;
-  for (const LogFormat& format : kFormats) {
-    texts.push_back(
-        fmt::format("{} ({})", format.word, format.file ? format.file : "lines on the terminal"));
-  }
-  return join(texts, ", ");
-}
-
-std::vector<std::string> log_format_files() {
-  std::vector<std::string> files;
-  for (const LogFormat& format : kFormats) {
-    if (format.file) files.emplace_back(format.file);
-  }
-  return files;
 }
 
 }  // namespace cputrain::logging

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compute/layer_time.h"
 #include "loop/progress.h"
 #include "loop/records.h"
 #include "runfiles/metrics.h"
@@ -115,6 +116,14 @@ std::unique_ptr<RunReporter> history_reporter(const std::filesystem::path&,
                                               const std::filesystem::path& metrics = {},
                                               system::WriteQueue* = nullptr);
 
+/// Where the time of training steps went, by layer and direction: at the end of a training a table
+/// on the stream (none where it is null) and the same figures as JSON. `layers` answers what all
+/// passes have taken until then; passes between epochs, which evaluate, are left out. Seconds are
+/// those of the rank that asks.
+std::unique_ptr<RunReporter> profile_reporter(
+    std::function<std::vector<compute::LayerTime>()> layers, std::FILE*,
+    const std::filesystem::path&);
+
 /// What of a training its logs for others say once.
 struct RunFacts {
   std::string model, data, platform, optimizer;
@@ -132,32 +141,21 @@ struct RunFacts {
 std::unique_ptr<RunReporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&,
                                              const LogPlace& = {}, system::WriteQueue* = nullptr);
 
-/// tf_cnn_benchmarks' lines on a stream: the first step that counts and every so many.
-std::unique_ptr<RunReporter> benchmark_lines_reporter(std::FILE*, const RunFacts&,
-                                                      std::size_t every);
-
-/// What a log in another program's format is made of.
-struct FormatRequest {
-  std::filesystem::path folder;  ///< the run's
-  const RunFacts& facts;
-  const LogPlace& place;
-  std::size_t log_every = 0;
-  system::WriteQueue* queue = nullptr;
-};
-
-/// A log in another program's format. The word is that of --log-format.
+/// A log in another program's format: MLPerf's, or tf_cnn_benchmarks' lines of the first step that
+/// counts and every so many. The word is that of --log-format.
 struct LogFormat {
   std::string_view word;
   const char* file = nullptr;  ///< which grows in the run's folder; null: on the terminal
-  std::unique_ptr<RunReporter> (*make)(const FormatRequest&) = nullptr;
+  /// Makes it in the run's folder.
+  std::unique_ptr<RunReporter> (*make)(const std::filesystem::path& folder, const RunFacts&,
+                                       const LogPlace&, std::size_t log_every,
+                                       system::WriteQueue*) = nullptr;
 
   bool on_terminal() const { return !file; }
 };
 
 std::span<const LogFormat> log_formats();
 std::vector<std::string> log_format_words();
-/// "mlperf (mlperf.log), ...": for help.
-std::string log_format_texts();
 std::vector<std::string> log_format_files();
 
 /// Passes every record on, in order. None at all is silence: what ranks other than 0 get.

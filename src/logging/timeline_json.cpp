@@ -12,22 +12,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct RankSpans {
-  double offset;
-  std::size_t lost;
-  Json spans;  ///< [name, step, begin, seconds] each
-};
-
-RankSpans read(const std::string& text) {
-  const Json json = Json::parse(text);
-  return {json["offset"], json["lost"], json["spans"]};
-}
-
-double first_begin(const std::vector<RankSpans>& ranks) {
+/// Of what timeline_text() wrote, in which spans are [name, step, begin, seconds].
+double first_begin(const std::vector<Json>& ranks) {
   double first = std::numeric_limits<double>::infinity();
-  for (const RankSpans& rank : ranks) {
-    for (const Json& span : rank.spans) {
-      first = std::min(first, span[2].get<double>() - rank.offset);
+  for (const Json& rank : ranks) {
+    for (const Json& span : rank["spans"]) {
+      first = std::min(first, span[2].get<double>() - rank["offset"].get<double>());
     }
   }
   return first;
@@ -66,8 +56,8 @@ std::string timeline_text(const loop::Timeline& timeline, double offset) {
 
 std::string timeline_json(const std::vector<std::string>& texts,
                           const std::vector<std::string>& hosts) {
-  std::vector<RankSpans> ranks;
-  for (const std::string& text : texts) ranks.push_back(read(text));
+  std::vector<Json> ranks;
+  for (const std::string& text : texts) ranks.push_back(Json::parse(text));
   const double first = first_begin(ranks);
   Json events = Json::array(), offsets = Json::array();
   std::size_t lost = 0;
@@ -77,11 +67,12 @@ std::string timeline_json(const std::vector<std::string>& texts,
         metadata("process_name", rank, {{"name", "rank " + std::to_string(rank) + " " + host}}));
     events.push_back(metadata("process_sort_index", rank, {{"sort_index", rank}}));
     events.push_back(metadata("thread_name", rank, {{"name", "training loop"}}));
-    for (const Json& span : ranks[rank].spans) {
-      events.push_back(event_of(span, rank, ranks[rank].offset, first));
+    const double offset = ranks[rank]["offset"];
+    for (const Json& span : ranks[rank]["spans"]) {
+      events.push_back(event_of(span, rank, offset, first));
     }
-    offsets.push_back(ranks[rank].offset * 1e6);
-    lost += ranks[rank].lost;
+    offsets.push_back(offset * 1e6);
+    lost += ranks[rank]["lost"].get<std::size_t>();
   }
   return json_text(Json{
              {"traceEvents", std::move(events)},

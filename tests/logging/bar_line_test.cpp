@@ -1,4 +1,4 @@
-#include "logging/bar_line.h"
+#include "logging/console.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "logging/event_file.h"
+#include "logging/tensorboard.h"
 
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(EventFile, HoldsEveryRecordAsSoonAsItIsWritten) {
   ASSERT_EQ(files.size(), 1u);
   const std::string begun = text_of(files[0]);
   EXPECT_EQ(hex(begun).substr(0, 24), "1800000000000000a37f4b22");
-  file.write(5, std::array{Scalar{"epoch_loss", 0.5}});
+  file.append(scalar_record(2.0, 5, std::array{Scalar{"epoch_loss", 0.5}}));
   const std::string grown = text_of(files[0]);
   EXPECT_EQ(grown.substr(0, begun.size()), begun);
   EXPECT_EQ(grown.size(), begun.size() + 48);  // the golden record's length

@@ -1,4 +1,4 @@
-#include "logging/profile.h"
+#include "logging/reporters.h"
 
 #include <gtest/gtest.h>
 

@@ -111,6 +111,16 @@ std::vector<std::string> parse_log_formats(const std::string& text) {
   return formats;
 }
 
+/// "mlperf (mlperf.log), ...": for help.
+std::string log_format_texts() {
+  std::vector<std::string> texts;
+  for (const logging::LogFormat& format : logging::log_formats()) {
+    texts.push_back(
+        fmt::format("{} ({})", format.word, format.file ? format.file : "lines on the terminal"));
+  }
+  return join(texts, ", ");
+}
+
 void add_machine(FlagRows& r) {
   r.part("machine");
   r.text("backend", &Flags::backend, "NAME", "what computes; cuda is for GPUs").recorded();
@@ -248,8 +258,8 @@ void add_output(FlagRows& r) {
          "write what every rank did and when, as a Chrome trace of --timeline-steps");
   r.parsed("timeline-steps", &Flags::timeline_steps, "FIRST:LAST",
            "steps that --timeline shows, counted from 1 [1:20]", parse_steps);
-  r.parsed("log-format", &Flags::log_formats, "NAME,...",
-           "further logs: " + logging::log_format_texts(), parse_log_formats)
+  r.parsed("log-format", &Flags::log_formats, "NAME,...", "further logs: " + log_format_texts(),
+           parse_log_formats)
       .suggests(logging::log_format_words());
 }
 

@@ -17,7 +17,6 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "logging/profile.h"
 #include "logging/reporters.h"
 #include "logging/timeline_json.h"
 #include "runfiles/metrics.h"
@@ -221,7 +220,7 @@ std::unique_ptr<logging::RunReporter> make_reporter(const Training& training,
   reporters.push_back(logging::history_reporter(folder / "history.json",
                                                 place.goes_on() ? metrics : fs::path(), &logs));
   for (const logging::LogFormat& format : formats) {
-    reporters.push_back(format.make({folder, facts, place, spec.flags.log_every, &logs}));
+    reporters.push_back(format.make(folder, facts, place, spec.flags.log_every, &logs));
   }
   if (spec.flags.profile) {
     reporters.push_back(logging::profile_reporter(

@@ -1,12 +1,14 @@
-// The lines of tf_cnn_benchmarks that people's scripts look for: images/sec with its spread every
-// so many steps, and the total in the end. The first step, which touches memory first, and those in
-// which kernels are tried are warm-up and left out, as its own warm-up is.
+// The table of logs in other programs' formats, and that of tf_cnn_benchmarks.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <memory>
 #include <numeric>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,13 +20,9 @@
 namespace cputrain::logging {
 namespace {
 
-struct Speed {
-  double mean, uncertainty, jitter;
-};
-
 /// Its formulas: batch / mean of times; the standard deviation of speeds by the root of their
 /// number; 1.4826 medians of distances from the median.
-Speed speed_of(const std::vector<double>& speeds, double images, double seconds) {
+std::string speed_text(const std::vector<double>& speeds, double images, double seconds) {
   const auto n = static_cast<double>(speeds.size());
   const double mean = std::accumulate(speeds.begin(), speeds.end(), 0.0) / n;
   double squares = 0;
@@ -34,9 +32,13 @@ Speed speed_of(const std::vector<double>& speeds, double images, double seconds)
     squares += (speed - mean) * (speed - mean);
     distances.push_back(std::abs(speed - middle));
   }
-  return {images / seconds, std::sqrt(squares / n) / std::sqrt(n), 1.4826 * median(distances)};
+  return fmt::format("images/sec: {:.1f} +/- {:.1f} (jitter = {:.1f})", images / seconds,
+                     std::sqrt(squares / n) / std::sqrt(n), 1.4826 * median(distances));
 }
 
+/// The lines of tf_cnn_benchmarks that people's scripts look for: images/sec with its spread every
+/// so many steps, and the total in the end. The first step, which touches memory first, and those
+/// in which kernels are tried are warm-up and left out, as its own warm-up is.
 class BenchmarkLines final : public RunReporter {
  public:
   BenchmarkLines(std::FILE* stream, const RunFacts& facts, std::size_t every)
@@ -66,9 +68,8 @@ class BenchmarkLines final : public RunReporter {
     images_ += r.tally.images;
     seconds_ += r.seconds;
     if (speeds_.size() != 1 && speeds_.size() % every_ != 0) return;
-    const Speed speed = speed_of(speeds_, images_, seconds_);
-    line("{}\timages/sec: {:.1f} +/- {:.1f} (jitter = {:.1f})\t{:.3f}", speeds_.size(), speed.mean,
-         speed.uncertainty, speed.jitter, r.tally.mean_loss());
+    line("{}\t{}\t{:.3f}", speeds_.size(), speed_text(speeds_, images_, seconds_),
+         r.tally.mean_loss());
   }
 
   void summary(const SummaryRecord& r) override {
@@ -95,11 +96,35 @@ class BenchmarkLines final : public RunReporter {
   double images_ = 0, seconds_ = 0;
 };
 
+constexpr LogFormat kFormats[] = {
+    {"mlperf", "mlperf.log",
+     [](const std::filesystem::path& folder, const RunFacts& facts, const LogPlace& place,
+        std::size_t, system::WriteQueue* queue) {
+       return mlperf_reporter(folder / "mlperf.log", facts, place, queue);
+     }},
+    {"tf_cnn_benchmarks", nullptr,
+     [](const std::filesystem::path&, const RunFacts& facts, const LogPlace&, std::size_t log_every,
+        system::WriteQueue*) -> std::unique_ptr<RunReporter> {
+       return std::make_unique<BenchmarkLines>(stdout, facts, log_every);
+     }},
+};
+
 }  // namespace
 
-std::unique_ptr<RunReporter> benchmark_lines_reporter(std::FILE* stream, const RunFacts& facts,
-                                                      std::size_t every) {
-  return std::make_unique<BenchmarkLines>(stream, facts, every);
+std::span<const LogFormat> log_formats() { return kFormats; }
+
+std::vector<std::string> log_format_words() {
+  std::vector<std::string> words;
+  for (const LogFormat& format : kFormats) words.emplace_back(format.word);
+  return words;
+}
+
+std::vector<std::string> log_format_files() {
+  std::vector<std::string> files;
+  for (const LogFormat& format : kFormats) {
+    if (format.file) files.emplace_back(format.file);
+  }
+  return files;
 }
 
 }  // namespace cputrain::logging

@@ -18,9 +18,6 @@ struct BarLine {
 /// 0.1234, or 1.2340e-04 where that would say little: as Keras prints figures.
 std::string figure_text(double);
 
-/// " 12/140": as wide for every step.
-std::string step_counter(std::size_t step, std::size_t steps);
-
 /// While steps are made. What gives way where the room is too small stands in one table in the
 /// source: the bar shrinks, then accuracy goes, the bar, the loss; counter and time stay.
 std::string running_line(const BarLine&, std::optional<std::size_t> space);

@@ -31,8 +31,6 @@ class EventFile {
  public:
   /// Makes `folder` and in it a new file events.out.tfevents.<seconds>.<host>.<process>.<number>.
   EventFile(const std::filesystem::path& folder, const std::string& host);
-  void write(std::int64_t step, std::span<const Scalar>);
-  /// Records that were made before.
   void append(std::string_view records) { file_.append(records); }
 
  private:
