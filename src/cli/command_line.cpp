@@ -110,24 +110,23 @@ std::string hint_of(const std::string& name, const Flags& flags,
   return did_you_mean("--" + name, known);
 }
 
-std::string help_of(const Command& command, bool all, const CommandLineChoices& choices,
-                    const HelpForm& form) {
+std::string help_of(const Command& command, bool all, const CommandLineChoices& choices) {
   const CommandEntry entry = command.help();
-  return command_help(command_entry(entry.name, entry.topic, choices), all, form);
+  return command_help(command_entry(entry.name, entry.topic, choices), all, choices);
 }
 
 /// The words "help" or "help COMMAND [TOPIC]", or an overview that is asked for by a flag.
 std::optional<std::string> general_help(const std::vector<std::string>& words,
-                                        const CommandLineChoices& choices, const HelpForm& form) {
+                                        const CommandLineChoices& choices) {
   if (words.empty()) return std::nullopt;
   const std::string& first = words.front();
   const bool more = words.size() > 1 && !words[1].starts_with("-");
   if (first == "--help" || first == "-h" || (first == "help" && !more))
-    return overview_text(command_reference(choices), choices.examples, form);
+    return overview_text(choices);
   if (first != "help") return std::nullopt;
   std::vector<std::string> rest(words.begin() + 1, words.end());
   if (rest.size() == 1) rest.push_back("--help");
-  return help_of(*take_command(rest, choices), words.back() == "--help-all", choices, form);
+  return help_of(*take_command(rest, choices), words.back() == "--help-all", choices);
 }
 
 /// Words that are no flags, where the command takes none.
@@ -200,16 +199,15 @@ void check_options(Command& command, const Flags& flags, const CommandLineChoice
 
 }  // namespace
 
-std::variant<std::unique_ptr<Command>, HelpText> parse_command_line(
+std::variant<std::unique_ptr<Command>, std::string> parse_command_line(
     const std::vector<std::string>& given_words, const Environment& environment,
     const CommandLineChoices& choices) {
   std::vector<std::string> words = given_words;
   const auto files = std::ranges::find(words, "--");
   if (std::find(words.begin(), files, "--version") != files) {
-    return HelpText{fmt::format("cputrain {} ({})\n", kVersion, choices.build)};
+    return fmt::format("cputrain {} ({})\n", kVersion, choices.build);
   }
-  const HelpForm form{choices.columns, choices.program};
-  if (const auto text = general_help(words, choices, form)) return HelpText{*text};
+  if (const auto text = general_help(words, choices)) return *text;
   std::unique_ptr<Command> command = take_command(words, choices);
   Options& options = command->options();
   options.backend = choices.backend_names().front();
@@ -222,13 +220,13 @@ std::variant<std::unique_ptr<Command>, HelpText> parse_command_line(
   };
   CommandLine line = read_line(words, flags, hint);
   if (line.config.empty()) line.config = value_of(environment, "config").value_or("");
-  if (line.help || line.help_all) return HelpText{help_of(*command, line.help_all, choices, form)};
+  if (line.help || line.help_all) return help_of(*command, line.help_all, choices);
   if (!environment.empty()) check_variables(environment, all_flags(choices));
+  const auto earlier = [&command](const Given& given) { return command->earlier_flags(given); };
+  add_other_places(line, flags, environment, earlier, hint);
   options.files = line.files;
-  options.from_environment = add_environment(line.given, flags, environment);
-  options.from_config = add_config_file(line.given, flags, line.config, hint);
-  add_config_file(line.given, flags, command->earlier_flags(line.given), hint);
-  check_rivals(line.given, flags);
+  options.from_environment = line.from_environment;
+  options.from_config = line.from_config;
   options.given = flags.set(line.given);
   for (const auto& [name, value] : options.given) {
     if (!flags.takes_value(name)) options.switches.insert(name);

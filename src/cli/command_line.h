@@ -10,16 +10,12 @@
 
 namespace cputrain::cli {
 
-/// Text that was asked for instead of a run: --help, --help-all, --version.
-struct HelpText {
-  std::string text;
-};
-
 /// Reads the words after the program's name. A flag goes before CPUTRAIN_<FLAG> in the environment,
 /// and that before the --config file (JSON, flag to value). Hyphens and underscores in flags are
 /// the same. Variables that no command reads are refused. Throws Error(usage) naming the flag, the
-/// value and what is allowed, and what the flags of other frameworks are called here.
-std::variant<std::unique_ptr<Command>, HelpText> parse_command_line(
+/// value and what is allowed, and what the flags of other frameworks are called here. A text is
+/// what was asked for instead of a run: --help, --help-all, --version.
+std::variant<std::unique_ptr<Command>, std::string> parse_command_line(
     const std::vector<std::string>& words, const Environment&, const CommandLineChoices&);
 
 }  // namespace cputrain::cli

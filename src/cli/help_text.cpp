@@ -1,7 +1,6 @@
 #include "cli/help_text.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -16,60 +15,62 @@ namespace cputrain::cli {
 namespace {
 
 /// Where the phrases of a list begin.
-std::size_t phrase_column(const HelpForm& form) {
-  return form.columns < 80 ? 18 : form.columns < 100 ? 26 : 30;
+std::size_t phrase_column(const CommandLineChoices& choices) {
+  return choices.columns < 80 ? 18 : choices.columns < 100 ? 26 : 30;
 }
 
 /// "  name   phrase", the phrase wrapped; on lines of its own where the name is too long.
 std::string list_row(const std::string& name, const std::string& phrase, std::size_t column,
-                     const HelpForm& form) {
+                     const CommandLineChoices& choices) {
   std::string row = "  " + name;
   if (phrase.empty()) return row + "\n";
   if (row.size() + 2 > column)
     row += "\n" + std::string(column, ' ');
   else
     row.append(column - row.size(), ' ');
-  return row + wrapped(phrase, column, form.columns) + "\n";
+  return row + wrapped(phrase, column, choices.columns) + "\n";
 }
 
-std::string flag_row(const FlagEntry& flag, const HelpForm& form) {
+std::string flag_row(const FlagEntry& flag, const CommandLineChoices& choices) {
   std::string phrase = flag.help;
   for (const std::string& alias : flag.aliases) phrase += " (also --" + alias + ")";
   if (!flag.standard.empty()) phrase += " [" + flag.standard + "]";
   const std::string name = flag.spelling() + (flag.takes_value ? " " + flag.meta : "");
-  return list_row(name, phrase, phrase_column(form), form);
+  return list_row(name, phrase, phrase_column(choices), choices);
 }
 
 /// The command line as this program was called; it goes on after a backslash where it is too long.
-std::string called_so(const std::string& command, const HelpForm& form) {
+std::string called_so(const std::string& command, const CommandLineChoices& choices) {
   std::vector<std::string> words = split(command, ' ');
-  std::ranges::replace(words, std::string("cputrain"), form.program);
-  return wrapped_command(words, 2, form.columns);
+  std::ranges::replace(words, std::string("cputrain"), choices.program);
+  return wrapped_command(words, 2, choices.columns);
 }
 
-std::string example_rows(const std::vector<ExampleEntry>& examples, const HelpForm& form) {
+std::string example_rows(const std::vector<ExampleEntry>& examples,
+                         const CommandLineChoices& choices) {
   constexpr std::size_t kIndent = 6;
   std::string text = examples.empty() ? "" : "\nExamples:\n";
   for (const ExampleEntry& example : examples) {
-    text += called_so(example.command, form) + "\n" + std::string(kIndent, ' ') +
-            wrapped(example.does, kIndent, form.columns) + "\n";
+    text += called_so(example.command, choices) + "\n" + std::string(kIndent, ' ') +
+            wrapped(example.does, kIndent, choices.columns) + "\n";
   }
   return text;
 }
 
-std::string usage_line(const CommandEntry& command, const HelpForm& form) {
-  return "\nUsage: " + form.program + command.usage.substr(std::string("cputrain").size()) + "\n";
+std::string usage_line(const CommandEntry& command, const CommandLineChoices& choices) {
+  return "\nUsage: " + choices.program + command.usage.substr(std::string("cputrain").size()) +
+         "\n";
 }
 
-std::string topic_rows(const CommandEntry& command, const HelpForm& form) {
+std::string topic_rows(const CommandEntry& command, const CommandLineChoices& choices) {
   std::string text = "\nTopics:\n";
   for (const auto& [name, summary] : command.topics) {
-    text += list_row(name, summary, 14, form);
+    text += list_row(name, summary, 14, choices);
   }
   return text + "\n" +
-         wrapped(fmt::format("{} {} TOPIC --help shows what a topic takes.", form.program,
+         wrapped(fmt::format("{} {} TOPIC --help shows what a topic takes.", choices.program,
                              command.name),
-                 0, form.columns) +
+                 0, choices.columns) +
          "\n";
 }
 
@@ -77,7 +78,7 @@ bool is_shown(const CommandEntry& command, const FlagEntry& flag) {
   return flag.common || (command.all_common() && flag.name == "config");
 }
 
-std::string common_rows(const CommandEntry& command, const HelpForm& form) {
+std::string common_rows(const CommandEntry& command, const CommandLineChoices& choices) {
   std::vector<const FlagEntry*> shown;
   for (const FlagEntry& flag : command.flags) {
     if (is_shown(command, flag)) shown.push_back(&flag);
@@ -86,43 +87,42 @@ std::string common_rows(const CommandEntry& command, const HelpForm& form) {
     return std::ranges::find(command.common, flag->name) - command.common.begin();
   });
   std::string text = "\nFlags:\n";
-  for (const FlagEntry* flag : shown) text += flag_row(*flag, form);
+  for (const FlagEntry* flag : shown) text += flag_row(*flag, choices);
   if (command.all_common()) return text;
   const std::string more =
       fmt::format("{} more flags: {} {} --help-all", command.flags.size() - shown.size(),
-                  form.program, command.full_name());
-  return text + "\n" + wrapped(more, 0, form.columns) + "\n";
+                  choices.program, command.full_name());
+  return text + "\n" + wrapped(more, 0, choices.columns) + "\n";
 }
 
-std::string rows_by_group(const CommandEntry& command, const HelpForm& form) {
+std::string rows_by_group(const CommandEntry& command, const CommandLineChoices& choices) {
   std::string text, group;
   for (const FlagEntry& flag : command.flags) {
     if (flag.group != group) text += "\n" + flag.group + ":\n";
     group = flag.group;
-    text += flag_row(flag, form);
+    text += flag_row(flag, choices);
   }
   return text;
 }
 
-std::string other_places(const HelpForm& form) {
+std::string other_places(const CommandLineChoices& choices) {
   return "\n" +
          wrapped(
              "Every flag can also be given in the environment, as CPUTRAIN_ and its name in "
              "capitals (CPUTRAIN_IMAGE_SIZE=64), or in a --config FILE. The command line goes "
              "before the environment, and that before the file. A warning names flags that were "
              "given and change nothing; variables, which are for many commands, stay unnamed.",
-             0, form.columns) +
+             0, choices.columns) +
          "\n";
 }
 
-constexpr const char* kGeneral = "General";
-
 /// Those that every command has, which the parser reads itself.
 std::vector<FlagEntry> general_flags() {
-  return {{"config", "FILE", "a JSON object of flags and values, such as a run's config.json", "",
-           kGeneral, true},
-          {"help", "", "shows the flags that most people need (also -h)", "", kGeneral},
-          {"help-all", "", "shows all flags of the command", "", kGeneral}};
+  return {
+      {"config", "FILE", "a JSON object of flags and values, such as a run's config.json", "",
+       CommandEntry::kGeneral, true},
+      {"help", "", "shows the flags that most people need (also -h)", "", CommandEntry::kGeneral},
+      {"help-all", "", "shows all flags of the command", "", CommandEntry::kGeneral}};
 }
 
 /// Flags of one group stand together, in the order of the first of each.
@@ -212,47 +212,34 @@ std::string wrapped_command(const std::vector<std::string>& words, std::size_t i
   return result;
 }
 
-std::size_t help_columns() {
-  constexpr std::size_t kUsual = 80, kLeast = 60, kMost = 120;
-  auto columns = system::columns_of_environment();
-  if (!columns) columns = system::screen_columns(STDOUT_FILENO);
-  return std::clamp(columns.value_or(kUsual), kLeast, kMost);
-}
-
-std::string overview_text(const std::vector<CommandEntry>& commands,
-                          const std::vector<ExampleEntry>& examples, const HelpForm& form) {
+std::string overview_text(const CommandLineChoices& choices) {
   const auto paragraph = [&](const std::string& text) {
-    return wrapped(text, 0, form.columns) + "\n";
+    return wrapped(text, 0, choices.columns) + "\n";
   };
   std::string text =
       paragraph("cputrain " + std::string(kVersion) + " trains image classifiers on CPUs.");
   text += fmt::format(
       "\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n       {0} "
       "--version\n",
-      form.program);
+      choices.program);
   text += "\nCommands:\n";
-  for (const CommandEntry& command : commands) {
-    if (command.topic.empty()) text += list_row(command.name, command.summary, 12, form);
+  for (const CommandEntry& command : command_reference(choices)) {
+    if (command.topic.empty()) text += list_row(command.name, command.summary, 12, choices);
   }
-  text += example_rows(examples, form);
+  text += example_rows(choices.examples, choices);
   text += "\n" + paragraph(fmt::format(
                      "{} COMMAND --help shows what a command takes, with examples and the flags "
                      "that most people need; COMMAND --help-all shows all of its flags.",
-                     form.program));
-  return text + other_places(form);
+                     choices.program));
+  return text + other_places(choices);
 }
 
-std::string command_help(const CommandEntry& command, bool all, const HelpForm& form) {
-  std::string text = wrapped(command.about, 0, form.columns) + "\n";
-  text += usage_line(command, form) + example_rows(command.examples, form);
-  if (!command.topics.empty()) return text + topic_rows(command, form);
-  if (!all) return text + common_rows(command, form);
-  return text + rows_by_group(command, form) + other_places(form);
-}
-
-bool CommandEntry::all_common() const {
-  return std::ranges::all_of(
-      flags, [](const FlagEntry& flag) { return flag.common || flag.group == kGeneral; });
+std::string command_help(const CommandEntry& command, bool all, const CommandLineChoices& choices) {
+  std::string text = wrapped(command.about, 0, choices.columns) + "\n";
+  text += usage_line(command, choices) + example_rows(command.examples, choices);
+  if (!command.topics.empty()) return text + topic_rows(command, choices);
+  if (!all) return text + common_rows(command, choices);
+  return text + rows_by_group(command, choices) + other_places(choices);
 }
 
 std::vector<CommandEntry> command_reference(const CommandLineChoices& choices) {

@@ -19,22 +19,11 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t colum
 std::string wrapped_command(const std::vector<std::string>& words, std::size_t indent,
                             std::size_t columns);
 
-/// How wide help may be: COLUMNS of the environment, else the width of the terminal that standard
-/// output is, else 80; from 60 to 120.
-std::size_t help_columns();
-
-/// How wide a text may be, and what the program was called by.
-struct HelpForm {
-  std::size_t columns = 80;
-  std::string program = "cputrain";  ///< or "./cputrain"
-};
-
 /// The commands, examples, and where help goes on.
-std::string overview_text(const std::vector<CommandEntry>&, const std::vector<ExampleEntry>&,
-                          const HelpForm&);
+std::string overview_text(const CommandLineChoices&);
 
 /// What a command does, usage, examples and the flags that most people need, or `all`.
-std::string command_help(const CommandEntry&, bool all, const HelpForm&);
+std::string command_help(const CommandEntry&, bool all, const CommandLineChoices&);
 
 /// Every command and topic, in the order of the overview.
 std::vector<CommandEntry> command_reference(const CommandLineChoices&);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -24,7 +25,6 @@
 
 #include "backends/cpu/short_waits.h"
 #include "cli/command_line.h"
-#include "cli/help_text.h"
 #include "cli/idle_flags.h"
 #include "composition/command_list.h"
 #include "composition/services.h"
@@ -52,10 +52,19 @@ void note_hangup(int, char**, char**) { hangup_is_ignored = system::is_ignored(S
 [[gnu::section(".preinit_array"), gnu::used]] void (*const note_first)(int, char**,
                                                                        char**) = note_hangup;
 
+/// How wide help may be: COLUMNS of the environment, else the width of the terminal that standard
+/// output is, else 80; from 60 to 120.
+std::size_t help_columns() {
+  constexpr std::size_t kUsual = 80, kLeast = 60, kMost = 120;
+  auto columns = system::columns_of_environment();
+  if (!columns) columns = system::screen_columns(STDOUT_FILENO);
+  return std::clamp(columns.value_or(kUsual), kLeast, kMost);
+}
+
 cli::CommandLineChoices choices_of(std::string_view called) {
   cli::CommandLineChoices choices = command_line_choices();
   choices.build = build_of_program();
-  choices.columns = cli::help_columns();
+  choices.columns = help_columns();
   if (called == "./cputrain") choices.program = called;
   return choices;
 }
@@ -186,8 +195,8 @@ int run_program(int argc, char** argv, const loop::FaultPoint& fault_point) {
       signals->end_when(placement::launcher_gone(), ExitCode::unanswered);
     auto parsed = cli::parse_command_line({argv + 1, argv + argc}, cli::program_variables(environ),
                                           choices_of(argc > 0 ? argv[0] : ""));
-    if (const auto* help = std::get_if<cli::HelpText>(&parsed)) {
-      if (launcher.rank == 0) system::put(stdout, help->text, system::Worth::result);
+    if (const auto* help = std::get_if<std::string>(&parsed)) {
+      if (launcher.rank == 0) system::put(stdout, *help, system::Worth::result);
       return with_output_checked(ExitCode::ok);
     }
     return run_command(*std::get<std::unique_ptr<cli::Command>>(parsed), launcher, *signals,

@@ -31,7 +31,7 @@ std::string message_of(const std::vector<std::string>& words) {
 std::string help_of(const std::vector<std::string>& words, std::size_t columns = 80) {
   CommandLineChoices choices = kChoices;
   choices.columns = columns;
-  return std::get<HelpText>(parse_command_line(words, {}, choices)).text;
+  return std::get<std::string>(parse_command_line(words, {}, choices));
 }
 
 /// How often a flag stands where an entry of a list begins.
@@ -189,7 +189,7 @@ TEST(Help, IsThatOfTheCommandThatIsNamed) {
 TEST(Help, CallsTheProgramAsItWasCalled) {
   CommandLineChoices choices = kChoices;
   choices.program = "./cputrain";
-  const auto text = std::get<HelpText>(parse_command_line({"--help"}, {}, choices)).text;
+  const auto text = std::get<std::string>(parse_command_line({"--help"}, {}, choices));
   EXPECT_NE(text.find("Usage: ./cputrain"), std::string::npos);
   EXPECT_NE(text.find("mpirun -np 4 ./cputrain --data photos"), std::string::npos);
 }

@@ -43,7 +43,7 @@ const CommandLineChoices kCounting{
     .examples = {{"cputrain down", "Counts down."}}};
 
 std::string help(const std::vector<std::string>& words) {
-  return std::get<HelpText>(parse(words, {}, kCounting)).text;
+  return std::get<std::string>(parse(words, {}, kCounting));
 }
 
 TEST(MadeUpCommands, TheFirstIsTheDefaultAndOptionsAreItsOwn) {

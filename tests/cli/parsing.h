@@ -20,7 +20,7 @@ using Variables = Environment;
 inline const CommandLineChoices kUsual = composition::command_line_choices(
     {{"cpu", {Precision::f32, Precision::bf16}}, {"reference", {Precision::f32, Precision::f64}}});
 
-inline std::variant<std::unique_ptr<Command>, HelpText> parse(
+inline std::variant<std::unique_ptr<Command>, std::string> parse(
     const std::vector<std::string>& words, const Variables& variables = {},
     const CommandLineChoices& choices = kUsual) {
   return parse_command_line(words, variables, choices);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The command line as data: help, manual page and completions are made from it.
@@ -37,12 +39,14 @@ struct TopicEntry {
 /// First words for a command as others say them, with commas between them, and what to do here:
 /// without `advice` the same by the command's name.
 struct OtherWords {
-  std::string words{}, advice{};
+  std::string_view words{}, advice{};
 };
 
 /// A command, or a topic of one ("bench step"). Where a command has topics, it has an entry without
 /// a topic, too, which has no flags of its own.
 struct CommandEntry {
+  static constexpr const char* kGeneral = "General";  ///< the group that every command has
+
   std::string name{}, topic{};  ///< "bench", "step"; "" where there is no topic
   std::string summary{};        ///< short, for lists: "loss and accuracy of saved weights"
   std::string about{};          ///< sentences
@@ -56,7 +60,10 @@ struct CommandEntry {
   std::vector<FlagEntry> flags{};    ///< by group, in the order of --help-all; --help is the last
 
   /// There are no more than the common flags and those that every command has.
-  bool all_common() const;
+  bool all_common() const {
+    return std::ranges::all_of(
+        flags, [](const FlagEntry& flag) { return flag.common || flag.group == kGeneral; });
+  }
   /// "bench step"
   std::string full_name() const { return topic.empty() ? name : name + " " + topic; }
 };

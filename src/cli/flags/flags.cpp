@@ -156,14 +156,4 @@ void Flags::exclusive(const std::string& a, const std::string& b) {
   rivals_[b] = a;
 }
 
-std::string Flags::resolved(const std::string& word) const {
-  const auto found = aliases_.find(word);
-  return found == aliases_.end() ? word : found->second;
-}
-
-std::string Flags::rival(const std::string& name) const {
-  const auto found = rivals_.find(name);
-  return found == rivals_.end() ? "" : found->second;
-}
-
 }  // namespace cputrain::cli

@@ -94,9 +94,15 @@ class Flags {
   /// Words for the flags' names, and what they stand for.
   const std::map<std::string, std::string>& aliases() const { return aliases_; }
   /// The flag's name, where the word is an alias.
-  std::string resolved(const std::string& word) const;
+  std::string resolved(const std::string& word) const {
+    const auto found = aliases_.find(word);
+    return found == aliases_.end() ? word : found->second;
+  }
   /// The flag that excludes this one, or "".
-  std::string rival(const std::string& name) const;
+  std::string rival(const std::string& name) const {
+    const auto found = rivals_.find(name);
+    return found == rivals_.end() ? "" : found->second;
+  }
   bool takes_value(const std::string& name) const { return with_value_.contains(name); }
   /// What help says of them, in the order in which they were added.
   const std::vector<FlagEntry>& entries() const { return entries_; }

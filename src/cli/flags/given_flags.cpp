@@ -153,6 +153,59 @@ std::string flag_text(const nlohmann::json& value, const std::string& path,
   return join(parts, ",");
 }
 
+/// Returns the flags that were added, as add_config_file() does.
+std::set<std::string> add_environment(Given& given, const Flags& flags,
+                                      const Environment& environment) {
+  const Given before = given;
+  std::set<std::string> added;
+  const auto read = [&](const std::string& word, const std::string& name) {
+    if (is_decided(before, flags, name)) return;
+    const auto value = value_of(environment, word);
+    if (!value) return;
+    add(given, flags, name, *value, variable_of(word) + ": ");
+    added.insert(name);
+  };
+  for (const auto& [word, name] : flags.aliases()) {
+    if (!is_decided(before, flags, name)) check_variables_of_one_flag(environment, name, word);
+    read(word, name);
+  }
+  for (const std::string& name : flags.names()) read(name, name);
+  return added;
+}
+
+std::set<std::string> add_config_file(Given& given, const Flags& flags, const std::string& path,
+                                      const Hint& hint) {
+  if (path.empty()) return {};
+  const Given before = given;
+  const nlohmann::json settings = read_settings(path);
+  std::set<std::string> named, added;  // image-size and image_size are one
+  for (const auto& [key, value] : settings.items()) {
+    const std::string name = flags.resolved(hyphens(key));
+    if (!flags.names().contains(name)) {
+      fail(ExitCode::usage, fmt::format("--config {}: {} is not a flag of this command{}", path,
+                                        key, hint(name, flags)));
+    }
+    if (!named.insert(name).second) {
+      fail(ExitCode::usage,
+           fmt::format("--config {}: {} says {} a second time; leave one out", path, key, name));
+    }
+    if (is_decided(before, flags, name)) continue;
+    add(given, flags, name, flag_text(value, path, key), "--config " + path + ": ");
+    added.insert(name);
+  }
+  return added;
+}
+
+void check_rivals(const Given& given, const Flags& flags) {
+  for (const auto& [name, value] : given) {
+    const std::string rival = flags.rival(name);
+    if (given.contains(rival)) {
+      fail(ExitCode::usage,
+           fmt::format("--{} and --{} exclude each other; leave one out", name, rival));
+    }
+  }
+}
+
 }  // namespace
 
 Environment program_variables(const char* const* variables) {
@@ -248,56 +301,12 @@ CommandLine read_line(const std::vector<std::string>& words, const Flags& flags,
   return line;
 }
 
-std::set<std::string> add_environment(Given& given, const Flags& flags,
-                                      const Environment& environment) {
-  const Given before = given;
-  std::set<std::string> added;
-  const auto read = [&](const std::string& word, const std::string& name) {
-    if (is_decided(before, flags, name)) return;
-    const auto value = value_of(environment, word);
-    if (!value) return;
-    add(given, flags, name, *value, variable_of(word) + ": ");
-    added.insert(name);
-  };
-  for (const auto& [word, name] : flags.aliases()) {
-    if (!is_decided(before, flags, name)) check_variables_of_one_flag(environment, name, word);
-    read(word, name);
-  }
-  for (const std::string& name : flags.names()) read(name, name);
-  return added;
-}
-
-std::set<std::string> add_config_file(Given& given, const Flags& flags, const std::string& path,
-                                      const Hint& hint) {
-  if (path.empty()) return {};
-  const Given before = given;
-  const nlohmann::json settings = read_settings(path);
-  std::set<std::string> named, added;  // image-size and image_size are one
-  for (const auto& [key, value] : settings.items()) {
-    const std::string name = flags.resolved(hyphens(key));
-    if (!flags.names().contains(name)) {
-      fail(ExitCode::usage, fmt::format("--config {}: {} is not a flag of this command{}", path,
-                                        key, hint(name, flags)));
-    }
-    if (!named.insert(name).second) {
-      fail(ExitCode::usage,
-           fmt::format("--config {}: {} says {} a second time; leave one out", path, key, name));
-    }
-    if (is_decided(before, flags, name)) continue;
-    add(given, flags, name, flag_text(value, path, key), "--config " + path + ": ");
-    added.insert(name);
-  }
-  return added;
-}
-
-void check_rivals(const Given& given, const Flags& flags) {
-  for (const auto& [name, value] : given) {
-    const std::string rival = flags.rival(name);
-    if (given.contains(rival)) {
-      fail(ExitCode::usage,
-           fmt::format("--{} and --{} exclude each other; leave one out", name, rival));
-    }
-  }
+void add_other_places(CommandLine& line, const Flags& flags, const Environment& environment,
+                      const std::function<std::string(const Given&)>& earlier, const Hint& hint) {
+  line.from_environment = add_environment(line.given, flags, environment);
+  line.from_config = add_config_file(line.given, flags, line.config, hint);
+  add_config_file(line.given, flags, earlier(line.given), hint);
+  check_rivals(line.given, flags);
 }
 
 nlohmann::json read_settings(const std::string& path) {

@@ -35,9 +35,10 @@ using Given = std::map<std::string, std::string>;
 /// What may have been meant by a flag that the command does not have.
 using Hint = std::function<std::string(const std::string& name, const Flags&)>;
 
-/// What stands on the command line.
+/// What stands on the command line, and then in other places.
 struct CommandLine {
   Given given;
+  std::set<std::string> from_environment, from_config;  ///< flags that stand there alone
   std::vector<std::string> files;  ///< words that are no flags, and all words behind "--"
   std::string config;
   bool help = false, help_all = false;
@@ -47,18 +48,11 @@ struct CommandLine {
 /// unless it names one. Unknown flags end here, with a hint.
 CommandLine read_line(const std::vector<std::string>& words, const Flags& flags, const Hint& hint);
 
-/// CPUTRAIN_BATCH=32 for --batch 32, where the command line does not say it. Returns the flags that
-/// were added.
-std::set<std::string> add_environment(Given& given, const Flags& flags,
-                                      const Environment& environment);
-
-/// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
-/// Returns the flags that were added.
-std::set<std::string> add_config_file(Given& given, const Flags& flags, const std::string& path,
-                                      const Hint& hint);
-
-/// Error(usage) where two exclude each other.
-void check_rivals(const Given& given, const Flags& flags);
+/// Adds what the command line does not say: CPUTRAIN_BATCH=32 for --batch 32, then the --config
+/// file's {"batch": 32, "model": "dogcat"}, then the file of that form that `earlier` names for
+/// what is given so far ("" for none). Error(usage) also where two flags exclude each other.
+void add_other_places(CommandLine&, const Flags&, const Environment&,
+                      const std::function<std::string(const Given&)>& earlier, const Hint&);
 
 /// The object of flags and values in the file of --config: a regular file of at most 1 MiB, since
 /// under mpirun every rank reads it, of JSON in which no key stands twice. Error(usage).

@@ -35,16 +35,10 @@ struct FlagValues {
 
 FlagValues values_of(const FlagEntry&);
 
-/// What a command takes beside flags: files, folders or nothing.
-FlagValues::Paths paths_of(const CommandEntry&);
-
 /// The words that a shell offers: "--shuffle", "--no-shuffle".
 std::vector<std::string> spellings_of(const FlagEntry&);
 
 /// The text with every `from` replaced.
 std::string replaced(std::string text, const std::string& from, const std::string& to);
-
-/// As one word of a shell's script: 'none'.
-std::string in_quotes(const std::string& text);
 
 }  // namespace cputrain::cli

@@ -1,0 +1,268 @@
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "cli/manual/manual_files.h"
+#include "core/text.h"
+
+namespace cputrain::cli {
+namespace {
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+FlagValues::Paths paths_of_meta(const std::string& meta) {
+  for (const char* word : {"FILE", "DATA", "IMAGE"}) {
+    if (contains(meta, word)) return FlagValues::Paths::files;
+  }
+  for (const char* word : {"DIR", "FOLDER"}) {
+    if (contains(meta, word)) return FlagValues::Paths::folders;
+  }
+  return FlagValues::Paths::none;
+}
+
+/// "none|six" -> none, six: words in small letters are typed as they are.
+std::vector<std::string> literal_words(const std::string& meta) {
+  std::vector<std::string> words;
+  for (const std::string& word : split(meta, '|')) {
+    if (!word.empty() && std::islower(static_cast<unsigned char>(word.front()))) {
+      words.push_back(word);
+    }
+  }
+  return words;
+}
+
+/// What a command takes beside flags: files, folders or nothing.
+FlagValues::Paths paths_of(const CommandEntry& command) { return paths_of_meta(command.words); }
+
+/// As one word of a shell's script: 'none'.
+std::string in_quotes(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
+
+/// What bash does with the table. A word such as --flag=value is one word or three, by what
+/// COMP_WORDBREAKS has.
+constexpr const char* kFunction = R"sh(
+# Sets words, paths and list from the row of a command and a flag, or of its flags and topics.
+_cputrain_row() {
+  local command name
+  while IFS='|' read -r command name list paths words; do
+    [[ $command != "$1" || $name != "$2" ]] || return 0
+  done <<<"$_cputrain_table"
+  words= paths= list=
+}
+
+_cputrain() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flag= begin= word
+  local command=train topics= first=${COMP_WORDS[1]-} words= paths= list=
+  COMPREPLY=()
+  if [[ $cur == = ]]; then
+    flag=$prev cur=
+  elif [[ $prev == = && COMP_CWORD -gt 2 ]]; then
+    flag=${COMP_WORDS[COMP_CWORD-2]}
+  elif [[ $cur == --*=* ]]; then
+    flag=${cur%%=*} begin=${cur%%=*}= cur=${cur#*=}
+  elif [[ $prev == --* ]]; then
+    flag=$prev
+  fi
+  if [[ COMP_CWORD -gt 1 && $first != -* ]]; then
+    command=$first
+    _cputrain_row "$command" topics
+    topics=$words
+    [[ -z $topics || COMP_CWORD -eq 2 ]] || command+=" ${COMP_WORDS[2]}"
+  fi
+  _cputrain_row "$command" "${flag//_/-}"
+  if [[ -z $words && -z $paths ]]; then
+    [[ -z $list ]] || return  # a value that nobody can guess
+    if [[ COMP_CWORD -eq 1 && $cur != -* ]]; then
+      words=$_cputrain_commands
+    elif [[ COMP_CWORD -eq 2 && -n $topics && $cur != -* ]]; then
+      words=$topics
+    elif [[ $cur == -* ]]; then
+      _cputrain_row "$command" flags
+      words=${words:---help}
+      [[ COMP_CWORD -ne 1 ]] || words+=' --version'
+    else
+      _cputrain_row "$command" words
+    fi
+  fi
+  if [[ $list == list && $cur == *,* ]]; then
+    begin+=${cur%,*}, cur=${cur##*,}
+  fi
+  for word in $words; do
+    [[ $word != "$cur"* ]] || COMPREPLY+=("$begin$word")
+  done
+  [[ -n $paths ]] || return
+  local action=-f
+  [[ $paths == files ]] || action=-d
+  compopt -o filenames 2>/dev/null
+  while IFS= read -r word; do COMPREPLY+=("$begin$word"); done < <(compgen "$action" -- "$cur")
+}
+complete -F _cputrain cputrain
+)sh";
+
+const char* paths_word(FlagValues::Paths paths) {
+  if (paths == FlagValues::Paths::files) return "files";
+  return paths == FlagValues::Paths::folders ? "folders" : "";
+}
+
+/// Rows: command, flag, whether its value is one or a list ("" for a switch), what paths it may be,
+/// what words. A command's own rows have its flags, its topics, and what it takes beside them.
+std::string rows_of(const CommandEntry& command) {
+  const std::string name = command.full_name();
+  std::string text;
+  const auto add = [&](const std::string& row, const std::string& list, FlagValues::Paths paths,
+                       const std::vector<std::string>& words) {
+    text +=
+        join(std::vector{name, row, list, std::string(paths_word(paths)), join(words, " ")}, "|") +
+        "\n";
+  };
+  std::vector<std::string> flags, topics;
+  for (const TopicEntry& topic : command.topics) topics.push_back(topic.name);
+  for (const FlagEntry& flag : command.flags) {
+    for (const std::string& word : spellings_of(flag)) flags.push_back(word);
+    if (!flag.takes_value) continue;
+    const FlagValues values = values_of(flag);
+    std::vector<std::string> names = flag.aliases;
+    names.push_back(flag.name);
+    for (const std::string& each : names)
+      add("--" + each, values.list ? "list" : "one", values.paths, values.words);
+  }
+  add("flags", "", FlagValues::Paths::none, flags);
+  add("topics", "", FlagValues::Paths::none, topics);
+  add("words", "", paths_of(command), {});
+  return text;
+}
+
+/// In a specification of _arguments a colon ends a field, a bracket the description.
+std::string field(std::string text) {
+  text = replaced(std::move(text), "\\", "\\\\");
+  for (const char* special : {":", "[", "]"})
+    text = replaced(std::move(text), special, std::string("\\") + special);
+  return text;
+}
+
+const char* paths_action(FlagValues::Paths paths) {
+  if (paths == FlagValues::Paths::files) return "_files";
+  return paths == FlagValues::Paths::folders ? "_files -/" : "";
+}
+
+/// What zsh calls for a value.
+std::string action(const FlagValues& values) {
+  const std::string paths = paths_action(values.paths);
+  if (values.words.empty()) return paths.empty() ? " " : paths;
+  std::vector<std::string> words;
+  for (const std::string& word : values.words) words.push_back(field(word));
+  const std::string list = join(words, " ");
+  if (values.list) return "_sequence compadd - " + list;
+  return paths.empty() ? "(" + list + ")" : "{compadd -- " + list + "; " + paths + "}";
+}
+
+std::string specifications(const FlagEntry& flag) {
+  std::string text;
+  for (const std::string& word : spellings_of(flag)) {
+    const bool opposite = word != "--" + flag.name;
+    std::string spec = word + (flag.takes_value ? "=" : "") + "[" +
+                       field(opposite ? "the opposite of --" + flag.name : flag.help) + "]";
+    if (flag.takes_value) spec += ":" + field(flag.meta) + ":" + action(values_of(flag));
+    text += " \\\n    " + in_quotes(spec);
+  }
+  return text;
+}
+
+/// _arguments of one command.
+std::string arguments(const CommandEntry& command) {
+  std::string text = "_arguments -s";
+  for (const FlagEntry& flag : command.flags) text += specifications(flag);
+  const FlagValues::Paths paths = paths_of(command);
+  if (paths != FlagValues::Paths::none)
+    text += " \\\n    " + in_quotes("*:" + field(command.words) + ":" + paths_action(paths));
+  return text;
+}
+
+/// "_cputrain_data_check"
+std::string function_name(const CommandEntry& command) {
+  std::string name = "_cputrain_" + command.full_name();
+  std::ranges::replace(name, ' ', '_');
+  return name;
+}
+
+/// A list for _describe: 'train:trains a classifier'.
+std::string described(const std::string& name, const std::string& help) {
+  return " \\\n    " + in_quotes(field(name) + ":" + replaced(help, ":", "\\:"));
+}
+
+/// A command with topics: the second word leads on.
+std::string with_topics(const CommandEntry& command, const std::vector<CommandEntry>& commands) {
+  std::string list, cases;
+  for (const CommandEntry& other : commands) {
+    if (other.name != command.name || other.topic.empty()) continue;
+    list += described(other.topic, other.summary);
+    cases +=
+        "    " + other.topic + ") shift words; (( CURRENT-- )); " + function_name(other) + " ;;\n";
+  }
+  return function_name(command) +
+         "() {\n  if (( CURRENT == 2 )); then\n    local -a topics\n    topics=(" + list +
+         ")\n    _describe topic topics\n    return\n  fi\n  case $words[2] in\n" + cases +
+         "  esac\n}\n\n";
+}
+
+}  // namespace
+
+FlagValues values_of(const FlagEntry& flag) {
+  if (!flag.takes_value) return {};
+  FlagValues values;
+  values.words = flag.choices.empty() ? literal_words(flag.meta) : flag.choices;
+  values.paths = paths_of_meta(flag.meta);
+  if (flag.name == "model") values.paths = FlagValues::Paths::files;     // a network's
+  if (flag.name == "resume") values.paths = FlagValues::Paths::folders;  // a run's
+  values.list = flag.meta.ends_with(",...") || flag.meta == "LIST";
+  return values;
+}
+
+std::vector<std::string> spellings_of(const FlagEntry& flag) {
+  std::vector<std::string> words{"--" + flag.name};
+  if (flag.negatable) words.push_back("--no-" + flag.name);
+  return words;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+std::string bash_completion(const std::vector<CommandEntry>& commands) {
+  std::vector<std::string> names;
+  std::string table;
+  for (const CommandEntry& command : commands) {
+    if (command.topic.empty()) names.push_back(command.name);
+    table += rows_of(command);
+  }
+  return "# bash completion of cputrain; written by cputrain_manual from the program's table of "
+         "flags\n# shellcheck shell=bash disable=SC2034\n\n_cputrain_commands=" +
+         in_quotes(join(names, " ")) + "\n\n# command|flag|one or list|files or folders|words\n" +
+         "_cputrain_table=" + in_quotes(table) + "\n" + kFunction;
+}
+
+std::string zsh_completion(const std::vector<CommandEntry>& commands) {
+  std::string text =
+      "#compdef cputrain\n# Written by cputrain_manual from the program's table of flags.\n\n";
+  std::string list, cases;
+  for (const CommandEntry& command : commands) {
+    text += command.topics.empty()
+                ? function_name(command) + "() {\n  " + arguments(command) + "\n}\n\n"
+                : with_topics(command, commands);
+    if (!command.topic.empty()) continue;
+    list += described(command.name, command.summary);
+    cases += "    " + command.name + ") shift words; (( CURRENT-- )); " + function_name(command) +
+             " ;;\n";
+  }
+  // Flags right behind the program's name are those of train.
+  return text +
+         "_cputrain() {\n  if (( CURRENT == 2 )) && [[ $PREFIX != -* ]]; then\n    local -a "
+         "commands\n    commands=(" +
+         list + ")\n    _describe command commands\n    return\n  fi\n  case $words[2] in\n" +
+         cases + "    *) _cputrain_train ;;\n  esac\n}\n\n_cputrain \"$@\"\n";
+}
+
+}  // namespace cputrain::cli
