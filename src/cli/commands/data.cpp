@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
-#include "cli/commands/check_text.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/data_command.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
 #include "core/text.h"
@@ -11,144 +13,53 @@
 #include "training/session/session.h"
 
 namespace cputrain::commands {
+
+void DataCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) {
+  cli::Options& options = options_;
+  add_data_flags(f, options, resizes());
+  f.reword("limit-val", "use at most N validation images");
+  f.reword("seed", "number that decides which images are kept for validation [0]");
+  if (resizes())
+    add_row(f, options, "image-size", "width and height to which images are resized [256]");
+  add_machine_flags(f, options, choices);
+  add_json_flag(f, options.json);
+}
+
+void DataCommand::check(const cli::CommandLineChoices&) {
+  cli::Options& options = options_;
+  const std::size_t most = most_words();
+  if (options.files.size() > most) {
+    fail(ExitCode::usage,
+         fmt::format("{} is one word too many: {} takes {}", options.files[most], options.task.name,
+                     most == 2 ? "a data set and a file" : "one folder or data set"));
+  }
+  if (!options.files.empty()) options.data = options.files.front();
+  if (options.files.size() < most && (most == 2 || options.data.empty())) {
+    fail(ExitCode::usage, fmt::format("{0} needs {2}: {1} {0} {3}", options.task.name,
+                                      options.program, needs(), example()));
+  }
+}
+
+std::string DataCommand::why_idle(const std::string& flag) const {
+  const bool computes =
+      flag == "backend" || flag == "precision" || !why_idle_option(options_, flag, {}).empty();
+  return computes ? "in this command, which computes nothing" : "";
+}
+
+ExitCode DataCommand::run(const training::Services& services) {
+  const training::Session session = training::start_session(options_, services);
+  return session.leads() ? work(session) : ExitCode::ok;
+}
+
+data::DataSource DataCommand::open(const training::Session& session, bool to_check) const {
+  data::DataRequest request = options_.data_request(options_.seed.value_or(0));
+  request.to_check = request.list_unread = to_check;
+  return session.services.data.open(request);
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// A packed file that is asked for in the other way can no more be turned.
-void say_packed_exif(const training::Session& session, const data::DataSource& source) {
-  const auto form = source.dataset->ready_form();
-  if (!form || form->exif.value_or(source.exif) == source.exif) return;
-  training::warn(session, fmt::format("the file was packed with --exif {0}, and --exif {1} changes "
-                                      "nothing in it; train on it with --exif {0}, or pack again",
-                                      word_of(*form->exif), word_of(source.exif)));
-}
-
-/// What topics have in common: rank 0 works on a data set, and nothing is computed.
-class DataCommand : public cli::CommandWith<> {
- public:
-  DataCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
-
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    cli::Options& options = options_;
-    add_data_flags(f, options, resizes());
-    f.reword("limit-val", "use at most N validation images");
-    f.reword("seed", "number that decides which images are kept for validation [0]");
-    if (resizes())
-      add_row(f, options, "image-size", "width and height to which images are resized [256]");
-    add_machine_flags(f, options, choices);
-    add_json_flag(f, options.json);
-  }
-  void check(const cli::CommandLineChoices&) override {
-    cli::Options& options = options_;
-    const std::size_t most = most_words();
-    if (options.files.size() > most) {
-      fail(ExitCode::usage,
-           fmt::format("{} is one word too many: {} takes {}", options.files[most],
-                       options.task.name,
-                       most == 2 ? "a data set and a file" : "one folder or data set"));
-    }
-    if (!options.files.empty()) options.data = options.files.front();
-    if (options.files.size() < most && (most == 2 || options.data.empty())) {
-      fail(ExitCode::usage, fmt::format("{0} needs {2}: {1} {0} {3}", options.task.name,
-                                        options.program, needs(), example()));
-    }
-  }
-  std::string why_idle(const std::string& flag) const override {
-    const bool computes =
-        flag == "backend" || flag == "precision" || !why_idle_option(options_, flag, {}).empty();
-    return computes ? "in this command, which computes nothing" : "";
-  }
-
-  ExitCode run(const training::Services& services) override {
-    const training::Session session = training::start_session(options_, services);
-    return session.leads() ? work(session) : ExitCode::ok;
-  }
-
- protected:
-  virtual ExitCode work(const training::Session&) = 0;
-  virtual std::string needs() const { return "a data set"; }
-  virtual std::string example() const { return "FOLDER"; }
-
-  virtual std::size_t most_words() const { return 1; }
-  virtual bool resizes() const { return false; }
-  data::DataSource open(const training::Session& session, bool to_check = false) const {
-    data::DataRequest request = options_.data_request(options_.seed.value_or(0));
-    request.to_check = request.list_unread = to_check;
-    return session.services.data.open(request);
-  }
-};
-
-class DataCheckCommand final : public DataCommand {
- public:
-  cli::CommandEntry help() const override {
-    return {.name = "data",
-            .topic = "check",
-            .summary = "find damaged, doubled and wrongly named images",
-            .about =
-                "Reads every image and lists those that are damaged, doubled or left out, "
-                "with the reason.",
-            .words = "DATA",
-            .examples = {{"cputrain data check photos", "Checks a folder of class folders."},
-                         {"cputrain data check photos --json check.json",
-                          "Also writes what it finds as JSON."}},
-            .common = {"json", "allow-empty-classes", "validation-split", "threads", "io-threads"},
-            .others = {"check"}};
-  }
-
- private:
-  ExitCode work(const training::Session& session) override {
-    const data::DataSource source = open(session, true);
-    training::say_data(session, source);
-    say_packed_exif(session, source);
-    const data::CheckReport report =
-        session.services.data.check(source, options_.io_threads.value_or(session.threads),
-                                    training::progress_line(session, "Checking"));
-    if (options_.prints()) print_check(report, source.exif);
-    training::write_json(session, options_.json, check_json(report));
-    const bool good =
-        report.bad.empty() && (report.empty_classes.empty() || options_.allow_empty_classes);
-    return good ? ExitCode::ok : ExitCode::data;
-  }
-};
-
-class DataInfoCommand final : public DataCommand {
- public:
-  cli::CommandEntry help() const override {
-    return {.name = "data",
-            .topic = "info",
-            .summary = "what a data set holds",
-            .about = "Says how many images of which class a data set holds, and how it is divided.",
-            .words = "DATA",
-            .examples = {{"cputrain data info photos", "Describes a folder of class folders."}},
-            .common = {"json", "validation-split", "limit-train", "limit-val", "seed"}};
-  }
-
- private:
-  ExitCode work(const training::Session& session) override {
-    const data::DataSource source = open(session);
-    const std::vector<data::CheckReport::ClassCount> classes = data::count_classes(source);
-    training::say_warnings(session, source);
-    say_packed_exif(session, source);
-    if (options_.prints()) {
-      system::print("{}\n", source.description);
-      system::print("Classes, in the order of a network's outputs:\n");
-      print_classes(classes);
-      system::print("Fingerprint {:016x}\n", source.dataset->fingerprint());
-    }
-    const Json result{{"data", options_.data},
-                      {"samples", source.dataset->size()},
-                      {"train", source.train.size()},
-                      {"validation", source.validation.size()},
-                      {"test", source.test.size()},
-                      {"ignored", source.ignored},
-                      {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
-                      {"names_alike", names_alike(classes)},
-                      {"classes", classes_json(classes)}};
-    training::write_json(session, options_.json, result);
-    return ExitCode::ok;
-  }
-};
 
 class DataPackCommand final : public DataCommand {
  public:
@@ -259,8 +170,6 @@ std::unique_ptr<cli::Command> make_data() {
                      "Makes up a folder of images to try with."}},
        .others = {"dataset,datasets"}});
 }
-std::unique_ptr<cli::Command> make_data_check() { return std::make_unique<DataCheckCommand>(); }
-std::unique_ptr<cli::Command> make_data_info() { return std::make_unique<DataInfoCommand>(); }
 std::unique_ptr<cli::Command> make_data_pack() { return std::make_unique<DataPackCommand>(); }
 std::unique_ptr<cli::Command> make_data_synth() { return std::make_unique<DataSynthCommand>(); }
 

@@ -16,19 +16,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-struct PlanParts {
-  const training::Session& session;
-  const training::TrainingSpec& spec;
-  const model::Graph& graph;
-  const data::BatchPlan& plan;
-  const training::CompiledTraining& compiled;
-};
-
-PlanParts parts_of(const training::Training& training) {
-  return {training.session(), training.plan().spec, training.plan().graph, training.batches().train,
-          training.compiled()};
-}
-
 std::string in_bytes(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
 /// The gradients that learn, once a step; of sharded layers each node has one, nothing to reduce
@@ -84,9 +71,13 @@ Json memory_json(const training::Session& session, const training::TrainingMemor
 }
 
 Json plan_json(const training::Training& training) {
-  const auto& [session, spec, graph, plan, compiled] = parts_of(training);
+  const training::Session& session = training.session();
+  const training::TrainingSpec& spec = training.plan().spec;
+  const data::BatchPlan& plan = training.batches().train;
+  const training::CompiledTraining& compiled = training.compiled();
   return {{"cputrain", kVersion},
-          {"model", {{"name", spec.model->name}, {"parameters", graph.parameter_count()}}},
+          {"model",
+           {{"name", spec.model->name}, {"parameters", training.plan().graph.parameter_count()}}},
           {"ranks", session.communicator->size()},
           {"placement", session.placement},
           {"map", training::placement_json(session.plan)},
@@ -157,7 +148,10 @@ void print_node_memory(const training::TrainingMemory& memory) {
 }
 
 void print_plan(const training::Training& training) {
-  const auto& [session, spec, graph, plan, compiled] = parts_of(training);
+  const training::Session& session = training.session();
+  const training::TrainingSpec& spec = training.plan().spec;
+  const data::BatchPlan& plan = training.batches().train;
+  const training::CompiledTraining& compiled = training.compiled();
   system::print("Placement:\n");
   for (const std::string& line : session.placement) system::print("  {}\n", line);
   for (const std::string& line : placement::map_of(session.plan)) system::print("  {}\n", line);
@@ -171,7 +165,7 @@ void print_plan(const training::Training& training) {
                 plan.micro_batch(), counted(plan.steps(), "step"),
                 with_commas(training::all_steps(plan, spec.epochs, spec.flags.steps)));
   system::print("Model {}: {} parameters; {} of gradients are reduced in each step over {}\n",
-                spec.model->name, with_commas(graph.parameter_count()),
+                spec.model->name, with_commas(training.plan().graph.parameter_count()),
                 in_bytes(reduced_bytes(session, compiled)), counted(images.size(), "rank"));
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -8,9 +9,9 @@
 #include "cli/commands/evaluate.h"
 #include "cli/commands/inputs.h"
 #include "cli/commands/predictions_text.h"
-#include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
+#include "core/csv.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "data/classes/class_names.h"
@@ -24,6 +25,8 @@
 
 namespace cputrain::commands {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct EvalOptions : cli::Options {
   std::string confusion, page;
@@ -93,6 +96,95 @@ std::string loss_text(const Evaluation& result) {
                : fmt::format(" ({:.4f} without the L2 penalty of weights)", loss - result.penalty));
 }
 
+constexpr std::size_t kMostColumns = 10;  // predictions side by side
+
+std::uint64_t whole(double count) { return static_cast<std::uint64_t>(count); }
+
+Json ratio(double part, double all) { return all > 0 ? Json(part / all) : Json(); }
+
+std::string ratio_text(double part, double all) {
+  return all > 0 ? fmt::format("{:.4f}", part / all) : "-";
+}
+
+/// A line a class: its images, how many of them were predicted rightly, how often that prediction
+/// is right, and, for a few classes, how often each prediction was given. Empty for many classes.
+std::string predictions_table(const loop::PredictionCounts& counts,
+                              const std::vector<std::string>& classes) {
+  if (counts.classes() > kMostInTable) return "";
+  std::size_t name_width = 5, column = 5;
+  std::vector<std::string> names;
+  for (const std::string& name : classes) {
+    names.push_back(escaped(name));
+    const std::size_t width = columns_of(names.back());
+    name_width = std::clamp(width, name_width, kWidestName);
+    column = std::clamp(width, column, std::size_t{12});
+  }
+  const bool with_predictions = counts.classes() <= kMostColumns;
+  std::string text =
+      fmt::format("{:<{}}{:>10}{:>10}{:>11}", "class", name_width, "images", "recall", "precision");
+  if (with_predictions) text += "  predicted:";
+  for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
+    const std::size_t width = std::min(columns_of(names[c]), column);
+    text += "  " + std::string(column - width, ' ') + in_columns(names[c], width);
+  }
+  text += '\n';
+  for (std::size_t row = 0; row < counts.classes(); ++row) {
+    text +=
+        fmt::format("{}{:>10}{:>10}{:>11}", in_columns(names[row], name_width),
+                    whole(counts.actual(row)), ratio_text(counts.correct(row), counts.actual(row)),
+                    ratio_text(counts.correct(row), counts.predicted(row)));
+    if (with_predictions) text += "           ";
+    for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
+      text += fmt::format("  {:>{}}", whole(counts.cell(row, c)), column);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+/// {"top_5_accuracy":..., "classes":[{"name":..., "images":..., "accuracy":..., "precision":...,
+/// "answers":...}], "confusion":[[...]]}; null where nothing was counted, and no top_5_accuracy of
+/// five classes or fewer.
+Json predictions_json(const loop::PredictionCounts& counts,
+                      const std::vector<std::string>& classes) {
+  Json by_class = Json::array(), matrix = Json::array();
+  for (std::size_t row = 0; row < counts.classes(); ++row) {
+    by_class.push_back({{"name", classes[row]},
+                        {"images", whole(counts.actual(row))},
+                        {"accuracy", ratio(counts.correct(row), counts.actual(row))},
+                        {"precision", ratio(counts.correct(row), counts.predicted(row))},
+                        {"answers", whole(counts.predicted(row))}});
+    Json line = Json::array();
+    for (std::size_t c = 0; counts.has_matrix() && c < counts.classes(); ++c) {
+      line.push_back(whole(counts.cell(row, c)));
+    }
+    if (counts.has_matrix()) matrix.push_back(std::move(line));
+  }
+  Json result;
+  if (const auto top_five = counts.top_five()) result["top_5_accuracy"] = *top_five;
+  result["not_numbers"] = whole(counts.undecided());
+  result["classes"] = std::move(by_class);
+  if (counts.has_matrix()) result["confusion"] = std::move(matrix);
+  return result;
+}
+
+/// The matrix as CSV: a row an actual class, a column a prediction; needs has_matrix().
+std::string confusion_csv(const loop::PredictionCounts& counts,
+                          const std::vector<std::string>& classes) {
+  std::vector<std::string> head{"actual\\answer"};
+  head.insert(head.end(), classes.begin(), classes.end());
+  head = csv_header(head);
+  std::string text = join(head, ",") + "\r\n";
+  for (std::size_t row = 0; row < counts.classes(); ++row) {
+    text += head[row + 1];
+    for (std::size_t c = 0; c < counts.classes(); ++c) {
+      text += fmt::format(",{}", whole(counts.cell(row, c)));
+    }
+    text += "\r\n";
+  }
+  return text;
+}
+
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
   const std::string images = counted(static_cast<std::uint64_t>(result.tally.images), "image");
   system::print_lines(predictions_table(result.counts, classes));
@@ -126,22 +218,22 @@ void log_in_run(const EvalOptions& options, const training::Session& session,
   }
 }
 
-nlohmann::ordered_json evaluation_json(const EvalOptions& options, const training::Session& session,
-                                       const weights::ModelDescription& model,
-                                       const std::string& part, const Evaluation& evaluation) {
+Json evaluation_json(const EvalOptions& options, const training::Session& session,
+                     const weights::ModelDescription& model, const std::string& part,
+                     const Evaluation& evaluation) {
   const compute::Tally& tally = evaluation.tally;
-  nlohmann::ordered_json result{{"loss", tally.mean_loss()},
-                                {"penalty", evaluation.penalty},
-                                {"accuracy", known(tally.accuracy())},
-                                {"part", part},
-                                {"images", static_cast<std::uint64_t>(tally.images)},
-                                {"correct", static_cast<std::uint64_t>(tally.correct)},
-                                {"skipped", evaluation.skipped},
-                                {"model", model.model},
-                                {"weights", options.weights},
-                                {"data", options.data},
-                                {"backend", session.backend->name()},
-                                {"precision", word_of(options.precision)}};
+  Json result{{"loss", tally.mean_loss()},
+              {"penalty", evaluation.penalty},
+              {"accuracy", known(tally.accuracy())},
+              {"part", part},
+              {"images", static_cast<std::uint64_t>(tally.images)},
+              {"correct", static_cast<std::uint64_t>(tally.correct)},
+              {"skipped", evaluation.skipped},
+              {"model", model.model},
+              {"weights", options.weights},
+              {"data", options.data},
+              {"backend", session.backend->name()},
+              {"precision", word_of(options.precision)}};
   if (options.looks != TestTime::none) result["tta"] = word_of(options.looks);
   result.update(predictions_json(evaluation.counts, model.classes));
   return result;
@@ -231,8 +323,8 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     const training::EvaluationPart part = open_part(options_, session, model);
     model.classes = part.source.dataset->classes();  // nameless ones have the data's names
     const Evaluation evaluation =
-        evaluate_images(options_, session, model, part.source,
-                        {options_.looks, options_.page.empty() ? 0 : training::kMostErrors});
+        evaluate_images(options_, session, model, part.source, options_.looks,
+                        options_.page.empty() ? 0 : training::kMostErrors);
     if (evaluation.least_likely > 0) {
       training::warn(
           session,

@@ -72,7 +72,7 @@ double least_likely(std::span<const std::int32_t> labels, std::span<const float>
 
 Evaluation evaluate_images(const training::TrainingFlags& flags, const training::Session& session,
                            const weights::ModelDescription& model, const data::DataSource& source,
-                           const EvaluationWish& wish) {
+                           TestTime looks, std::size_t most_errors) {
   const data::DecodedData data =
       training::decode_images(session, flags, source, {model.graph.image(), model.resize});
   comm::Communicator& communicator = *session.communicator;
@@ -86,13 +86,13 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
   data::BatchRequest request{.shuffle = false, .feeder = session.backend->feeder()};
   const auto batches = session.services.data.batches(data.validation, plan, request);
   request.mirror = true;
-  const auto mirrored = wish.looks == TestTime::flip
+  const auto mirrored = looks == TestTime::flip
                             ? session.services.data.batches(data.validation, plan, request)
                             : nullptr;
 
   training::reached(session, comm::Phase::validate);
   loop::PredictionCounts counts(model.classes.size());
-  loop::SurestErrors errors(wish.most_errors);
+  loop::SurestErrors errors(most_errors);
   const std::vector<std::uint64_t> order = loop::evaluation_order(plan);
   double cut_losses = 0;
   std::size_t predicted = 0;  // of this rank's

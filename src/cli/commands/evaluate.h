@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "cli/commands/test_time.h"
+#include "cli/commands/inputs.h"
 #include "compute/tally.h"
 #include "loop/evaluate.h"
 #include "training/run/run_logs.h"
@@ -21,16 +21,11 @@ struct Evaluation {
   double penalty = 0;       ///< the part of the mean loss that is the L2 penalty of weights
 };
 
-struct EvaluationWish {
-  TestTime looks = TestTime::none;
-  std::size_t most_errors = 0;
-};
-
-/// Loss and predictions of saved weights on the source's validation part, by all ranks, with so
-/// many of the images that were most surely predicted wrong. Collective.
+/// Loss and predictions of saved weights on the source's validation part, by all ranks, with
+/// `most_errors` of the images that were most surely predicted wrong. Collective.
 Evaluation evaluate_images(const training::TrainingFlags&, const training::Session&,
-                           const weights::ModelDescription&, const data::DataSource&,
-                           const EvaluationWish&);
+                           const weights::ModelDescription&, const data::DataSource&, TestTime looks,
+                           std::size_t most_errors);
 
 /// Without part, backend and doubt.
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags&, const training::Session&,

@@ -25,6 +25,13 @@ void check_data_of_run(const std::string& spec, const std::filesystem::path& run
 
 }  // namespace
 
+void add_test_time_flag(cli::Flags& f, TestTime& looks) {
+  f.choice("tta", all_words<TestTime>(),
+           "flip: predict by the mean of the probabilities of each image and of its mirror image "
+           "[none]",
+           [&looks](const std::string& word) { looks = parse_word<TestTime>("tta", word); });
+}
+
 void check_weights_named(const cli::Options& options) {
   if (!options.weights.empty()) return;
   fail(ExitCode::usage, options.task.name +

@@ -3,10 +3,21 @@
 #include <filesystem>
 
 #include "cli/command.h"
+#include "cli/flags/flags.h"
+#include "core/names.h"
 #include "training/session/session.h"
 
-/// Weights and data that were named, or not.
+/// What commands with saved weights have in common, and data that were named, or not.
 namespace cputrain::commands {
+
+/// How many looks at an image make a prediction.
+enum class TestTime { none, flip };
+constexpr auto names(TestTime) {
+  return std::to_array<Name<TestTime>>({{TestTime::none, "none"}, {TestTime::flip, "flip"}});
+}
+
+/// --tta
+void add_test_time_flag(cli::Flags&, TestTime&);
 
 /// Error(usage) for what does nothing without --weights.
 void check_weights_named(const cli::Options&);

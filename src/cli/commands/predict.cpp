@@ -13,7 +13,6 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/inputs.h"
 #include "cli/commands/predictions_text.h"
-#include "cli/commands/test_time.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
 #include "compute/tally.h"

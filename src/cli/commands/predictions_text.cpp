@@ -14,57 +14,6 @@
 #include "system/output.h"
 
 namespace cputrain::commands {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMostInTable = 40;  // lines that a person reads
-constexpr std::size_t kMostColumns = 10;  // predictions side by side
-constexpr std::size_t kWidestName = 30;
-
-std::uint64_t whole(double count) { return static_cast<std::uint64_t>(count); }
-
-Json ratio(double part, double all) { return all > 0 ? Json(part / all) : Json(); }
-
-std::string ratio_text(double part, double all) {
-  return all > 0 ? fmt::format("{:.4f}", part / all) : "-";
-}
-
-}  // namespace
-
-std::string predictions_table(const loop::PredictionCounts& counts,
-                              const std::vector<std::string>& classes) {
-  if (counts.classes() > kMostInTable) return "";
-  std::size_t name_width = 5, column = 5;
-  std::vector<std::string> names;
-  for (const std::string& name : classes) {
-    names.push_back(escaped(name));
-    const std::size_t width = columns_of(names.back());
-    name_width = std::clamp(width, name_width, kWidestName);
-    column = std::clamp(width, column, std::size_t{12});
-  }
-  const bool with_predictions = counts.classes() <= kMostColumns;
-  std::string text =
-      fmt::format("{:<{}}{:>10}{:>10}{:>11}", "class", name_width, "images", "recall", "precision");
-  if (with_predictions) text += "  predicted:";
-  for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
-    const std::size_t width = std::min(columns_of(names[c]), column);
-    text += "  " + std::string(column - width, ' ') + in_columns(names[c], width);
-  }
-  text += '\n';
-  for (std::size_t row = 0; row < counts.classes(); ++row) {
-    text +=
-        fmt::format("{}{:>10}{:>10}{:>11}", in_columns(names[row], name_width),
-                    whole(counts.actual(row)), ratio_text(counts.correct(row), counts.actual(row)),
-                    ratio_text(counts.correct(row), counts.predicted(row)));
-    if (with_predictions) text += "           ";
-    for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
-      text += fmt::format("  {:>{}}", whole(counts.cell(row, c)), column);
-    }
-    text += '\n';
-  }
-  return text;
-}
 
 std::string predicted_text(const std::vector<std::size_t>& by_class, std::size_t without,
                            const std::vector<std::string>& classes) {
@@ -94,45 +43,6 @@ std::string predicted_text(const std::vector<std::size_t>& by_class, std::size_t
     rest -= by_class[c];
   }
   if (rest > 0) text += fmt::format("and {} of other classes\n", with_commas(rest));
-  return text;
-}
-
-Json predictions_json(const loop::PredictionCounts& counts,
-                      const std::vector<std::string>& classes) {
-  Json by_class = Json::array(), matrix = Json::array();
-  for (std::size_t row = 0; row < counts.classes(); ++row) {
-    by_class.push_back({{"name", classes[row]},
-                        {"images", whole(counts.actual(row))},
-                        {"accuracy", ratio(counts.correct(row), counts.actual(row))},
-                        {"precision", ratio(counts.correct(row), counts.predicted(row))},
-                        {"answers", whole(counts.predicted(row))}});
-    Json line = Json::array();
-    for (std::size_t c = 0; counts.has_matrix() && c < counts.classes(); ++c) {
-      line.push_back(whole(counts.cell(row, c)));
-    }
-    if (counts.has_matrix()) matrix.push_back(std::move(line));
-  }
-  Json result;
-  if (const auto top_five = counts.top_five()) result["top_5_accuracy"] = *top_five;
-  result["not_numbers"] = whole(counts.undecided());
-  result["classes"] = std::move(by_class);
-  if (counts.has_matrix()) result["confusion"] = std::move(matrix);
-  return result;
-}
-
-std::string confusion_csv(const loop::PredictionCounts& counts,
-                          const std::vector<std::string>& classes) {
-  std::vector<std::string> head{"actual\\answer"};
-  head.insert(head.end(), classes.begin(), classes.end());
-  head = csv_header(head);
-  std::string text = join(head, ",") + "\r\n";
-  for (std::size_t row = 0; row < counts.classes(); ++row) {
-    text += head[row + 1];
-    for (std::size_t c = 0; c < counts.classes(); ++c) {
-      text += fmt::format(",{}", whole(counts.cell(row, c)));
-    }
-    text += "\r\n";
-  }
   return text;
 }
 

@@ -1,20 +1,49 @@
-#include "cli/commands/check_text.h"
+// What `data check` and `data info` find, for people and for programs.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "cli/commands/commands.h"
+#include "cli/commands/data_command.h"
 #include "core/text.h"
+#include "data/check_report.h"
 #include "data/classes/alike_names.h"
 #include "system/print.h"
 
 namespace cputrain::commands {
+namespace {
 
 using Json = nlohmann::ordered_json;
+using ClassCount = data::CheckReport::ClassCount;
 
-namespace {
+Json classes_json(const std::vector<ClassCount>& classes) {
+  Json list = Json::array();
+  for (const auto& c : classes) {
+    list.push_back(
+        {{"name", c.name}, {"train", c.train}, {"validation", c.validation}, {"test", c.test}});
+  }
+  return list;
+}
+
+std::vector<std::vector<std::string>> names_alike(const std::vector<ClassCount>& classes) {
+  std::vector<std::string> names;
+  for (const auto& c : classes) names.push_back(c.name);
+  return data::alike_names(names);
+}
+
+void print_classes(const std::vector<ClassCount>& classes) {
+  for (const auto& c : classes) {
+    system::print("Class {}: {} for training, {} for validation{}\n", c.name, with_commas(c.train),
+                  with_commas(c.validation),
+                  c.test > 0 ? fmt::format(", {} for test", with_commas(c.test)) : "");
+  }
+}
 
 Json flaws_json(const std::vector<data::CheckReport::FlawRow>& rows) {
   Json list = Json::array();
@@ -111,31 +140,6 @@ void print_verdict(const data::CheckReport& report) {
   if (!none.empty()) system::print("Looked for and not found: {}\n", join(none, ", "));
 }
 
-}  // namespace
-
-Json classes_json(const std::vector<ClassCount>& classes) {
-  Json list = Json::array();
-  for (const auto& c : classes) {
-    list.push_back(
-        {{"name", c.name}, {"train", c.train}, {"validation", c.validation}, {"test", c.test}});
-  }
-  return list;
-}
-
-std::vector<std::vector<std::string>> names_alike(const std::vector<ClassCount>& classes) {
-  std::vector<std::string> names;
-  for (const auto& c : classes) names.push_back(c.name);
-  return data::alike_names(names);
-}
-
-void print_classes(const std::vector<ClassCount>& classes) {
-  for (const auto& c : classes) {
-    system::print("Class {}: {} for training, {} for validation{}\n", c.name, with_commas(c.train),
-                  with_commas(c.validation),
-                  c.test > 0 ? fmt::format(", {} for test", with_commas(c.test)) : "");
-  }
-}
-
 Json check_json(const data::CheckReport& report) {
   Json counts = Json::object(), bad = Json::array(), known = Json::array();
   for (const auto& file : report.known) {
@@ -196,5 +200,90 @@ void print_check(const data::CheckReport& report, data::Exif exif) {
   print_classes(report.classes);
   print_verdict(report);
 }
+
+/// A packed file that is asked for in the other way can no more be turned.
+void say_packed_exif(const training::Session& session, const data::DataSource& source) {
+  const auto form = source.dataset->ready_form();
+  if (!form || form->exif.value_or(source.exif) == source.exif) return;
+  training::warn(session, fmt::format("the file was packed with --exif {0}, and --exif {1} changes "
+                                      "nothing in it; train on it with --exif {0}, or pack again",
+                                      word_of(*form->exif), word_of(source.exif)));
+}
+
+class DataCheckCommand final : public DataCommand {
+ public:
+  cli::CommandEntry help() const override {
+    return {.name = "data",
+            .topic = "check",
+            .summary = "find damaged, doubled and wrongly named images",
+            .about =
+                "Reads every image and lists those that are damaged, doubled or left out, "
+                "with the reason.",
+            .words = "DATA",
+            .examples = {{"cputrain data check photos", "Checks a folder of class folders."},
+                         {"cputrain data check photos --json check.json",
+                          "Also writes what it finds as JSON."}},
+            .common = {"json", "allow-empty-classes", "validation-split", "threads", "io-threads"},
+            .others = {"check"}};
+  }
+
+ private:
+  ExitCode work(const training::Session& session) override {
+    const data::DataSource source = open(session, true);
+    training::say_data(session, source);
+    say_packed_exif(session, source);
+    const data::CheckReport report =
+        session.services.data.check(source, options_.io_threads.value_or(session.threads),
+                                    training::progress_line(session, "Checking"));
+    if (options_.prints()) print_check(report, source.exif);
+    training::write_json(session, options_.json, check_json(report));
+    const bool good =
+        report.bad.empty() && (report.empty_classes.empty() || options_.allow_empty_classes);
+    return good ? ExitCode::ok : ExitCode::data;
+  }
+};
+
+class DataInfoCommand final : public DataCommand {
+ public:
+  cli::CommandEntry help() const override {
+    return {.name = "data",
+            .topic = "info",
+            .summary = "what a data set holds",
+            .about = "Says how many images of which class a data set holds, and how it is divided.",
+            .words = "DATA",
+            .examples = {{"cputrain data info photos", "Describes a folder of class folders."}},
+            .common = {"json", "validation-split", "limit-train", "limit-val", "seed"}};
+  }
+
+ private:
+  ExitCode work(const training::Session& session) override {
+    const data::DataSource source = open(session);
+    const std::vector<data::CheckReport::ClassCount> classes = data::count_classes(source);
+    training::say_warnings(session, source);
+    say_packed_exif(session, source);
+    if (options_.prints()) {
+      system::print("{}\n", source.description);
+      system::print("Classes, in the order of a network's outputs:\n");
+      print_classes(classes);
+      system::print("Fingerprint {:016x}\n", source.dataset->fingerprint());
+    }
+    const Json result{{"data", options_.data},
+                      {"samples", source.dataset->size()},
+                      {"train", source.train.size()},
+                      {"validation", source.validation.size()},
+                      {"test", source.test.size()},
+                      {"ignored", source.ignored},
+                      {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
+                      {"names_alike", names_alike(classes)},
+                      {"classes", classes_json(classes)}};
+    training::write_json(session, options_.json, result);
+    return ExitCode::ok;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<cli::Command> make_data_check() { return std::make_unique<DataCheckCommand>(); }
+std::unique_ptr<cli::Command> make_data_info() { return std::make_unique<DataInfoCommand>(); }
 
 }  // namespace cputrain::commands
