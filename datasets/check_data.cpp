@@ -115,7 +115,7 @@ data::CheckReport check_data(const data::DataSource& source, int threads,
     const std::string name = source.dataset->name(samples[i]);
     ++report.by_status[to_size(result.status)];
     if (result.status != data::ReadStatus::ok) {
-      report.bad.push_back({name, result.status, result.detail});
+      report.bad.push_back({name, result});
     } else {
       flaws.add(samples[i], facts[i].flaw);
     }

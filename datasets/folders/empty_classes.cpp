@@ -46,11 +46,10 @@ std::vector<EmptyClass> lost_classes(const data::Dataset& data,
   for (const auto& [label, samples] : lost) {
     const std::string name = data.name(data.view(samples.front()).image);
     const auto first = std::ranges::find(bad, name, &data::BadSample::name);
-    const std::string why =
-        first == bad.end()
-            ? ""
-            : fmt::format("; first '{}': {}, {}", name, data::status_name(first->result.status),
-                          first->result.detail);
+    const std::string why = first == bad.end()
+                                ? ""
+                                : fmt::format("; first '{}': {}, {}", name,
+                                              word_of(first->result.status), first->result.detail);
     classes.push_back({data.classes()[to_size(label)],
                        fmt::format("none of its {} training images{}", samples.size(), why)});
   }

@@ -105,8 +105,7 @@ class DecodingCache final : public data::FillingCache {
 
   std::string text_of(std::size_t position, const data::ReadResult& result) const {
     return fmt::format("'{}' cannot be read: {} ({}); look with 'cputrain data check'",
-                       reader_.data.name(images_[position]), data::status_name(result.status),
-                       result.detail);
+                       reader_.data.name(images_[position]), word_of(result.status), result.detail);
   }
 
   const std::uint8_t* read_claimed(std::size_t position, std::span<std::uint8_t> space) {

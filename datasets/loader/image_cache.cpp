@@ -143,8 +143,7 @@ class Collector {
 
 std::string first_bad(const data::DecodedData& decoded) {
   const data::BadSample& bad = decoded.bad.front();
-  return fmt::format("'{}': {}, {}", bad.name, data::status_name(bad.result.status),
-                     bad.result.detail);
+  return fmt::format("'{}': {}, {}", bad.name, word_of(bad.result.status), bad.result.detail);
 }
 
 /// Training cannot go on when damage took a whole part, or a whole class that must be learnt.

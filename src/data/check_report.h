@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,6 @@ namespace cputrain::data {
 
 /// What `data check` found, for printing and for JSON.
 struct CheckReport {
-  struct BadFile {
-    std::string path;
-    ReadStatus reason = ReadStatus::ok;
-    std::string detail;
-  };
   struct ClassCount {
     std::string name;
     std::size_t train = 0, validation = 0, test = 0;  ///< samples listed, damaged ones included
@@ -36,13 +32,14 @@ struct CheckReport {
   };
 
   std::size_t samples = 0;
-  std::array<std::size_t, kReadStatuses> by_status{};  ///< indexed by ReadStatus; [0] can be read
-  std::vector<BadFile> bad;                            ///< in the data set's order
-  std::vector<std::string> wrong_extension;            ///< readable, but named as another format
-  std::vector<std::string> warned;                     ///< readable, but the decoder complained
-  std::size_t ignored = 0;                             ///< files that are not read
-  std::vector<UnreadFile> unread;                      ///< these
-  std::vector<std::string> empty_classes;  ///< classes without an image that can be read
+  std::array<std::size_t, names(ReadStatus{}).size()>
+      by_status{};                           ///< indexed by ReadStatus; [0] can be read
+  std::vector<BadSample> bad;                ///< in the data set's order
+  std::vector<std::string> wrong_extension;  ///< readable, but named as another format
+  std::vector<std::string> warned;           ///< readable, but the decoder complained
+  std::size_t ignored = 0;                   ///< files that are not read
+  std::vector<UnreadFile> unread;            ///< these
+  std::vector<std::string> empty_classes;    ///< classes without an image that can be read
   /// Samples with the same content, each group in the data set's order.
   std::vector<std::vector<std::string>> duplicates;
   /// Those of the groups that are in training and in validation (or test) both: accuracy is too
@@ -57,6 +54,16 @@ struct CheckReport {
 };
 
 /// Samples of a source, by class: all its classes, in their order.
-std::vector<CheckReport::ClassCount> count_classes(const DataSource&);
+inline std::vector<CheckReport::ClassCount> count_classes(const DataSource& source) {
+  std::vector<CheckReport::ClassCount> classes;
+  for (const std::string& name : source.dataset->classes()) classes.push_back({name});
+  const auto class_of = [&](std::uint32_t sample) -> CheckReport::ClassCount& {
+    return classes[static_cast<std::size_t>(source.dataset->label(sample))];
+  };
+  for (const std::uint32_t sample : source.train) ++class_of(sample).train;
+  for (const std::uint32_t sample : source.validation) ++class_of(sample).validation;
+  for (const std::uint32_t sample : source.test) ++class_of(sample).test;
+  return classes;
+}
 
 }  // namespace cputrain::data

@@ -31,24 +31,6 @@ Flaw flaw_of_pixels(std::span<const std::uint8_t> rgb, StoredAs stored) {
 
 }  // namespace
 
-std::string_view flaw_name(Flaw flaw) {
-  switch (flaw) {
-    case Flaw::none:
-      return "none";
-    case Flaw::one_colour:
-      return "one colour";
-    case Flaw::nearly_black:
-      return "nearly black";
-    case Flaw::in_alpha:
-      return "one colour without alpha";
-    case Flaw::low_bits:
-      return "low bits of 16";
-    case Flaw::unturned:
-      return "not turned";
-  }
-  return "unknown";
-}
-
 std::string_view flaw_text(Flaw flaw) {
   switch (flaw) {
     case Flaw::none:
@@ -90,26 +72,6 @@ Flaw flaw_of(const ReadResult& result, std::span<const std::uint8_t> rgb, Exif e
   const Flaw flaw = flaw_of_pixels(rgb, stored);
   const bool not_upright = result.turned && exif == Exif::ignore;
   return flaw == Flaw::none && not_upright ? Flaw::unturned : flaw;
-}
-
-std::string_view status_name(ReadStatus status) {
-  switch (status) {
-    case ReadStatus::ok:
-      return "ok";
-    case ReadStatus::unreadable:
-      return "unreadable";
-    case ReadStatus::empty:
-      return "empty";
-    case ReadStatus::not_an_image:
-      return "not an image";
-    case ReadStatus::truncated:
-      return "truncated";
-    case ReadStatus::too_large:
-      return "too large";
-    case ReadStatus::unsupported:
-      return "unsupported";
-  }
-  return "unknown";
 }
 
 const std::uint8_t* ImageSet::ready(std::size_t i) const {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/names.h"
 #include "core/shape.h"
 #include "data/exif.h"
 #include "data/resize.h"
@@ -17,9 +18,16 @@ namespace cputrain::data {
 
 /// How reading one sample went. The reasons are those `data check` counts.
 enum class ReadStatus { ok, unreadable, empty, not_an_image, truncated, too_large, unsupported };
-constexpr int kReadStatuses = 7;
-/// "ok", "not an image", "too large", ...: for people and as a key in JSON.
-std::string_view status_name(ReadStatus);
+/// For people, and keys in JSON.
+constexpr auto names(ReadStatus) {
+  return std::to_array<Name<ReadStatus>>({{ReadStatus::ok, "ok"},
+                                          {ReadStatus::unreadable, "unreadable"},
+                                          {ReadStatus::empty, "empty"},
+                                          {ReadStatus::not_an_image, "not an image"},
+                                          {ReadStatus::truncated, "truncated"},
+                                          {ReadStatus::too_large, "too large"},
+                                          {ReadStatus::unsupported, "unsupported"}});
+}
 
 struct ReadResult {
   ReadStatus status = ReadStatus::ok;
@@ -28,12 +36,24 @@ struct ReadResult {
   bool turned = false;  ///< its EXIF orientation is not upright, whether that was applied or not
 };
 
+/// A sample that is left out, and why.
+struct BadSample {
+  std::string name;
+  ReadResult result;
+};
+
 /// Why an image that can be read shows a network nothing, or something else than people see.
 /// `in_alpha` and `low_bits` are causes of the first two that only the file shows.
 enum class Flaw : std::uint8_t { none, one_colour, nearly_black, in_alpha, low_bits, unturned };
-
-/// "one colour", "nearly black", ...: a key in JSON.
-std::string_view flaw_name(Flaw);
+/// Keys in JSON.
+constexpr auto names(Flaw) {
+  return std::to_array<Name<Flaw>>({{Flaw::none, "none"},
+                                    {Flaw::one_colour, "one colour"},
+                                    {Flaw::nearly_black, "nearly black"},
+                                    {Flaw::in_alpha, "one colour without alpha"},
+                                    {Flaw::low_bits, "low bits of 16"},
+                                    {Flaw::unturned, "not turned"}});
+}
 /// What such images are: they "are of one colour alone".
 std::string_view flaw_text(Flaw);
 /// What to try.

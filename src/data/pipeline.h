@@ -42,11 +42,6 @@ struct DataRequest {
   bool to_check = false;     ///< for `data check`: classes without images are no error
 };
 
-struct BadSample {
-  std::string name;
-  ReadResult result;
-};
-
 /// Everything decoded to one size, once per node.
 struct DecodedData {
   ImageSet train, validation;

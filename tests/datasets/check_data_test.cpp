@@ -46,9 +46,9 @@ TEST(Check, CountsAndNamesEverything) {
   EXPECT_EQ(count(report, data::ReadStatus::truncated), 1u);
   EXPECT_EQ(report.ignored, 1u);
   ASSERT_EQ(report.bad.size(), 5u);
-  EXPECT_EQ(report.bad[0].path, path("train/dog/cut.jpg"));
-  EXPECT_EQ(report.bad[0].reason, data::ReadStatus::truncated);
-  EXPECT_FALSE(report.bad[0].detail.empty());
+  EXPECT_EQ(report.bad[0].name, path("train/dog/cut.jpg"));
+  EXPECT_EQ(report.bad[0].result.status, data::ReadStatus::truncated);
+  EXPECT_FALSE(report.bad[0].result.detail.empty());
   using Names = std::vector<std::string>;
   EXPECT_EQ(report.wrong_extension, Names{path("train/dog/1.jpg")});
   EXPECT_EQ(report.warned, Names{path("val/cat/odd.jpg")});

@@ -43,7 +43,7 @@ TEST(Flaws, OfEveryFormatAndKindOfPixel) {
     ASSERT_EQ(decoded.result.status, data::ReadStatus::ok) << file.name;
     const data::Flaw flaw =
         data::flaw_of(decoded.result, decoded.image.rgb, data::Exif::apply, decoded.stored);
-    EXPECT_EQ(data::flaw_name(flaw), file.flaw) << file.name;
+    EXPECT_EQ(word_of(flaw), file.flaw) << file.name;
   }
 }
 

@@ -98,7 +98,7 @@ class DataPackCommand final : public DataCommand {
          training::progress_line(session, "Packing")});
     for (const data::BadSample& bad : report.bad) {
       training::warn(session, fmt::format("left out {}: {} ({})", bad.name,
-                                          data::status_name(bad.result.status), bad.result.detail));
+                                          word_of(bad.result.status), bad.result.detail));
     }
     if (!report.empty_classes.empty()) training::warn(session, report.empty_classes);
     for (const std::string& flaw : report.flaws) training::warn(session, flaw);

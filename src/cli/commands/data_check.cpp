@@ -48,7 +48,7 @@ void print_classes(const std::vector<ClassCount>& classes) {
 Json flaws_json(const std::vector<data::CheckReport::FlawRow>& rows) {
   Json list = Json::array();
   for (const auto& row : rows) {
-    list.push_back({{"flaw", data::flaw_name(row.flaw)},
+    list.push_back({{"flaw", word_of(row.flaw)},
                     {"class", row.label},
                     {"images", row.images},
                     {"of", row.of},
@@ -146,13 +146,13 @@ Json check_json(const data::CheckReport& report) {
     known.push_back(
         {{"path", file.path}, {"as_published", file.as_published}, {"verdict", file.verdict}});
   }
-  for (int status = 0; status < data::kReadStatuses; ++status) {
-    counts[std::string(data::status_name(static_cast<data::ReadStatus>(status)))] =
-        report.by_status[static_cast<std::size_t>(status)];
+  for (const auto& [status, word] : names(data::ReadStatus::ok)) {
+    counts[std::string(word)] = report.by_status[static_cast<std::size_t>(status)];
   }
   for (const auto& file : report.bad) {
-    bad.push_back(
-        {{"path", file.path}, {"reason", data::status_name(file.reason)}, {"detail", file.detail}});
+    bad.push_back({{"path", file.name},
+                   {"reason", word_of(file.result.status)},
+                   {"detail", file.result.detail}});
   }
   return {{"samples", report.samples},
           {"counts", std::move(counts)},
@@ -179,7 +179,7 @@ void print_check(const data::CheckReport& report, data::Exif exif) {
                 with_commas(report.by_status[0]), with_commas(report.ignored),
                 plural("file", static_cast<double>(report.ignored)));
   for (const auto& file : report.bad) {  // every one: this is what the command is for
-    system::print("  {}: {} ({})\n", file.path, data::status_name(file.reason), file.detail);
+    system::print("  {}: {} ({})\n", file.name, word_of(file.result.status), file.result.detail);
   }
   print_some("Named as another format (used all the same)", report.wrong_extension);
   print_some("Decoded with complaints (used all the same)", report.warned);

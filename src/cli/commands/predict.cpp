@@ -100,7 +100,7 @@ Images read_images(std::span<const std::string> files, const training::Services&
     if (read.status == data::ReadStatus::ok) {
       images.pixels.push_back(std::move(pixels));
     } else {
-      prediction["error"] = fmt::format("{} ({})", data::status_name(read.status), read.detail);
+      prediction["error"] = fmt::format("{} ({})", word_of(read.status), read.detail);
     }
     images.predictions.push_back(std::move(prediction));
   }

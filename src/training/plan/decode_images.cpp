@@ -22,13 +22,13 @@ void say_bad_samples(const Session& session, const data::DecodedData& data) {
   for (const data::BadSample& bad : data.bad) ++by_reason[bad.result.status];
   for (std::size_t i = 0; i < std::min(kNamed, data.bad.size()); ++i) {
     const data::BadSample& bad = data.bad[i];
-    warn(session, fmt::format("skipping {}: {} ({})", bad.name,
-                              data::status_name(bad.result.status), bad.result.detail));
+    warn(session, fmt::format("skipping {}: {} ({})", bad.name, word_of(bad.result.status),
+                              bad.result.detail));
   }
   if (data.bad.empty()) return;
   std::vector<std::string> counts;
   for (const auto& [status, count] : by_reason) {
-    counts.push_back(fmt::format("{} {}", count, data::status_name(status)));
+    counts.push_back(fmt::format("{} {}", count, word_of(status)));
   }
   warn(session, fmt::format("skipped {} damaged file{}: {}; `cputrain data check` lists them all",
                             data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", ")));

@@ -28,7 +28,7 @@ TEST(ImageFiles, AreWhatOtherProgramsSee) {
   for (const GoldenFile& file : image_files()) {
     if (!is_built(file)) continue;
     const Decoded decoded = decode(file.bytes);
-    const std::string_view status = data::status_name(decoded.result.status);
+    const std::string_view status = word_of(decoded.result.status);
     EXPECT_TRUE(status == file.status || status == file.strict)
         << file.name << ": " << status << ", " << decoded.result.detail;
     EXPECT_EQ(decoded.result.detail.empty(), file.status == "ok") << file.name;

@@ -13,7 +13,7 @@ namespace {
 
 std::string outcome(const Bytes& file) {
   const Decoded decoded = decode(file);
-  return std::string(data::status_name(decoded.result.status)) + ": " + decoded.result.detail;
+  return std::string(word_of(decoded.result.status)) + ": " + decoded.result.detail;
 }
 
 const std::string kTruncated = "truncated: its data end before its last pixel";

@@ -42,8 +42,7 @@ Seen seen(const data::DecodedData& data) {
   }
   for (const data::BadSample& bad : data.bad) {
     seen.bad.push_back(fs::path(bad.name).filename().string() + ": " +
-                       std::string(data::status_name(bad.result.status)) + ": " +
-                       bad.result.detail);
+                       std::string(word_of(bad.result.status)) + ": " + bad.result.detail);
   }
   seen.warnings = data.warnings;
   return seen;
