@@ -110,11 +110,6 @@ std::string hint_of(const std::string& name, const Flags& flags,
   return did_you_mean("--" + name, known);
 }
 
-std::string help_of(const Command& command, bool all, const CommandLineChoices& choices) {
-  const CommandEntry entry = command.help();
-  return command_help(command_entry(entry.name, entry.topic, choices), all, choices);
-}
-
 /// The words "help" or "help COMMAND [TOPIC]", or an overview that is asked for by a flag.
 std::optional<std::string> general_help(const std::vector<std::string>& words,
                                         const CommandLineChoices& choices) {
@@ -126,7 +121,7 @@ std::optional<std::string> general_help(const std::vector<std::string>& words,
   if (first != "help") return std::nullopt;
   std::vector<std::string> rest(words.begin() + 1, words.end());
   if (rest.size() == 1) rest.push_back("--help");
-  return help_of(*take_command(rest, choices), words.back() == "--help-all", choices);
+  return command_help(*take_command(rest, choices), words.back() == "--help-all", choices);
 }
 
 /// Words that are no flags, where the command takes none.
@@ -220,7 +215,7 @@ std::variant<std::unique_ptr<Command>, std::string> parse_command_line(
   };
   CommandLine line = read_line(words, flags, hint);
   if (line.config.empty()) line.config = value_of(environment, "config").value_or("");
-  if (line.help || line.help_all) return help_of(*command, line.help_all, choices);
+  if (line.help || line.help_all) return command_help(*command, line.help_all, choices);
   if (!environment.empty()) check_variables(environment, all_flags(choices));
   const auto earlier = [&command](const Given& given) { return command->earlier_flags(given); };
   add_other_places(line, flags, environment, earlier, hint);

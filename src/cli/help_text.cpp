@@ -234,14 +234,6 @@ std::string overview_text(const CommandLineChoices& choices) {
   return text + other_places(choices);
 }
 
-std::string command_help(const CommandEntry& command, bool all, const CommandLineChoices& choices) {
-  std::string text = wrapped(command.about, 0, choices.columns) + "\n";
-  text += usage_line(command, choices) + example_rows(command.examples, choices);
-  if (!command.topics.empty()) return text + topic_rows(command, choices);
-  if (!all) return text + common_rows(command, choices);
-  return text + rows_by_group(command, choices) + other_places(choices);
-}
-
 std::vector<CommandEntry> command_reference(const CommandLineChoices& choices) {
   const auto commands = make_commands(choices);
   std::vector<CommandEntry> reference;
@@ -257,6 +249,16 @@ CommandEntry command_entry(const std::string& name, const std::string& topic,
     if (entry.name == name && entry.topic == topic) return entry_of(*command, commands, choices);
   }
   fail(ExitCode::usage, fmt::format("there is no command {} {}", name, topic));
+}
+
+std::string command_help(const Command& asked, bool all, const CommandLineChoices& choices) {
+  const CommandEntry help = asked.help();
+  const CommandEntry command = command_entry(help.name, help.topic, choices);
+  std::string text = wrapped(command.about, 0, choices.columns) + "\n";
+  text += usage_line(command, choices) + example_rows(command.examples, choices);
+  if (!command.topics.empty()) return text + topic_rows(command, choices);
+  if (!all) return text + common_rows(command, choices);
+  return text + rows_by_group(command, choices) + other_places(choices);
 }
 
 }  // namespace cputrain::cli

@@ -23,7 +23,7 @@ std::string wrapped_command(const std::vector<std::string>& words, std::size_t i
 std::string overview_text(const CommandLineChoices&);
 
 /// What a command does, usage, examples and the flags that most people need, or `all`.
-std::string command_help(const CommandEntry&, bool all, const CommandLineChoices&);
+std::string command_help(const Command&, bool all, const CommandLineChoices&);
 
 /// Every command and topic, in the order of the overview.
 std::vector<CommandEntry> command_reference(const CommandLineChoices&);

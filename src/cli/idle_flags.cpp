@@ -30,6 +30,11 @@ std::string reason_of_form(const training::TrainingFlags& flags) {
               "for synthetic images, which are made in their size");
 }
 
+std::string reason_of_exif(const training::TrainingFlags& flags) {
+  return when(!data::may_have_exif(flags.data_or_synthetic()),
+              "for this data, which has no photographs with an EXIF orientation");
+}
+
 /// Words with 0 in a list whose other words change images.
 std::string reason_of_augment(const training::TrainingFlags& flags) {
   const auto given =
@@ -55,7 +60,7 @@ constexpr Row kRows[] = {
     {"resize", reason_of_form},
     {"fit", reason_of_form},
     {"augment", reason_of_augment},
-    {"exif", why_idle_exif},
+    {"exif", reason_of_exif},
 };
 
 /// Whether the training would be the same without the flag, since its value is what holds then.
@@ -77,11 +82,6 @@ bool holds_anyway(const training::TrainingFlags& flags, const std::string& name)
 }
 
 }  // namespace
-
-std::string why_idle_exif(const training::TrainingFlags& flags) {
-  return when(!data::may_have_exif(flags.data_or_synthetic()),
-              "for this data, which has no photographs with an EXIF orientation");
-}
 
 std::string why_idle_option(const training::TrainingFlags& flags, const std::string& flag,
                             const std::vector<std::string>& backends) {

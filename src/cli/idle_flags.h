@@ -9,15 +9,13 @@
 /// Why a flag that was given has no effect, as "without checkpoints, ..."; empty where it has one.
 namespace cputrain::cli {
 
-/// What follows from the flags of a training or of its measurement alone. `backends`: several in a
-/// sweep.
+/// What follows from the flags of a training, of its measurement or its evaluation alone.
+/// `backends`: several in a sweep.
 std::string why_idle_in_training(const training::TrainingFlags&, const std::string& flag,
                                  const std::vector<std::string>& backends);
 /// Where the flag is an option of a backend that does not compute here.
 std::string why_idle_option(const training::TrainingFlags&, const std::string& flag,
                             const std::vector<std::string>& backends);
-/// The same for --exif, with data without photographs.
-std::string why_idle_exif(const training::TrainingFlags&);
 
 /// "--keep 3 changes nothing without checkpoints, ...", one for each flag that was given, on the
 /// command line or in a --config file, and has no effect. Those in the environment are meant for

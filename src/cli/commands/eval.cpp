@@ -311,8 +311,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
   }
   std::string why_idle(const std::string& flag) const override {
     if (flag == "limit-train") return "in eval, which learns nothing";
-    if (flag == "exif") return why_idle_exif(options_);
-    return why_idle_option(options_, flag, {options_.backend});
+    return why_idle_in_training(options_, flag, {options_.backend});
   }
 
   ExitCode run(const training::Services& services) override {

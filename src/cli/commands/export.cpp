@@ -236,6 +236,17 @@ weights::ModelDescription description_of(const ExportOptions& options,
   return description;
 }
 
+/// Error(usage) where there are not as many names as the weights have classes.
+void check_count_of_names(const std::vector<std::string>& names, const std::string& weights,
+                          std::size_t classes) {
+  if (names.size() == classes) return;
+  fail(ExitCode::usage,
+       fmt::format("--class-names: {} {} for the {} classes of {} (each needs its own); write "
+                   "them in the order of the outputs",
+                   with_commas(names.size()), plural("name", static_cast<double>(names.size())),
+                   with_commas(classes), printable(weights)));
+}
+
 /// With the names that were asked for.
 weights::ModelDescription named_description(const ExportOptions& options,
                                             const weights::ReadKeras& read_keras) {

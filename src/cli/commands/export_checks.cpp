@@ -101,14 +101,4 @@ std::vector<std::string> parse_names_of_classes(const std::string& text) {
                                     mistake));
 }
 
-void check_count_of_names(const std::vector<std::string>& names, const std::string& weights,
-                          std::size_t classes) {
-  if (names.size() == classes) return;
-  fail(ExitCode::usage,
-       fmt::format("--class-names: {} {} for the {} classes of {} (each needs its own); write "
-                   "them in the order of the outputs",
-                   with_commas(names.size()), plural("name", static_cast<double>(names.size())),
-                   with_commas(classes), printable(weights)));
-}
-
 }  // namespace cputrain::commands

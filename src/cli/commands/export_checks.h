@@ -14,8 +14,4 @@ void check_ending(const std::string& flag, const std::string& file, const std::s
 /// where names are empty, doubled or not printable, Error(data) where the file cannot be read.
 std::vector<std::string> parse_names_of_classes(const std::string& text);
 
-/// Error(usage) where there are not as many names as the weights have classes.
-void check_count_of_names(const std::vector<std::string>& names, const std::string& weights,
-                          std::size_t classes);
-
 }  // namespace cputrain::commands

@@ -309,10 +309,4 @@ std::string man_page(const std::vector<CommandEntry>& commands) {
   return text + examples(commands) + kSeeAlso;
 }
 
-std::vector<ManualFile> manual_files(const std::vector<CommandEntry>& commands) {
-  return {{"man/cputrain.1", man_page(commands)},
-          {"bash/cputrain", bash_completion(commands)},
-          {"zsh/_cputrain", zsh_completion(commands)}};
-}
-
 }  // namespace cputrain::cli

@@ -133,16 +133,13 @@ class FlagRows {
   static constexpr bool is_optional = requires(T value) {
     value.has_value();
   };
+  /// Types alone: T of a T and of one that may be open.
   template <class T>
-  struct Plain {
-    using type = T;
-  };
+  static T plain(const T&);
   template <class T>
-  struct Plain<std::optional<T>> {
-    using type = T;
-  };
+  static T plain(const std::optional<T>&);
   template <class Member>
-  using Value = typename Plain<Target<Member>>::type;
+  using Value = decltype(plain(std::declval<Target<Member>>()));
 
   static std::string join_words(const std::vector<std::string>& words);
 

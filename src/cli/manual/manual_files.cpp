@@ -1,8 +1,9 @@
+#include "cli/manual/manual_files.h"
+
 #include <algorithm>
 #include <cctype>
 #include <utility>
 
-#include "cli/manual/manual_files.h"
 #include "core/text.h"
 
 namespace cputrain::cli {
@@ -263,6 +264,12 @@ std::string zsh_completion(const std::vector<CommandEntry>& commands) {
          "commands\n    commands=(" +
          list + ")\n    _describe command commands\n    return\n  fi\n  case $words[2] in\n" +
          cases + "    *) _cputrain_train ;;\n  esac\n}\n\n_cputrain \"$@\"\n";
+}
+
+std::vector<ManualFile> manual_files(const std::vector<CommandEntry>& commands) {
+  return {{"man/cputrain.1", man_page(commands)},
+          {"bash/cputrain", bash_completion(commands)},
+          {"zsh/_cputrain", zsh_completion(commands)}};
 }
 
 }  // namespace cputrain::cli
