@@ -15,7 +15,7 @@
 #include "model/model_json.h"
 #include "training/asked_end.h"
 #include "training/plan/decode_images.h"
-#include "training/request/build_graph.h"
+#include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 #include "training/weights/start_weights.h"
 #include "weights/load.h"

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "tests/support/refusal.h"
-#include "training/request/build_graph.h"
 
 namespace cputrain::training {
 namespace {

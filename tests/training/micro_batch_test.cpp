@@ -5,7 +5,7 @@
 #include "backends/reference/reference_backend.h"
 #include "composition/services.h"
 #include "training/plan/training_memory.h"
-#include "training/request/build_graph.h"
+#include "training/request/choose_training.h"
 
 namespace cputrain::training {
 namespace {

@@ -10,7 +10,7 @@
 #include "model/model_json.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
-#include "training/request/build_graph.h"
+#include "training/request/choose_training.h"
 
 namespace cputrain::zoo {
 namespace {

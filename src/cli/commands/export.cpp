@@ -14,7 +14,6 @@
 #include "model/normalization.h"
 #include "system/files.h"
 #include "system/print.h"
-#include "training/request/build_graph.h"
 #include "training/request/choose_training.h"
 #include "weights/description.h"
 #include "weights/keras_network.h"

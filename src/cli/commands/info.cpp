@@ -13,7 +13,6 @@
 #include "model/summary.h"
 #include "system/placement/launch_words.h"
 #include "system/print.h"
-#include "training/request/build_graph.h"
 #include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 #include "training/run/run_folder.h"

@@ -7,7 +7,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/commands/dry_run.h"
-#include "cli/commands/idle_in_training.h"
 #include "cli/commands/inputs.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"

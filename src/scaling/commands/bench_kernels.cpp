@@ -9,7 +9,6 @@
 #include "scaling/commands/commands.h"
 #include "system/print.h"
 #include "training/plan/decode_images.h"
-#include "training/request/build_graph.h"
 #include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 

@@ -18,7 +18,7 @@
 #include "training/plan/compiled_training.h"
 #include "training/plan/decode_images.h"
 #include "training/plan/training_memory.h"
-#include "training/request/build_graph.h"
+#include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 
 namespace cputrain::commands {

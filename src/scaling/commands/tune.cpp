@@ -17,6 +17,7 @@
 #include "scaling/tune/findings.h"
 #include "system/files.h"
 #include "system/print.h"
+#include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 #include "training/training.h"
 

@@ -11,7 +11,7 @@
 #include "system/clock.h"
 #include "training/plan/compiled_training.h"
 #include "training/plan/decode_images.h"
-#include "training/request/build_graph.h"
+#include "training/request/choose_training.h"
 #include "training/training.h"
 
 namespace cputrain::commands {

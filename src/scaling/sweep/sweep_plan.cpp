@@ -19,7 +19,7 @@
 #include "system/child_process.h"
 #include "system/date.h"
 #include "training/asked_end.h"
-#include "training/request/build_graph.h"
+#include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 #include "training/request/training_rows.h"
 

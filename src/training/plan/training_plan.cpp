@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "training/request/build_graph.h"
 
 namespace cputrain::training {
 namespace {

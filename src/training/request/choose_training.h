@@ -6,7 +6,9 @@
 
 #include "core/shape.h"
 #include "data/batch_plan.h"
+#include "data/pipeline.h"
 #include "loop/optimizer.h"
+#include "model/graph.h"
 #include "optim/learning_rate.h"
 #include "training/request/training_flags.h"
 #include "zoo/zoo.h"
@@ -33,6 +35,13 @@ struct TrainingSpec {
 /// The model's recipe with what the flags change. Throws Error(usage) on combinations that make no
 /// sense (--rho with Adam), before any rank waits for another.
 TrainingSpec choose_training(const TrainingFlags&);
+
+/// Outputs of the last layer: --classes, or those of the data. Error(usage) where the data has
+/// more.
+int classes_of(const TrainingSpec&, const data::DataSource&);
+
+/// The network for these classes. Error(usage) where the image is too small for it.
+model::Graph build_graph(const TrainingSpec&, int classes);
 
 /// Why flags keep the ranks of a node from computing dense layers together; empty: nothing does.
 std::string sharding_obstacle(const TrainingFlags&);
