@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -17,6 +16,7 @@
 
 #include "checkpoint/manifest.h"
 #include "core/error.h"
+#include "core/number_in.h"
 #include "system/file_lock.h"
 #include "system/files.h"
 #include "system/temporary.h"
@@ -138,11 +138,8 @@ std::string name_of(std::uint64_t step) { return fmt::format("{}{:09}", kPrefix,
 
 std::optional<std::uint64_t> step_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  std::uint64_t step = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  const bool whole = error == std::errc() && stop == end && name == name_of(step);
-  return whole ? std::optional(step) : std::nullopt;
+  const auto step = number_in<std::uint64_t>(name.substr(kPrefix.size()));
+  return step && name == name_of(*step) ? step : std::nullopt;
 }
 
 fs::path folder_of(const fs::path& run, std::uint64_t step) { return run / name_of(step); }

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <sstream>
 #include <utility>
 
 #include "core/error.h"
+#include "core/number_in.h"
 #include "core/text.h"
 
 namespace cputrain::comm {
@@ -60,11 +60,9 @@ constexpr const char *kAuto = "auto", *kOneNode = "shm", *kSlices = "hierarchica
 }
 
 std::size_t number(const std::string& text, const std::string& word) {
-  std::size_t value = 0;
-  const char* const end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc() || stop != end) wrong(text, "'" + word + "' is no number of bytes");
-  return value;
+  const auto value = number_in<std::size_t>(word);
+  if (!value) wrong(text, "'" + word + "' is no number of bytes");
+  return *value;
 }
 
 std::string algorithm(const std::string& text, std::string word) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 #include <utility>
 
+#include "core/number_in.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -16,9 +16,7 @@ bool is_signed_number(std::string_view text) {
   const std::string_view digits = text.substr(1);
   if (digits.empty() || std::string_view("0123456789.").find(digits[0]) == digits.npos)
     return false;
-  double number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return error == std::errc() && end == digits.data() + digits.size();
+  return number_in<double>(digits).has_value();
 }
 
 /// Signs that a formula begins with; spreadsheets of East Asia know the wide ones, too.

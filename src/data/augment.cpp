@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/number_in.h"
 #include "core/text.h"
 
 namespace cputrain::data {
@@ -91,15 +92,13 @@ bool is_set(const Augment& augment, const Part& part) {
 
 template <class T>
 T number(std::string_view text, std::string_view word, std::string_view digits, const Part& part) {
-  T value{};
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc{} || stop != end || !(value >= 0 && value <= static_cast<T>(part.most))) {
+  const auto value = number_in<T>(digits);
+  if (!value || !(*value >= 0 && *value <= static_cast<T>(part.most))) {
     refuse(text, word,
            fmt::format("must be {}:{} with a {}number from 0 to {}", part.name, part.unit,
                        part.pixels ? "whole " : "", part.most));
   }
-  return value;
+  return *value;
 }
 
 Reach range(std::string_view text, std::string_view word, std::string_view digits,
@@ -119,11 +118,8 @@ Reach range(std::string_view text, std::string_view word, std::string_view digit
 }
 
 std::optional<int> whole(std::string_view digits, int most) {
-  int value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  const bool read = error == std::errc{} && stop == end && value >= 0 && value <= most;
-  return read ? std::optional(value) : std::nullopt;
+  const auto value = number_in<int>(digits);
+  return value && *value >= 0 && *value <= most ? value : std::nullopt;
 }
 
 /// STEPS:MAGNITUDE. Either 0 is none of it, though some kinds of step have no magnitude.

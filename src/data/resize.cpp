@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "core/error.h"
+#include "core/number_in.h"
 #include "core/text.h"
 
 namespace cputrain::data {
@@ -20,11 +20,9 @@ namespace {
 }
 
 int parse_part(std::string_view text, std::string_view digits) {
-  double part = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, part);
-  if (error != std::errc{} || stop != end || !(part >= 0.1 && part <= 1)) refuse(text);
-  return static_cast<int>(std::lround(part * Fit::kWhole));
+  const auto part = number_in<double>(digits);
+  if (!part || !(*part >= 0.1 && *part <= 1)) refuse(text);
+  return static_cast<int>(std::lround(*part * Fit::kWhole));
 }
 
 std::string filter_in_words(Resize way) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "core/error.h"
+#include "core/number_in.h"
 #include "core/text.h"
 
 namespace cputrain::model {
@@ -37,11 +37,9 @@ const std::array<Word, 3>& words() {
 }
 
 float number(const std::string& word, const std::string& text) {
-  float value = 0;
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc{} || stop != end || !(value >= -1e3f && value <= 1e3f)) refuse(text);
-  return value;
+  const auto value = number_in<float>(word);
+  if (!value || !(*value >= -1e3f && *value <= 1e3f)) refuse(text);
+  return *value;
 }
 
 PerColour per_colour(const std::string& part, const std::string& text) {

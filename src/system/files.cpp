@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <limits>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "core/number_in.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
 #include "system/file_system.h"
@@ -245,10 +245,7 @@ std::optional<int> own_descriptor(const fs::path& path) {
   const fs::path folder = fs::canonical(path.parent_path(), ignored);
   if (folder != "/proc/" + std::to_string(::getpid()) + "/fd") return std::nullopt;
   const std::string name = path.filename().string();
-  int number = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  const bool whole = error == std::errc() && end == name.data() + name.size();
-  return whole ? std::optional(number) : std::nullopt;
+  return number_in<int>(name);
 }
 
 struct Given {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -14,6 +13,7 @@
 
 #include "comm/allreduce.h"
 #include "core/error.h"
+#include "core/number_in.h"
 #include "exchange/compression/sixteen_bits.h"
 
 namespace cputrain::exchange {
@@ -32,11 +32,9 @@ constexpr int kMostRank = 64;
 
 template <class T>
 T number(const std::string& text, const std::string& word) {
-  T value{};
-  const char* const end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc() || stop != end) wrong(text, "'" + word + "' is no such number");
-  return value;
+  const auto value = number_in<T>(word);
+  if (!value) wrong(text, "'" + word + "' is no such number");
+  return *value;
 }
 
 Compression parse_method(const std::string& text, const std::string& name) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -14,17 +13,15 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/number_in.h"
 
 namespace cputrain::placement {
 namespace {
 
 std::optional<int> as_number(const char* text) {
   if (text == nullptr) return std::nullopt;
-  const char* const end = text + std::strlen(text);
-  int number = 0;
-  const auto [stopped, error] = std::from_chars(text, end, number);
-  if (error != std::errc() || stopped != end || number < 0) return std::nullopt;
-  return number;
+  const auto number = number_in<int>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 /// What starts processes of a kind, and the variable for their number, or for which one it is.

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/error.h"
+#include "core/number_in.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
 
@@ -43,12 +43,7 @@ std::map<std::string, double> read_weights(const std::string& path) {
 
 /// "0", "1", ...
 std::optional<std::size_t> label_of(std::string_view name) {
-  std::size_t label = 0;
-  const char* const end = name.data() + name.size();
-  const auto read = std::from_chars(name.data(), end, label);
-  const bool is_label =
-      read.ec == std::errc() && read.ptr == end && (name == "0" || name[0] != '0');
-  return is_label ? std::optional(label) : std::nullopt;
+  return name == "0" || !name.starts_with('0') ? number_in<std::size_t>(name) : std::nullopt;
 }
 
 /// The file's weights by names of classes. Where all its names are numbers and none is a class,

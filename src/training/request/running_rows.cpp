@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/names.h"
+#include "core/number_in.h"
 #include "core/text.h"
 #include "logging/reporters.h"
 #include "training/request/flag_grammars.h"
@@ -84,17 +85,14 @@ EarlyStopping parse_early_stopping(const std::string& text) {
 
 /// "20:25"
 loop::StepRange parse_steps(const std::string& text) {
-  loop::StepRange range;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, range.first);
-  const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
-  const auto last = colon ? std::from_chars(first.ptr + 1, end, range.last) : first;
-  if (!colon || last.ec != std::errc() || last.ptr != end || range.first < 1 ||
-      range.last < range.first) {
+  const std::vector<std::string> both = split(text, ':');
+  const auto first = number_in<std::uint64_t>(both.front());
+  const auto last = number_in<std::uint64_t>(both.back());
+  if (both.size() != 2 || !first || !last || *first < 1 || *last < *first) {
     fail(ExitCode::usage,
          "--timeline-steps " + text + ": must be FIRST:LAST, both counted from 1, such as 20:25");
   }
-  return range;
+  return {*first, *last};
 }
 
 /// Words of logging/reporters.h.
