@@ -14,6 +14,7 @@
 
 namespace cputrain::training {
 struct FlagRow;
+struct TrainingFlags;
 }  // namespace cputrain::training
 
 namespace cputrain::cli {
