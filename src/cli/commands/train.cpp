@@ -171,7 +171,7 @@ void TrainCommand::warn_of_flags(const training::Training& training, bool goes_o
   if (!options_.task.advised) return;
   const auto reason = [&](const std::string& flag) {
     const std::string why = why_idle_in_training(options_, flag, {options_.backend});
-    return why.empty() ? why_idle_in(training, flag) : why;
+    return why.empty() ? cli::why_idle_in(training, flag) : why;
   };
   for (const std::string& line : idle_flags(options_, reason))
     training::warn(training.session(), line);

@@ -21,7 +21,6 @@
 #include "system/file_system.h"
 #include "system/files.h"
 #include "system/print.h"
-#include "training/request/build_graph.h"
 #include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 #include "training/session/services.h"
