@@ -77,7 +77,7 @@ TEST(EventFile, SaysWhereItCannotBeWritten) {
   const testing::TemporaryFolder folder;
   std::ofstream(folder.path() / "train") << "a file";
   const std::string text = testing::refused(ExitCode::output, [&] {
-    std::make_unique<EventFile>(folder.path() / "train", "host")->write(0, {});
+    std::make_unique<EventFile>(folder.path() / "train", "host")->append("");
   });
   EXPECT_NE(text.find("train"), std::string::npos);
 }

@@ -22,7 +22,7 @@ namespace {
 
 using Flags = TrainingFlags;
 
-constexpr double kMostSeconds = 1e7;  // of patience: four months
+constexpr double kMostPatience = 1e7;  // seconds: four months
 
 /// A positive number at the beginning of a text, and what follows it.
 struct NumberAndUnit {
@@ -225,11 +225,11 @@ void add_stalls(FlagRows& r) {
     return [member](auto& flags) -> auto& { return flags.stalls.*member; };
   };
   r.part("stalls");
-  r.real("stall-timeout", stalls(&watch::Limits::timeout), 0, kMostSeconds,
+  r.real("stall-timeout", stalls(&watch::Limits::timeout), 0, kMostPatience,
          "end with exit code 76 where no rank has got further for X seconds; 0: never [600]");
-  r.real("stall-warning", stalls(&watch::Limits::warning), 0.5, kMostSeconds,
+  r.real("stall-warning", stalls(&watch::Limits::warning), 0.5, kMostPatience,
          "say after X seconds, and then each minute, which rank the others wait for [60]");
-  r.real("start-timeout", stalls(&watch::Limits::start), 0, kMostSeconds,
+  r.real("start-timeout", stalls(&watch::Limits::start), 0, kMostPatience,
          "end with exit code 76 where MPI has not started after X seconds, and say which ranks did "
          "not come; 0: never [600]");
 }
