@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// The command line as data: help, manual page and completions are made from it.
@@ -39,7 +38,7 @@ struct TopicEntry {
 /// First words for a command as others say them, with commas between them, and what to do here:
 /// without `advice` the same by the command's name.
 struct OtherWords {
-  std::string_view words{}, advice{};
+  std::string words{}, advice{};
 };
 
 /// A command, or a topic of one ("bench step"). Where a command has topics, it has an entry without

@@ -141,7 +141,11 @@ constexpr ForeignFlags kForeignFlags[] = {
 };
 
 /// First words of others for what is no command here; a command names those for itself.
-constexpr OtherWords kForeignWords[] = {
+struct ForeignWords {
+  std::string_view words, advice;
+};
+
+constexpr ForeignWords kForeignWords[] = {
     {"models,model,list-models,list,zoo",
      "cputrain train --help lists them under --model, cputrain info --model NAME the layers of "
      "one"},
@@ -286,8 +290,7 @@ std::string hint_for_command(const std::string& word, std::span<const CommandEnt
   for (const CommandEntry& command : commands) {
     const auto& [words, advice] = command.others;
     if (is_one_of(words, plain(word)))
-      return "; " + (advice.empty() ? "use " + command.full_name()
-                                    : called_so(std::string(advice), program));
+      return "; " + (advice.empty() ? "use " + command.full_name() : called_so(advice, program));
     if (command.topic.empty()) names.push_back(command.name);
   }
   return did_you_mean(word, names);
