@@ -171,10 +171,8 @@ void check_outputs(const TrainingSpec& spec, const model::Graph& graph, int clas
 }
 
 void check_has_dropout(const TrainingSpec& spec, const model::Graph& graph) {
-  const auto is_dropout = [](const auto& node) {
-    return std::holds_alternative<model::Dropout>(node.layer);
-  };
-  if (std::ranges::any_of(graph.nodes(), is_dropout)) return;
+  const auto drops = [](const auto& node) { return model::facts_of(node.layer).drops.has_value(); };
+  if (std::ranges::any_of(graph.nodes(), drops)) return;
   fail(ExitCode::usage, fmt::format("--dropout: {} has no dropout layer (it would change nothing); "
                                     "leave it out",
                                     spec.model->name));
