@@ -34,8 +34,6 @@ bool keeps_best(const nlohmann::ordered_json& identity);
 void check_watchers(const TrainingSpec&, const data::DataSource&);
 /// The same, with a warning where the model's recipe asks, which was not made for this data.
 void check_watchers(const Session&, const TrainingSpec&, const data::DataSource&);
-/// The same without the warning.
-void check_watchers(const TrainingSpec&, const data::DataSource&);
 /// The same as far as flags alone decide, before any data is opened.
 void check_watchers(const TrainingFlags&);
 
