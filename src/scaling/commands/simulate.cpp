@@ -31,8 +31,8 @@ namespace {
 const std::string kBuild = "cputrain " + std::string(kVersion);
 
 /// "./cputrain simulate --np 1,2 ...", for the record; without the flags named.
-std::vector<std::string> words_of(const SimulateOptions& options,
-                                  const std::set<std::string>& without) {
+std::vector<std::string> command_words(const SimulateOptions& options,
+                                       const std::set<std::string>& without) {
   std::vector<std::string> words{"./cputrain", "simulate"};
   for (const auto& [name, value] : options.given) {
     if (without.contains(name)) continue;
@@ -90,7 +90,7 @@ const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",
 
 /// The command that makes this cell alone.
 std::string command_of(const SimulateOptions& options, const cells::Cell& cell) {
-  std::vector<std::string> words = words_of(
+  std::vector<std::string> words = command_words(
       options,
       {"np", "threads", "batch", "batch-size", "batch-per-rank", "json", "out", "overwrite"});
   const bool weak = cell.batch_per_rank.has_value();
@@ -135,7 +135,7 @@ cells::CellTable empty_table(const SimulateOptions& options, const training::Tra
   table.machine.platform = platform;
   table.machine.build = kBuild;
   table.date = system::today();
-  table.command = command_line(words_of(options, {"json", "out", "overwrite"}));
+  table.command = command_line(command_words(options, {"json", "out", "overwrite"}));
   return table;
 }
 

@@ -58,7 +58,7 @@ struct GridColumn {
   int cpus;
 };
 
-std::vector<GridColumn> columns_of(const Chosen& part, Grid Series::*grid) {
+std::vector<GridColumn> grid_columns(const Chosen& part, Grid Series::*grid) {
   std::vector<GridColumn> columns;
   std::set<int> all;
   for (const Series* s : part.series) {
@@ -74,7 +74,7 @@ std::vector<GridColumn> columns_of(const Chosen& part, Grid Series::*grid) {
 bool fits_beside(const Chosen& part, const Series& series, Grid Series::*grid) {
   return !part.stacked && training::is_device(series.backend) &&
          same_epoch(part.series.front()->about, series.about) &&
-         columns_of(part, grid).size() + (series.*grid).cpus.size() <= kMostColumns;
+         grid_columns(part, grid).size() + (series.*grid).cpus.size() <= kMostColumns;
 }
 
 std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
@@ -141,7 +141,7 @@ std::string whose_text(const ScalingTable& all, const Chosen& part) {
 /// series at so many CPUs.
 void add_rows(const Chosen& part, Grid Series::*grid, const std::string& label, bool apart,
               const std::function<Entry(const Series&, int)>& entry, DocumentTable& table) {
-  const auto columns = columns_of(part, grid);
+  const auto columns = grid_columns(part, grid);
   const auto lines = part.stacked ? part.series : std::vector<const Series*>{nullptr};
   for (const Series* line : lines) {
     Row row{label + (line ? part.own_text(*line) : ""), {}, apart};
@@ -160,7 +160,7 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& part, Grid Series:
   table.caption = figure.caption + shared_text(table.shared_mark) + whose_text(all, part);
   table.corner = fmt::format("{} / {}", grid == &Series::weak ? "batch per rank" : "batch",
                              devices ? "GPUs" : "CPUs");
-  for (const auto& [series, cpus] : columns_of(part, grid)) {
+  for (const auto& [series, cpus] : grid_columns(part, grid)) {
     table.head.push_back(std::to_string(cpus));
   }
   std::set<GridRow> rows;

@@ -90,8 +90,8 @@ std::vector<std::string> fields_of(const std::string& line, const FilePlace& pla
 }
 
 /// Column numbers of cpus, batch and seconds_per_epoch.
-std::array<std::size_t, 3> columns_of(const std::vector<std::string>& head,
-                                      const FilePlace& place) {
+std::array<std::size_t, 3> wanted_columns(const std::vector<std::string>& head,
+                                          const FilePlace& place) {
   std::array<std::size_t, 3> columns{};
   for (std::size_t i = 0; const char* name : {"cpus", "batch", "seconds_per_epoch"}) {
     const auto found = std::ranges::find(head, name);
@@ -184,7 +184,7 @@ ReferenceTable parse_reference(const std::string& text, const std::string& name)
     if (fields.size() == 1 && fields[0].empty()) continue;
     if (width == 0) {
       width = fields.size();
-      columns = columns_of(fields, place);
+      columns = wanted_columns(fields, place);
     } else {
       add_line(table, fields, columns, width, place);
     }

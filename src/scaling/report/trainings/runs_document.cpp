@@ -37,7 +37,7 @@ std::string shared_words(const Choice& choice, const std::vector<RunRecord>& run
 
 /// What people look for, how good and how soon; what the runs chose differently; and the rest. A
 /// window that is too narrow hides the end.
-Columns columns_of(const RunList& list, const std::vector<Choice>& choices) {
+Columns chosen_columns(const RunList& list, const std::vector<Choice>& choices) {
   const std::vector<RunColumn> all = run_columns(list);
   Columns columns;
   const auto add = [&](const char* key) {
@@ -80,7 +80,7 @@ std::string shared_sentence(const RunList& list, const std::vector<Choice>& choi
 DocumentTable runs_table(const RunList& list, const std::vector<Choice>& choices) {
   DocumentTable table = table_of<RunRecord>(
       list.runs.size() == 1 ? "What it came to" : "Runs, the best validation accuracy first", "run",
-      list.runs, &RunRecord::name, columns_of(list, choices));
+      list.runs, &RunRecord::name, chosen_columns(list, choices));
   table.filterable = list.runs.size() > 1;
   return table;
 }
