@@ -15,7 +15,6 @@
 #include "system/files.h"
 #include "training/asked_end.h"
 #include "training/run/same_training.h"
-#include "training/run/taken_over.h"
 #include "training/run/training_run.h"
 #include "training/weights/named_weights.h"
 #include "training/weights/start_weights.h"

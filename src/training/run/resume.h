@@ -46,4 +46,7 @@ std::filesystem::path newest_whole(const Session&, const std::filesystem::path& 
 /// Collective.
 Start choose_start(const Session&, const TrainingSpec&, const RunFolder&);
 
+/// The spec with what a training that goes on has from its checkpoint, where no flag says it.
+TrainingSpec with_choices_of(const Start&, TrainingSpec);
+
 }  // namespace cputrain::training
