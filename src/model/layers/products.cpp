@@ -9,15 +9,12 @@
 namespace cputrain::model {
 namespace {
 
-/// The kernel, which gets its name, and the bias: a number for each of its outputs.
-std::vector<ParameterSpec> kernel_and_bias(const ParameterSpec& kernel, bool bias) {
-  std::vector<ParameterSpec> specs{kernel};
-  specs.front().name = "kernel";
-  specs.front().decays = true;
-  if (!bias) return specs;
-  specs.push_back({.name = "bias", .extents = {kernel.extents.back()}});
-  if (kernel.drawn == Initializer::uniform_in) specs.back().drawn = kernel.drawn;
-  return specs;
+/// The kernel and, where there is one, the bias: a number for each of its outputs.
+std::vector<ParameterSpec> with_bias(const ParameterSpec& kernel, bool bias) {
+  if (!bias) return {kernel};
+  ParameterSpec numbers{.name = "bias", .extents = {kernel.extents.back()}};
+  if (kernel.drawn == Initializer::uniform_in) numbers.drawn = kernel.drawn;
+  return {kernel, numbers};
 }
 
 }  // namespace
@@ -39,11 +36,13 @@ Shape Convolution::output(std::span<const Shape> src) const {
 }
 
 std::vector<ParameterSpec> Convolution::parameters(const Shape& src) const {
-  return kernel_and_bias({.extents = {kernel, kernel, src.channels / groups, filters},
-                          .l2 = l2,
-                          .drawn = init,
-                          .groups = groups},
-                         bias);
+  return with_bias({.name = "kernel",
+                    .extents = {kernel, kernel, src.channels / groups, filters},
+                    .decays = true,
+                    .l2 = l2,
+                    .drawn = init,
+                    .groups = groups},
+                   bias);
 }
 
 double Convolution::macs(const Shape& src) const {
@@ -67,8 +66,13 @@ Shape Dense::output(std::span<const Shape>) const { return {1, 1, units}; }
 
 std::vector<ParameterSpec> Dense::parameters(const Shape& src) const {
   const int inputs = Flatten().output({&src, 1}).channels;
-  return kernel_and_bias({.extents = {inputs, units}, .l2 = l2, .drawn = init, .sharded = sharded},
-                         bias);
+  return with_bias({.name = "kernel",
+                    .extents = {inputs, units},
+                    .decays = true,
+                    .l2 = l2,
+                    .drawn = init,
+                    .sharded = sharded},
+                   bias);
 }
 
 double Dense::macs(const Shape& src) const { return static_cast<double>(src.size()) * units; }
