@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>

@@ -30,8 +30,8 @@ class WriterThread {
   /// Whether something is being written now.
   bool busy() { return !queue_.is_idle(); }
   const system::WorkMeter& meter() const { return queue_.meter(); }
-  /// Calls `write` on the thread, once everything before it is done. It may throw Error, which is a
-  /// failure of this one.
+  /// Calls `write` on the thread, once everything before it is done, or here where the process can
+  /// have no thread. It may throw Error, which is a failure of this one.
   void start(std::function<void()> write);
 
  private:

@@ -36,8 +36,8 @@ struct NetworkStep {
   StepKind kind = StepKind::unknown;
   std::string name{};
   std::string word{};  ///< names an activation ("relu"), or what is of pixels or foreign
-  std::string
-      group{};  ///< where the weights of a layer of Keras lie in its file: "layers/conv2d_1"
+  /// Where the weights of a layer of Keras lie in its file: "layers/conv2d_1".
+  std::string group{};
   bool scale = true, center = true;  ///< a batch normalization of Keras has a gamma, a beta
   bool global = false;               ///< a pool over the whole image
   std::optional<Sides> size{}, stride{};

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "tests/support/refusal.h"
-#include "training/request/choose_training.h"
+#include "training/request/training_rows.h"
 
 namespace cputrain::training {
 namespace {

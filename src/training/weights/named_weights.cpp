@@ -56,7 +56,7 @@ fs::path run_of(const fs::path& file) {
 }
 
 /// Its folder; empty where the run has no whole one.
-fs::path newest_checkpoint(const fs::path& run) {
+fs::path newest_whole_checkpoint(const fs::path& run) {
   for (const checkpoint::Found& found : checkpoint::list(run)) {
     if (is_checkpoint(found.folder) && checkpoint::fault_of(found.folder).empty()) {
       return found.folder;
@@ -146,7 +146,7 @@ NamedWeights weights_of_run(const fs::path& run) {
             run};
   }
   if (!is_there(last) || !runfiles::is_finished(run)) {
-    const fs::path newest = newest_checkpoint(run);
+    const fs::path newest = newest_whole_checkpoint(run);
     if (!newest.empty()) {
       return {newest / checkpoint::kModelName,
               "of the newest checkpoint, since the run is not finished", run};
