@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 namespace cputrain::checkpoint {
@@ -40,6 +42,7 @@ WriterThread::WriterThread(std::function<void()> on_thread_start)
       }) {
   queue_.post([] {});  // so that the thread begins now, bound as its maker is
   queue_.finish();
+  if (!queue_.has_thread()) throw std::system_error(EAGAIN, std::generic_category());
 }
 
 WriterState WriterThread::wait(const std::function<void()>& gets_on) {

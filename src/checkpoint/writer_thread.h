@@ -19,7 +19,7 @@ struct WriterState {
 class WriterThread {
  public:
   /// The thread is bound to the cores that its maker is bound to, unless `on_thread_start`, its
-  /// first call, changes that. It throws nothing.
+  /// first call, changes that. It throws nothing. std::system_error where no thread can be made.
   explicit WriterThread(std::function<void()> on_thread_start = {});
 
   /// Waits until nothing is being written any more; returns what became of it. `gets_on` is called
@@ -30,8 +30,8 @@ class WriterThread {
   /// Whether something is being written now.
   bool busy() { return !queue_.is_idle(); }
   const system::WorkMeter& meter() const { return queue_.meter(); }
-  /// Calls `write` on the thread, once everything before it is done, or here where the process can
-  /// have no thread. It may throw Error, which is a failure of this one.
+  /// Calls `write` on the thread, once everything before it is done. It may throw Error, which is a
+  /// failure of this one.
   void start(std::function<void()> write);
 
  private:

@@ -30,7 +30,8 @@ class Allreduce {
   virtual void sum(const Array& numbers) = 0;
 };
 
-/// The algorithms; each file begins with what it costs. n is the length in bytes, P the ranks.
+/// The algorithms; each begins with what it costs in allreduce.cpp. n is the length in bytes, P the
+/// ranks.
 std::unique_ptr<Allreduce> make_ring(PointToPoint&);
 std::unique_ptr<Allreduce> make_recursive_doubling(PointToPoint&);
 std::unique_ptr<Allreduce> make_rabenseifner(PointToPoint&);

@@ -49,8 +49,8 @@ std::vector<std::string> allreduce_words();
 struct Link {
   double message = 0, byte = 0;
 };
-/// The algorithm that sums so many bytes over the ranks in the least time, as its file says. `mpi`
-/// is never it.
+/// The algorithm that sums so many bytes over the ranks in the least time, as allreduce.cpp says.
+/// `mpi` is never it.
 std::string quickest_algorithm(const Link&, int ranks, double bytes);
 
 /// auto | shm | hierarchical[+ALGORITHM] | ps | nccl | staged | ALGORITHM |

@@ -199,13 +199,13 @@ Graph read_input(const JsonFields& top, const std::string& where,
 ordered_json layer_json(const Graph& graph, std::size_t index) {
   const Graph::Node& node = graph.nodes()[index];
   Layer layer = node.layer;
-  ordered_json json{{"name", node.name}, {"type", type_name(layer)}};
-  LayerMembers members(json);
+  ordered_json entry{{"name", node.name}, {"type", type_name(layer)}};
+  LayerMembers members(entry);
   describe(members, layer);
   if (node.src != std::vector<int>{static_cast<int>(index) - 1}) {
-    for (const int src : node.src) json["from"].push_back(graph.nodes()[src].name);
+    for (const int src : node.src) entry["from"].push_back(graph.nodes()[src].name);
   }
-  return json;
+  return entry;
 }
 
 }  // namespace

@@ -15,8 +15,9 @@ class JsonFields;
 ///  "layers": [{"type": "convolution", "filters": 32, "kernel": 3}, ...]}
 /// Scale and offset are a number, or one for each colour; in place of them there may be "mean" and
 /// "deviation" (normalization.h).
-/// Fields of a layer that are left out have the defaults of its struct (model/layers). A layer reads the one
-/// before it unless "from" names others; "name" may be left out, too (src/zoo/README.md).
+/// Fields of a layer that are left out have the defaults of its struct (model/layers). A layer
+/// reads the one before it unless "from" names others; "name" may be left out, too
+/// (src/zoo/README.md).
 namespace cputrain::model {
 
 /// The fields of an object in a description, none of which may be null.

@@ -151,10 +151,10 @@ constexpr const char *kStep = "step", *kEpoch = "epoch", *kResume = "resume", *k
 
 template <class Line>
 Json json_of_line(const char* type, Line line) {
-  Json json{{"type", type}};
-  JsonMembers members(json);
+  Json written{{"type", type}};
+  JsonMembers members(written);
   describe(members, line);
-  return json;
+  return written;
 }
 
 template <class Line>

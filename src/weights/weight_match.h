@@ -28,7 +28,7 @@ enum class Fit {
 struct WeightMatch {
   struct Row {
     std::string parameter;
-    std::vector<int> extents;            ///< canonical
+    std::vector<int> extents{};          ///< canonical
     std::optional<StoredArray> array{};  ///< nothing where the file has none of its name
     Fit fit = Fit::missing;
 

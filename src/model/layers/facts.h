@@ -36,14 +36,14 @@ constexpr auto names(Initializer) {
 
 /// One array of numbers that belongs to a layer, in Keras' layout.
 struct ParameterSpec {
-  std::string name;  ///< "kernel", "bias", "gamma", ...; the graph puts the layer's before it
-  std::vector<int> extents;  ///< HWIO (in: of a group), (in, out) or (out)
-  bool decays = false;       ///< weight decay applies: kernels, not biases
-  bool learnt = true;        ///< has a gradient; moving statistics have none
-  bool averaged = false;     ///< each rank moves its own: what counts is the mean over ranks
-  float l2 = 0;              ///< the loss grows by l2 * sum of squares
-  double rate = 1;           ///< what the learning rate is multiplied by
-  float fill = 0;            ///< what values are at first, unless they are drawn
+  std::string name{};  ///< "kernel", "bias", "gamma", ...; the graph puts the layer's before it
+  std::vector<int> extents{};  ///< HWIO (in: of a group), (in, out) or (out)
+  bool decays = false;         ///< weight decay applies: kernels, not biases
+  bool learnt = true;          ///< has a gradient; moving statistics have none
+  bool averaged = false;       ///< each rank moves its own: what counts is the mean over ranks
+  float l2 = 0;                ///< the loss grows by l2 * sum of squares
+  double rate = 1;             ///< what the learning rate is multiplied by
+  float fill = 0;              ///< what values are at first, unless they are drawn
   std::optional<Initializer> drawn{};  ///< the law, with the fans of the layer's kernel
   int groups = 1;                      ///< of a kernel: runs that its outputs are cut into
   bool sharded = false;  ///< each rank of a node makes the gradient of some of its rows

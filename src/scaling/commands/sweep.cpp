@@ -153,7 +153,7 @@ class SweepCommand final : public cli::CommandWith<SweepOptions> {
     return std::filesystem::exists(file, ignored) ? file.string() : "";
   }
   void check(const cli::CommandLineChoices& choices) override {
-    check_sweep(options_, choices);
+    settle_sweep(options_, choices);
     check_partial(options_);
     training::check_watchers(options_);
   }

@@ -281,7 +281,7 @@ void add_sweep_flags(cli::Flags& f, SweepOptions& c, const cli::CommandLineChoic
   add_sweep_output_flags(f, c);
 }
 
-void check_sweep(SweepOptions& options, const cli::CommandLineChoices& choices) {
+void settle_sweep(SweepOptions& options, const cli::CommandLineChoices& choices) {
   settle_precisions(options, choices);
   check_combinations(options);
   options.sweep.repeats = options.repeat.value_or(options.sweep.repeats);

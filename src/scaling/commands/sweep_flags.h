@@ -23,6 +23,6 @@ void add_sweep_flags(cli::Flags&, SweepOptions&, const cli::CommandLineChoices&)
 /// Fills in what the sweep itself needs to know, such as what each backend can compute in.
 /// Error(usage) for a precision or a backend of which no cell could be measured (single cells that
 /// cannot are n/a), for combinations that make no sense, and for a missing --reference.
-void check_sweep(SweepOptions&, const cli::CommandLineChoices&);
+void settle_sweep(SweepOptions&, const cli::CommandLineChoices&);
 
 }  // namespace cputrain::commands

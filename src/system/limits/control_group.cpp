@@ -33,7 +33,7 @@ void tighten_cpus(const fs::path& group, double found, GroupLimits& limits) {
   if (tighten(limits.cpus, found)) limits.cpu_group = number_of_group(group);
 }
 
-std::optional<double> number_in(const fs::path& file) {
+std::optional<double> number_in_file(const fs::path& file) {
   std::ifstream in(file);
   double number = 0;
   if (in >> number) return number;
@@ -57,11 +57,11 @@ struct MemoryFiles {
 };
 
 void read_memory(const fs::path& group, const MemoryFiles& files, GroupLimits& limits) {
-  const auto limit = number_in(group / files.limit);
+  const auto limit = number_in_file(group / files.limit);
   if (!limit || !is_limit(*limit)) return;
   tighten(limits.memory_bytes, *limit);
   if (limits.memory_group == 0) limits.memory_group = number_of_group(group);
-  const double used = number_in(group / files.used).value_or(0);  // at most the limit is left
+  const double used = number_in_file(group / files.used).value_or(0);  // at most the limit is left
   const double kept = std::max(0.0, used - number_after(group / "memory.stat", files.droppable));
   const double left = std::max(0.0, *limit - kept);
   limits.memory_left = std::min(limits.memory_left.value_or(left), left);
@@ -69,7 +69,7 @@ void read_memory(const fs::path& group, const MemoryFiles& files, GroupLimits& l
 
 /// The same file in both versions.
 void read_threads(const fs::path& group, GroupLimits& limits) {
-  tighten(limits.threads, number_in(group / "pids.max").value_or(0));
+  tighten(limits.threads, number_in_file(group / "pids.max").value_or(0));
 }
 
 /// Version 2: "cpu.max" holds "<quota or max> <period>", both in microseconds. Above "memory.high"
@@ -86,8 +86,8 @@ void read_unified(const fs::path& group, GroupLimits& limits) {
 
 /// Version 1: a quota of -1 is none.
 void read_cpu(const fs::path& group, GroupLimits& limits) {
-  const auto quota = number_in(group / "cpu.cfs_quota_us");
-  const auto period = number_in(group / "cpu.cfs_period_us");
+  const auto quota = number_in_file(group / "cpu.cfs_quota_us");
+  const auto period = number_in_file(group / "cpu.cfs_period_us");
   if (quota && period && *period > 0) tighten_cpus(group, *quota / *period, limits);
 }
 
