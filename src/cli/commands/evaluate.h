@@ -24,8 +24,8 @@ struct Evaluation {
 /// Loss and predictions of saved weights on the source's validation part, by all ranks, with
 /// `most_errors` of the images that were most surely predicted wrong. Collective.
 Evaluation evaluate_images(const training::TrainingFlags&, const training::Session&,
-                           const weights::ModelDescription&, const data::DataSource&, TestTime looks,
-                           std::size_t most_errors);
+                           const weights::ModelDescription&, const data::DataSource&,
+                           TestTime looks, std::size_t most_errors);
 
 /// Without part, backend and doubt.
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags&, const training::Session&,

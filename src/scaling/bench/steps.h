@@ -69,7 +69,7 @@ struct StepFigures {
   std::vector<Spread> images_per_second;   ///< by trial, from rounds that count
   int layer_steps;                         ///< of the first trial: further ones, or its long ones
   std::vector<compute::LayerTime> layers;  ///< what they took there
-  std::optional<double> cpu_wait;  ///< system/lost_time.h: the rank's that waited most
+  std::optional<double> cpu_wait;          ///< system/lost_time.h: the rank's that waited most
 };
 
 /// What a refusal says first, without its reason and advice.
