@@ -28,10 +28,6 @@ ALL = FEW + [
         *(("--data", "photos", "--io-threads", "8", "--decode", how) for how in ("first", "meanwhile")))]
 
 
-def most(had, ranks):
-    return max(1.15 * had, had + 24e6 * ranks)
-
-
 class PlannedMemory(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -70,9 +66,10 @@ class PlannedMemory(ProgramTest):
                 print(f"{ranks} ranks {' '.join(map(str, case))}: said {node['total'] / 1e6:.1f} MB, had "
                       f"{had / 1e6:.1f} MB", flush=True)
                 self.assertGreaterEqual(node["total"], had)
-                if node["total"] > most(had, ranks):  # so few steps may not reach a checkpoint, or not all activations
+                most = lambda had: max(1.15 * had, had + 24e6 * ranks)
+                if node["total"] > most(had):  # so few steps may not reach a checkpoint, or not all activations
                     had = self.trained(ranks, words, 12)
-                self.assertLessEqual(node["total"], most(had, ranks))
+                self.assertLessEqual(node["total"], most(had))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -142,10 +143,11 @@ TEST(Lookout, WhoIsSilentForWantOfACpuLacksOne) {
   ranks.pass(30, {1});
   const auto view = [&] { return ranks[0].views(30)[1]; };
   EXPECT_DOUBLE_EQ(view().silence, 29);  // it has no such thread
-  std::atomic<bool> begins = false, ends = false;
+  std::promise<void> begins;
+  std::atomic<bool> ends = false;
   std::jthread busy([&] {
     ::pthread_setname_np(::pthread_self(), kThreadName);
-    begins.wait(false);
+    begins.get_future().wait();
     while (!ends) continue;
   });
   const auto sleeps = [] {
@@ -155,8 +157,7 @@ TEST(Lookout, WhoIsSilentForWantOfACpuLacksOne) {
   };
   while (!sleeps()) continue;
   EXPECT_DOUBLE_EQ(view().silence, 29);
-  begins = true;
-  begins.notify_all();
+  begins.set_value();
   while (sleeps()) continue;
   EXPECT_EQ(view().last.lacks, Cause::cpu);
   EXPECT_EQ(view().silence, 0);
