@@ -11,12 +11,12 @@ import modules
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUDGET = {
-    "lines of src": 75200,
-    "files of src": 645,
-    "files of src with at most 40 lines": 135,
-    "types per 1,000 lines of src": 13.3,
-    "percent of lines of src that are includes and namespaces": 9.6,
-    "percent of functions in headers of src that one other file names": 34,
+    "lines of src": 73700,
+    "files of src": 555,
+    "files of src with at most 40 lines": 98,
+    "types per 1,000 lines of src": 13.0,
+    "percent of lines of src that are includes and namespaces": 9.0,
+    "percent of functions in headers of src that one other file names": 25.5,
     "casts per 1,000 lines of backends": 18,
     "casts per 1,000 lines of datasets": 17,
     "lines of src/README.md": 300,
