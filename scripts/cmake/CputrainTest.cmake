@@ -42,14 +42,14 @@ endfunction()
 #   [LIBRARIES target...]      besides core, backends and datasets
 #   [RANKS n...]               run under ${CPUTRAIN_MPIRUN} once for each n, instead of directly
 #   [PARTS n]                  as n tests, so that its cases share the cores
-#   [TIMEOUT seconds]          default 120
+#   [TIMEOUT seconds]          default 300, since a shared machine may stand still for minutes
 #   [COST seconds]             of long ones, which begin first: a core is not left idle at the end
 #   [LABELS label...]          besides the folder's
 #   [ENVIRONMENT VAR=value...])
 function(cputrain_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "COST;TIMEOUT;PARTS" "SOURCES;LABELS;LIBRARIES;RANKS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 300)
   endif()
   if(NOT arg_COST)
     set(arg_COST 0)
@@ -92,7 +92,7 @@ function(cputrain_add_variant name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "OF;FILTER" "ENVIRONMENT;LABELS")
   list(PREPEND arg_ENVIRONMENT ${CPUTRAIN_TESTS_SHARE_CORES})
   add_test(NAME ${name} COMMAND test_${arg_OF} --gtest_filter=${arg_FILTER})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${arg_ENVIRONMENT}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "${arg_ENVIRONMENT}")
   cputrain_label_test(${name} ${arg_LABELS})
 endfunction()
 
@@ -113,7 +113,7 @@ function(cputrain_add_python_tests)
   if(NOT arg_PROGRAM)
     set(arg_PROGRAM cputrain)
   endif()
-  set(timeout 300)
+  set(timeout 600)
   if(arg_COST AND arg_COST GREATER_EQUAL 60)
     set(timeout 900)  # more tests than cores run together
   endif()

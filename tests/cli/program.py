@@ -54,7 +54,7 @@ class ProgramTest(unittest.TestCase):
         """A script of this text."""
         os.chmod(self.path(self.write(name, text)), 0o755)
 
-    def run_program(self, *words, ranks=0, launch=(), timeout=120, **environment):
+    def run_program(self, *words, ranks=0, launch=(), timeout=300, **environment):
         """The program as the words of `launch` start it, or that many ranks."""
         launch = launch or (mpirun(ranks) if ranks else [])
         return subprocess.run([*launch, PROGRAM, *words], cwd=self.folder, text=True, timeout=timeout,
