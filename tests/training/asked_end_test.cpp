@@ -143,6 +143,7 @@ TEST(TrainingEnd, IsReadAsItIsWritten) {
         R"({"epochs": 1e300})", R"({"epochs": -1})", R"({"epochs": 5000000000})",
         R"({"epochs": 1, "early-stopping": 0.5})", R"({"epochs": 1, "monitor": "f1"})"}) {
     EXPECT_THROW(end_of_json(nlohmann::ordered_json::parse(text)), Error) << text;
+    EXPECT_THROW(ending_of(nlohmann::ordered_json::parse(text)), Error) << text;
   }
 }
 

@@ -308,11 +308,9 @@ std::vector<Difference> identity_differences(const nlohmann::ordered_json& then,
 }
 
 Ending ending_of(const nlohmann::ordered_json& identity) {
-  if (!identity.contains(kEnd)) {
-    fail(ExitCode::data, "it does not say what was to end the training");
-  }
-  const nlohmann::ordered_json& end = identity.at(kEnd);
-  return {end_of_json(end), end.contains(kSaveBest)};
+  const auto end = identity.find(kEnd);
+  if (end == identity.end()) fail(ExitCode::data, "it does not say what was to end the training");
+  return {end_of_json(*end), end->contains(kSaveBest)};
 }
 
 bool asks_for_less(const loop::TrainingEnd& end, const loop::Progress& progress) {
