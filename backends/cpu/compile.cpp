@@ -72,24 +72,24 @@ class OpMaker {
     const Activation pixels = new_activation({walk_.node().dst, 1}, false);
     auto input = std::make_unique<InputOp>(planning_, walk_.node(), pixels);
     input_op_ = input.get();
-    list_.ops.push_back(std::move(input));
+    ops_.push_back(std::move(input));
     for (walk_.advance(); !walk_.ended(); walk_.advance()) {
       make_op();
       note_frozen_end();
     }
-    return {std::move(list_), frozen_end_};
+    return {std::move(ops_), frozen_end_};
   }
 
  private:
   const model::Graph::Node& node() const { return walk_.node(); }
-  int next_op() const { return to_int(list_.ops.size()); }
+  int next_op() const { return to_int(ops_.size()); }
   TrackedActivation& input(std::size_t i = 0) { return walk_.input(i); }
 
   /// Behind the operator of this node, and of those before that it did as well.
   void note_frozen_end() {
     const int index = walk_.index();
     if (!std::ranges::binary_search(cuts_, index)) return;
-    frozen_end_ = {list_.ops.size(), index, walk_.output_of(index)};
+    frozen_end_ = {ops_.size(), index, walk_.output_of(index)};
   }
 
   /// The node's output, which the operator made next will write.
@@ -103,9 +103,9 @@ class OpMaker {
   template <template <class> class O, class... Arguments>
   void push(const Activation& activation, Arguments&&... arguments) {
     if (is_narrow(activation)) {
-      list_.ops.push_back(std::make_unique<O<Bf16>>(planning_, next_op(), arguments...));
+      ops_.push_back(std::make_unique<O<Bf16>>(planning_, next_op(), arguments...));
     } else {
-      list_.ops.push_back(std::make_unique<O<float>>(planning_, next_op(), arguments...));
+      ops_.push_back(std::make_unique<O<float>>(planning_, next_op(), arguments...));
     }
   }
 
@@ -114,7 +114,7 @@ class OpMaker {
     const Source src = read(tracked);
     if (!is_narrow(src)) return src;
     const Activation floats = planning_.add_activation(src.layout, src.wants_diff);
-    list_.ops.push_back(
+    ops_.push_back(
         std::make_unique<WidenOp>(planning_, next_op(), node().name + " (floats)", src, floats));
     return {floats, false};
   }
@@ -193,18 +193,18 @@ class OpMaker {
     const std::optional<std::size_t> other = other_part(block, from);
     const Source src = read(from);
     std::vector<std::size_t> inputs;
-    std::vector<compute::SumPart> added;
+    std::vector<Source> added;
     if (other) {
       walk_.advance();
       block.sum = &node();
       check_not_flattened(*other);
       inputs.push_back(walk_.input_index(*other));
-      added.push_back({read(input(*other))});
+      added.push_back(read(input(*other)));
     }
-    const bool part_learns = other && added.front().src.wants_diff;
+    const bool part_learns = other && added.front().wants_diff;
     const bool wants_diff = src.wants_diff || !block.convolution->frozen || part_learns;
     const Activation dst = new_activation({node().dst, block_}, wants_diff, map_element_);
-    if (other) check_same_memory(dst.layout, added.front().src.layout);
+    if (other) check_same_memory(dst.layout, added.front().layout);
     walk_.newest().diff_changes = block.relu;
     walk_.newest().zeros_are_dead = block.relu || block.pooled_relu;
     walk_.share_gradient(planning_.memory, inputs, added);
@@ -212,7 +212,7 @@ class OpMaker {
         std::make_unique<ConvolutionOp>(planning_, next_op(), block, src, added, dst, parameter_);
     if (norm) op->tell_of_source_gradient(*norm);
     convolutions_[next_op()] = op.get();
-    list_.ops.push_back(std::move(op));
+    ops_.push_back(std::move(op));
     parameter_ += block.convolution->parameters.size();
   }
 
@@ -269,7 +269,7 @@ class OpMaker {
     const Activation dst = new_activation(src.layout, src.wants_diff || !own.frozen, src.element);
     walk_.newest().zeros_are_dead = relu;
     push<BatchNormOp>(dst, own, relu, src, dst, parameter_);
-    auto& op = dynamic_cast<MapListener&>(*list_.ops.back());
+    auto& op = dynamic_cast<MapListener&>(*ops_.back());
     norms_[next_op() - 1] = &op;
     if (writer) writer->tell_of_value(op);
     parameter_ += own.parameters.size();
@@ -281,11 +281,11 @@ class OpMaker {
     const Activation dst =
         new_activation({{1, 1, layer.units}, 1}, src.wants_diff || !node().frozen);
     if (layer.sharded) {
-      list_.ops.push_back(std::make_unique<ShardedDenseOp>(planning_, next_op(), node(), src, dst,
-                                                           parameter_, zeros_are_dead));
+      ops_.push_back(std::make_unique<ShardedDenseOp>(planning_, next_op(), node(), src, dst,
+                                                      parameter_, zeros_are_dead));
     } else {
-      list_.ops.push_back(std::make_unique<DenseOp>(planning_, next_op(), node(), src, dst,
-                                                    parameter_, zeros_are_dead));
+      ops_.push_back(std::make_unique<DenseOp>(planning_, next_op(), node(), src, dst, parameter_,
+                                               zeros_are_dead));
     }
     parameter_ += node().parameters.size();
   }
@@ -304,16 +304,16 @@ class OpMaker {
 
   void add() {
     std::vector<std::size_t> inputs;
-    std::vector<compute::SumPart> parts;
+    std::vector<Source> parts;
     bool wants_diff = false;
     for (std::size_t i = 0; i < node().src.size(); ++i) {
       check_not_flattened(i);
       inputs.push_back(walk_.input_index(i));
-      parts.push_back({read(input(i))});
-      wants_diff |= parts.back().src.wants_diff;
-      check_same_memory(parts.front().src.layout, parts.back().src.layout);
+      parts.push_back(read(input(i)));
+      wants_diff |= parts.back().wants_diff;
+      check_same_memory(parts.front().layout, parts.back().layout);
     }
-    const Source& first = parts.front().src;
+    const Source& first = parts.front();
     const Activation dst = new_activation(first.layout, wants_diff, first.element);
     walk_.share_gradient(planning_.memory, inputs, parts);
     push<AddOp>(dst, node().name, parts, dst);
@@ -331,16 +331,16 @@ class OpMaker {
   }
 
   void concat() {
-    std::vector<compute::SumPart> parts;
+    std::vector<Source> parts;
     bool wants_diff = false, vectors = true;
     for (std::size_t i = 0; i < node().src.size(); ++i) {
       check_not_flattened(i);
-      parts.push_back({read(input(i))});
-      wants_diff |= parts.back().src.wants_diff;
-      vectors &= is_vector(parts.back().src.layout);
-      check_same_memory(parts.front().src.layout, parts.back().src.layout);
+      parts.push_back(read(input(i)));
+      wants_diff |= parts.back().wants_diff;
+      vectors &= is_vector(parts.back().layout);
+      check_same_memory(parts.front().layout, parts.back().layout);
     }
-    const Source& first = parts.front().src;
+    const Source& first = parts.front();
     const Activation dst =
         new_activation({node().dst, vectors ? 1 : first.layout.block}, wants_diff, first.element);
     push<ConcatOp>(dst, node().name, parts, dst);
@@ -361,7 +361,7 @@ class OpMaker {
     if (input().shared || (input().numbers_matter && !keeps_numbers)) {
       const Source src = read(input());
       const Activation copy = new_activation(src.layout, src.wants_diff, src.element);
-      push<AddOp>(copy, node().name + " (copy)", std::vector{compute::SumPart{src}}, copy);
+      push<AddOp>(copy, node().name + " (copy)", std::vector{src}, copy);
     }
     TrackedActivation& tracked = walk_.change_in_place(next_op());
     // Dropout's zeros are, too.
@@ -372,9 +372,7 @@ class OpMaker {
 
   void loss() {
     const Source logits = read_floats(input());
-    auto op = std::make_unique<LossOp>(planning_, next_op(), node(), logits);
-    list_.loss = op.get();
-    list_.ops.push_back(std::move(op));
+    ops_.push_back(std::make_unique<LossOp>(planning_, next_op(), node(), logits));
   }
 
   const Planning& planning_;
@@ -386,7 +384,7 @@ class OpMaker {
   InputOp* input_op_ = nullptr;
   std::map<int, ConvolutionOp*> convolutions_;  ///< by operator
   std::map<int, MapListener*> norms_;
-  compute::OpList list_;
+  compute::OpList ops_;
   std::vector<int> cuts_;  ///< model::frozen_cuts(), ascending
   std::optional<compute::FrozenEnd> frozen_end_;
 };

@@ -9,7 +9,7 @@
 namespace cputrain::cpu {
 
 struct MadeOps {
-  compute::OpList list;
+  compute::OpList ops;
   std::optional<compute::FrozenEnd> frozen_end{};  ///< as Target::frozen_end()
 };
 

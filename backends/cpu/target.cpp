@@ -19,7 +19,7 @@ class CpuTarget final : public compute::Target {
     MadeOps made = cpu::make_ops(
         graph, Planning{planning, {.dnnl = dnnl_, .threads = threads_, .kernels = kernels_}});
     frozen_end_ = made.frozen_end;
-    return std::move(made.list);
+    return std::move(made.ops);
   }
   std::optional<compute::FrozenEnd> frozen_end() const override { return frozen_end_; }
 

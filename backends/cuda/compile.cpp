@@ -28,18 +28,18 @@ class OpMaker {
 
   compute::OpList make() {
     const Activation pixels = new_activation(walk_.node().dst, false);
-    list_.ops.push_back(std::make_unique<InputOp>(planning_, walk_.node(), pixels));
+    ops_.push_back(std::make_unique<InputOp>(planning_, walk_.node(), pixels));
     for (walk_.advance(); !walk_.ended(); walk_.advance()) make_op();
-    return std::move(list_);
+    return std::move(ops_);
   }
 
  private:
   const model::Graph::Node& node() const { return walk_.node(); }
-  int next_op() const { return to_int(list_.ops.size()); }
+  int next_op() const { return to_int(ops_.size()); }
   /// Adds an operator; it is given the rest.
   template <class O, class... Arguments>
   void push(Arguments&&... arguments) {
-    list_.ops.push_back(
+    ops_.push_back(
         std::make_unique<O>(planning_, next_op(), std::forward<Arguments>(arguments)...));
   }
   Source read_input() { return walk_.read(walk_.input(), next_op()); }
@@ -138,7 +138,7 @@ class OpMaker {
                       walk_.only_next_is<model::Relu>() != nullptr;
     if (relu) walk_.advance();
     const Activation dst = new_activation(own.dst, src.wants_diff);
-    list_.ops.push_back(
+    ops_.push_back(
         std::make_unique<PoolOp>(planning_, next_op(), own, pad_of(zeros), relu, src, dst));
   }
 
@@ -174,7 +174,7 @@ class OpMaker {
     const Source src = read_input();
     AfterBatchNorm after;
     std::vector<std::size_t> inputs;
-    std::vector<compute::SumPart> parts;
+    std::vector<Source> parts;
     if (const auto other = walk_.only_next_adds()) {
       walk_.advance();
       inputs.push_back(walk_.input_index(*other));
@@ -184,33 +184,33 @@ class OpMaker {
     if (after.relu) walk_.advance();
     const bool learns = src.wants_diff || !own.frozen;
     const Activation dst =
-        new_activation(own.dst, learns || (!parts.empty() && parts[0].src.wants_diff));
+        new_activation(own.dst, learns || (!parts.empty() && parts[0].wants_diff));
     walk_.newest().diff_changes = after.relu && !parts.empty();
     walk_.share_gradient(planning_.memory, inputs, parts);
     if (!parts.empty()) after.added = parts[0];
-    list_.ops.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, src, dst,
-                                                      parameter_, moved_));
+    ops_.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, src, dst,
+                                                 parameter_, moved_));
     parameter_ += own.parameters.size();
   }
 
   /// The operator made next adds input `i` of the node to others.
-  compute::SumPart read_part(std::size_t i) {
+  Source read_part(std::size_t i) {
     check_not_flattened(i);
-    return {walk_.read(walk_.input(i), next_op())};
+    return walk_.read(walk_.input(i), next_op());
   }
 
   void add() {
     std::vector<std::size_t> inputs;
-    std::vector<compute::SumPart> parts;
+    std::vector<Source> parts;
     bool wants_diff = false;
     for (std::size_t i = 0; i < node().src.size(); ++i) {
       inputs.push_back(walk_.input_index(i));
       parts.push_back(read_part(i));
-      wants_diff |= parts.back().src.wants_diff;
+      wants_diff |= parts.back().wants_diff;
     }
     const Activation dst = new_activation(node().dst, wants_diff);
     walk_.share_gradient(planning_.memory, inputs, parts);
-    list_.ops.push_back(
+    ops_.push_back(
         std::make_unique<AddOp>(planning_, next_op(), node().name, std::move(parts), dst));
   }
 
@@ -222,8 +222,8 @@ class OpMaker {
     if (walk_.input().shared || (walk_.input().numbers_matter && !keeps_numbers)) {
       const Source src = read_input();
       const Activation copy = new_activation(src.layout.shape, src.wants_diff);
-      list_.ops.push_back(std::make_unique<AddOp>(planning_, next_op(), node().name + " (copy)",
-                                                  std::vector{compute::SumPart{src}}, copy));
+      ops_.push_back(std::make_unique<AddOp>(planning_, next_op(), node().name + " (copy)",
+                                             std::vector{src}, copy));
     }
     compute::TrackedActivation& activation = walk_.change_in_place(next_op());
     push<O>(node(), activation);
@@ -238,11 +238,11 @@ class OpMaker {
   }
 
   void concat() {
-    std::vector<compute::SumPart> parts;
+    std::vector<Source> parts;
     bool wants_diff = false;
     for (std::size_t i = 0; i < node().src.size(); ++i) {
       parts.push_back(read_part(i));
-      wants_diff |= parts.back().src.wants_diff;
+      wants_diff |= parts.back().wants_diff;
     }
     const Activation dst = new_activation(node().dst, wants_diff);
     push<ConcatOp>(node().name, std::move(parts), dst);
@@ -250,16 +250,14 @@ class OpMaker {
 
   void loss() {
     if (walk_.input().layout.padded()) check_not_flattened();
-    auto op = std::make_unique<LossOp>(planning_, next_op(), node(), walk_.input());
-    list_.loss = op.get();
-    list_.ops.push_back(std::move(op));
+    push<LossOp>(node(), walk_.input());
   }
 
   const Planning& planning_;
   compute::GraphWalk walk_;
   std::size_t parameter_ = 0;
   std::shared_ptr<MovedStatistics> moved_ = std::make_shared<MovedStatistics>();
-  compute::OpList list_;
+  compute::OpList ops_;
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 /// Passes that enqueue the same work but for what is in PassFacts.
 struct PassKind {
-  compute::Directions directions;
+  bool forward, backward;
   std::size_t size;
   compute::Phase phase;
   bool probabilities;
@@ -41,14 +41,14 @@ class DeviceTarget final : public compute::Target {
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
     may_capture_ = device_.captures && !planning.options.synchronise;  // the host takes part there
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
-    compute::OpList list = cuda::make_ops(graph, Planning{planning,
-                                                          {device_.multiprocessors, device_.numbers,
-                                                           device_.stream, facts(), &copies()}});
+    auto ops = cuda::make_ops(graph, Planning{planning,
+                                              {device_.multiprocessors, device_.numbers,
+                                               device_.stream, facts(), &copies()}});
     own_size_ = {.image = graph.image(), .images = to_size(planning.largest())};
-    for (std::size_t i = 0; i < list.ops.size(); ++i) {
+    for (std::size_t i = 0; i < ops.size(); ++i) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));
     }
-    return list;
+    return ops;
   }
 
   compute::Memory& memory() override { return device_.memory; }
@@ -83,8 +83,7 @@ class DeviceTarget final : public compute::Target {
 
   bool joins_directions() const override { return captures(); }
 
-  void run(const compute::Execution& execution, compute::Directions directions,
-           const std::function<void()>& ops) override {
+  void run(const compute::Execution& execution, const std::function<void()>& ops) override {
     const DeviceUpdate* const update = update_of(execution);
     if (update && update->copy() && update->copy() != copy_) {
       fail(ExitCode::internal, "a pass with an update of other weights than its program's");
@@ -98,8 +97,9 @@ class DeviceTarget final : public compute::Target {
     reads_batch_ = true;
     if (!captures()) return work();
     KnownPass& known =
-        passes_[{directions, execution.size, execution.pass.phase, execution.pass.probabilities,
-                 execution.accumulate, execution.sums, update ? update->number() : 0}];
+        passes_[{execution.forward, execution.backward, execution.size, execution.pass.phase,
+                 execution.pass.probabilities, execution.accumulate, execution.sums,
+                 update ? update->number() : 0}];
     // The first time, kernels are brought to the device, which a capture may not do.
     if (!std::exchange(known.has_run, true)) return work();
     if (!known.graph) known.graph.emplace(stream(), work);

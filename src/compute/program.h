@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -132,6 +133,12 @@ struct Backward {
   }
 };
 
+/// What a program would keep of an image.
+struct FeatureFacts {
+  int node;           ///< whose output is kept, in the compiled graph (pools before their ReLUs)
+  std::size_t bytes;  ///< per image, with what finds it again
+};
+
 /// A graph compiled for one backend: layouts, fusion, algorithms and memory are decided; running it
 /// allocates nothing. The sizes it can run were named when it was compiled; 0 images always work.
 class Program {
@@ -176,6 +183,14 @@ class Program {
   /// Bytes of activations, workspaces and scratchpads that the program allocated, with this rank's
   /// part of what ranks share, and all of what programs of an arena share; in the backend's memory.
   virtual std::size_t workspace_bytes() const = 0;
+
+  /// A program may keep what its frozen beginning makes of an image, so that later passes over the
+  /// same pixels begin behind it. Images are told apart by their pixels: each view that an
+  /// augmentation makes is one of its own. Nothing where the graph has no such beginning, or the
+  /// program cannot, as those whose arrays lie on a device.
+  virtual std::optional<FeatureFacts> features() const { return {}; }
+  /// Keeps those of the first images that have room in so many bytes.
+  virtual void keep_features([[maybe_unused]] std::size_t most_bytes) {}
 
   /// Seconds that passes spent waiting for other ranks of the node since the program was made.
   virtual double waited() const { return 0; }

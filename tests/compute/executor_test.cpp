@@ -108,17 +108,15 @@ class NotedTarget final : public Target {
 
   OpList make_ops(const model::Graph& graph, const Planning& planning) override {
     EXPECT_EQ(std::vector(planning.sizes.begin(), planning.sizes.end()), (std::vector{4, 1}));
-    OpList list;
+    OpList ops;
     for (const auto& node : graph.nodes()) {
       if (std::holds_alternative<model::SoftmaxCrossEntropy>(node.layer)) {
-        auto loss = std::make_unique<NotedLoss>(log_, node);
-        list.loss = loss.get();
-        list.ops.push_back(std::move(loss));
+        ops.push_back(std::make_unique<NotedLoss>(log_, node));
       } else {
-        list.ops.push_back(std::make_unique<Noted<Op>>(log_, node));
+        ops.push_back(std::make_unique<Noted<Op>>(log_, node));
       }
     }
-    return list;
+    return ops;
   }
   Memory& memory() override { return is_device_ ? far_ : host_memory(); }
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {

@@ -131,7 +131,7 @@ TEST(GraphWalk, ASumSharesNoGradientThatAReaderOfTheKeeperReads) {
       place();
     }
     const std::vector<std::size_t> inputs{walk.input_index(0), walk.input_index(1)};
-    std::vector<SumPart> parts{{walk.read(walk.input(0), op)}, {walk.read(walk.input(1), op)}};
+    std::vector<Source> parts{walk.read(walk.input(0), op), walk.read(walk.input(1), op)};
     place();
     walk.share_gradient(memory, inputs, parts);
     EXPECT_TRUE(parts[0].shares_diff);

@@ -59,7 +59,7 @@ void add_images(const Activation& map, const Range& images, const std::byte* val
 }  // namespace
 
 ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const ConvolutionBlock& block,
-                             const Source& src, const std::vector<compute::SumPart>& added,
+                             const Source& src, const std::vector<Source>& added,
                              const Activation& dst, std::size_t first_parameter)
     : Op(block.convolution->name),
       dnnl_(planning.dnnl),
@@ -84,9 +84,9 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const Convolution
   times_.convolution.macs = block.macs;
   planning.use_backward(op, src, dst);
   planning.memory.use(dst.value, planning.forward_time(op));
-  for (const compute::SumPart& part : added) {
-    planning.use_forward(op, part.src, dst);
-    planning.use_backward(op, part.src, dst);
+  for (const Source& part : added) {
+    planning.use_forward(op, part, dst);
+    planning.use_backward(op, part, dst);
   }
   const int backward = planning.backward_time(op);
   if (dst.wants_diff && (block.relu || block.pooled_relu)) {
@@ -151,10 +151,10 @@ void ConvolutionOp::bind(const Bindings& planned) {
   dst_value_ = bindings.at<std::byte>(place_.dst.value);
   if (place_.dst.wants_diff) dst_diff_ = bindings.at<std::byte>(place_.dst.diff);
   if (!place_.added.empty()) {
-    const compute::SumPart& added = place_.added.front();
-    added_value_ = bindings.at<std::byte>(added.src.value);
-    const bool separate = added.src.wants_diff && !added.shares_diff;
-    if (separate) added_diff_ = bindings.at<std::byte>(added.src.diff);
+    const Source& added = place_.added.front();
+    added_value_ = bindings.at<std::byte>(added.value);
+    const bool separate = added.wants_diff && !added.shares_diff;
+    if (separate) added_diff_ = bindings.at<std::byte>(added.diff);
   }
   if (skipping_) skipping_->bind(bindings);
   if (tiles_) tiles_->bind(bindings);
@@ -274,7 +274,7 @@ void ConvolutionOp::backward_by(ConvolutionMethod method, const Execution& execu
 void ConvolutionOp::pass_sums_gradient_on(const Execution& execution) {
   const TimeSpan span(times_.sum.backward_data);
   const Range images{0, to_size(execution.images)};
-  if (place_.added.front().src.adds) return add_images(place_.dst, images, dst_diff_, added_diff_);
+  if (place_.added.front().adds) return add_images(place_.dst, images, dst_diff_, added_diff_);
   const std::size_t bytes = place_.dst.bytes(execution.images);
   parallel_ranges(bytes, [&](std::size_t begin, std::size_t end) {
     std::copy(dst_diff_ + begin, dst_diff_ + end, added_diff_ + begin);

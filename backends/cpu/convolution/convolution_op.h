@@ -16,7 +16,7 @@ namespace cputrain::cpu {
 class ConvolutionOp final : public Op, public compute::MethodChoice {
  public:
   ConvolutionOp(const Planning&, int op, const ConvolutionBlock&, const Source& src,
-                const std::vector<compute::SumPart>& added, const Activation& dst,
+                const std::vector<Source>& added, const Activation& dst,
                 std::size_t first_parameter);
 
   /// Who reads what it writes; they live as long. No operator may change that before they read it.

@@ -5,7 +5,7 @@
 namespace cputrain::cpu {
 
 ConvolutionPlace place_convolution(const Planning& planning, int op, const ConvolutionBlock& block,
-                                   const Source& src, const std::vector<compute::SumPart>& added,
+                                   const Source& src, const std::vector<Source>& added,
                                    const Activation& dst, std::size_t first_parameter) {
   const compute::SampleLayout wide{block.convolution->dst, dst.layout.block};
   ConvolutionPlace place{.op = op,

@@ -26,7 +26,7 @@ struct ConvolutionPlace {
   int op;
   ConvolutionBlock block;
   Source src;
-  std::vector<compute::SumPart> added;  ///< the other part of the sum, or none
+  std::vector<Source> added;  ///< the other part of the sum, or none
   Activation dst;
   compute::SampleLayout wide;  ///< the convolution's output, before the pool
   std::optional<MaxPoolShape> pool;
@@ -42,7 +42,7 @@ struct ConvolutionPlace {
 
 /// Plans memory for the winners, too.
 ConvolutionPlace place_convolution(const Planning&, int op, const ConvolutionBlock&,
-                                   const Source& src, const std::vector<compute::SumPart>& added,
+                                   const Source& src, const std::vector<Source>& added,
                                    const Activation& dst, std::size_t first_parameter);
 
 /// Where the time of a block goes.

@@ -11,12 +11,12 @@ namespace cputrain::cpu {
 
 template <class Number>
 ConcatOp<Number>::ConcatOp(const Planning& planning, int op, std::string name,
-                           std::vector<compute::SumPart> parts, const Activation& dst)
+                           std::vector<Source> parts, const Activation& dst)
     : Parts(planning, op, std::move(parts), dst, std::move(name), "copies"),
       block_(to_size(dst.layout.block)) {
   int first = 0;
-  for (const compute::SumPart& part : parts_) {
-    compute::SampleLayout layout = part.src.layout;
+  for (const Source& part : parts_) {
+    compute::SampleLayout layout = part.layout;
     layout.block = dst.layout.block;  // another one is that of a vector, which lies the same
     runs_.push_back(runs_of(layout, first));
     first += layout.shape.channels;
@@ -50,7 +50,7 @@ template <class Number>
 template <class F>
 void ConcatOp<Number>::for_rows(std::size_t i, int images, const F& f) const {
   const std::vector<Run>& runs = runs_[i];
-  const std::size_t part_size = parts_[i].src.layout.size(), size = dst_.layout.size();
+  const std::size_t part_size = parts_[i].layout.size(), size = dst_.layout.size();
   parallel_for(to_size(images) * runs.size(), [&](std::size_t task) {
     const std::size_t image = task / runs.size();
     const Run& run = runs[task % runs.size()];
@@ -89,7 +89,7 @@ void ConcatOp<Number>::backward(const Execution& execution) {
   for (std::size_t i = parts_.size(); i-- > 0;) {
     Number* diff = src_diff_[i];
     if (!diff) continue;
-    const Source& src = parts_[i].src;
+    const Source& src = parts_[i];
     if (!src.adds && src.layout.padded()) {
       std::fill_n(diff, src.count(execution.images), Number{});
     }

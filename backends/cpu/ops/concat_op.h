@@ -11,8 +11,7 @@ namespace cputrain::cpu {
 template <class Number>
 class ConcatOp final : public compute::SumOp<Op, Number> {
  public:
-  ConcatOp(const Planning&, int op, std::string name, std::vector<compute::SumPart>,
-           const Activation& dst);
+  ConcatOp(const Planning&, int op, std::string name, std::vector<Source>, const Activation& dst);
 
   void forward(const Execution&) override;
   void backward(const Execution&) override;

@@ -10,8 +10,8 @@
 namespace cputrain::cpu {
 
 template <class Number>
-AddOp<Number>::AddOp(const Planning& planning, int op, std::string name,
-                     std::vector<compute::SumPart> parts, const Activation& dst)
+AddOp<Number>::AddOp(const Planning& planning, int op, std::string name, std::vector<Source> parts,
+                     const Activation& dst)
     : Sum(planning, op, std::move(parts), dst, std::move(name), "own") {}
 
 template <class Number>
@@ -40,7 +40,7 @@ void AddOp<Number>::backward(const Execution& execution) {
     Number* diff = src_diff_[i];
     if (!diff) continue;
     parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
-      if (parts_[i].src.adds) {
+      if (parts_[i].adds) {
         kernels::add(dst_diff_ + begin, diff + begin, end - begin);
       } else {
         std::copy(dst_diff_ + begin, dst_diff_ + end, diff + begin);

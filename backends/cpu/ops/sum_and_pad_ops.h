@@ -11,8 +11,7 @@ namespace cputrain::cpu {
 template <class Number>
 class AddOp final : public compute::SumOp<Op, Number> {
  public:
-  AddOp(const Planning&, int op, std::string name, std::vector<compute::SumPart>,
-        const Activation& dst);
+  AddOp(const Planning&, int op, std::string name, std::vector<Source>, const Activation& dst);
 
   void forward(const Execution&) override;
   void backward(const Execution&) override;

@@ -4,8 +4,8 @@
 
 namespace cputrain::cuda {
 
-AddOp::AddOp(const Planning& planning, int op, std::string name,
-             std::vector<compute::SumPart> parts, const Activation& dst)
+AddOp::AddOp(const Planning& planning, int op, std::string name, std::vector<Source> parts,
+             const Activation& dst)
     : SumOp(planning, op, std::move(parts), dst, planning, std::move(name), "in order") {}
 
 /// The first call takes as many as it can; each further one adds its own to what is there.
@@ -29,7 +29,7 @@ void AddOp::backward(const Execution& execution) {
     for (std::size_t i = parts_.size(); i-- > 0;) {
       if (!src_diff_[i]) continue;
       pass_on(stream(), numbers(), dst_.count(execution.images), dst_diff_, src_diff_[i],
-              parts_[i].src.adds);
+              parts_[i].adds);
     }
   });
 }

@@ -8,8 +8,7 @@ namespace cputrain::cuda {
 /// The sum of activations; of one, a copy.
 class AddOp final : public compute::SumOp<DeviceOp, void> {
  public:
-  AddOp(const Planning&, int op, std::string name, std::vector<compute::SumPart>,
-        const Activation& dst);
+  AddOp(const Planning&, int op, std::string name, std::vector<Source>, const Activation& dst);
 
   void forward(const Execution&) override;
   void backward(const Execution&) override;

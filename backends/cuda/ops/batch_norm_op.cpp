@@ -45,8 +45,8 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
   factors_block_ = planning.memory.add(factors * sizeof(float), forward);
   forward_sums_block_ = planning.memory.add(learns ? sums * sizeof(double) : 0, forward);
   if (after_.added) {
-    planning.use_forward(op, after_.added->src, dst);
-    planning.use_backward(op, after_.added->src, dst);
+    planning.use_forward(op, *after_.added, dst);
+    planning.use_backward(op, *after_.added, dst);
   }
   if (!dst.wants_diff) return;
   planning.memory.use(factors_block_, backward);
@@ -72,8 +72,8 @@ void BatchNormOp::bind(const Bindings& bindings) {
   factors_.values = bindings.at(factors_block_);
   forward_sums_ = bindings.at<double>(forward_sums_block_);
   if (after_.added) {
-    added_data_ = bindings.value<void>(after_.added->src);
-    if (!after_.added->shares_diff) added_diff_ = bindings.diff<void>(after_.added->src);
+    added_data_ = bindings.value<void>(*after_.added);
+    if (!after_.added->shares_diff) added_diff_ = bindings.diff<void>(*after_.added);
   }
   if (!dst_diff_) return;
   backward_sums_ = bindings.at<double>(backward_sums_block_);
@@ -143,7 +143,7 @@ void BatchNormOp::backward(const Execution& execution) {
       relu_backward(stream(), numbers(), count, dst_data_, dst_diff_);
     }
     if (added_diff_)
-      pass_on(stream(), numbers(), count, dst_diff_, added_diff_, after_.added->src.adds);
+      pass_on(stream(), numbers(), count, dst_diff_, added_diff_, after_.added->adds);
     if (!src_diff_) return;
     normalize_backward(stream(), numbers(), pass(execution.images, after_.relu && !masks),
                        src_data_, dst_diff_, src_diff_, src_.adds);

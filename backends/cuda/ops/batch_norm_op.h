@@ -11,8 +11,8 @@ namespace cputrain::cuda {
 
 /// What follows a batch norm and is computed with it.
 struct AfterBatchNorm {
-  std::optional<compute::SumPart> added;  ///< another activation
-  bool relu = false;                      ///< behind the addition
+  std::optional<Source> added;  ///< another activation
+  bool relu = false;            ///< behind the addition
 };
 
 /// Batch normalization, an addition and the ReLU behind them in one pass over memory.

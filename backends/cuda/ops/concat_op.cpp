@@ -2,20 +2,20 @@
 
 namespace cputrain::cuda {
 
-ConcatOp::ConcatOp(const Planning& planning, int op, std::string name,
-                   std::vector<compute::SumPart> parts, const Activation& dst)
+ConcatOp::ConcatOp(const Planning& planning, int op, std::string name, std::vector<Source> parts,
+                   const Activation& dst)
     : SumOp(planning, op, std::move(parts), dst, planning, std::move(name), "copies") {
   int first = 0;
-  for (const compute::SumPart& part : parts_) {
+  for (const Source& part : parts_) {
     firsts_.push_back(first);
-    first += part.src.layout.shape.channels;
+    first += part.layout.shape.channels;
   }
 }
 
 ConcatPart ConcatOp::part(std::size_t i, int images) const {
   const Shape& whole = dst_.layout.shape;
   return {.positions = images * whole.height * whole.width,
-          .channels = parts_[i].src.layout.shape.channels,
+          .channels = parts_[i].layout.shape.channels,
           .first = firsts_[i],
           .whole = whole.channels};
 }
@@ -35,7 +35,7 @@ void ConcatOp::backward(const Execution& execution) {
     for (std::size_t i = parts_.size(); i-- > 0;) {
       if (!src_diff_[i]) continue;
       concat_backward(stream(), numbers(), part(i, execution.images), dst_diff_, src_diff_[i],
-                      parts_[i].src.adds);
+                      parts_[i].adds);
     }
   });
 }

@@ -9,8 +9,7 @@ namespace cputrain::cuda {
 /// Maps one behind the other by their channels.
 class ConcatOp final : public compute::SumOp<DeviceOp, void> {
  public:
-  ConcatOp(const Planning&, int op, std::string name, std::vector<compute::SumPart>,
-           const Activation& dst);
+  ConcatOp(const Planning&, int op, std::string name, std::vector<Source>, const Activation& dst);
 
   void forward(const Execution&) override;
   void backward(const Execution&) override;

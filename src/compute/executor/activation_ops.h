@@ -62,26 +62,26 @@ template <class Base, class Element = float>
 class SumOp : public Base {
  public:
   template <class... Arguments>
-  SumOp(const Planning& planning, int op, std::vector<SumPart> parts, const Activation& dst,
+  SumOp(const Planning& planning, int op, std::vector<Source> parts, const Activation& dst,
         Arguments&&... of_base)
       : Base(std::forward<Arguments>(of_base)...), parts_(std::move(parts)), dst_(dst) {
-    for (const SumPart& part : parts_) {
-      planning.use_forward(op, part.src, dst);
-      planning.use_backward(op, part.src, dst);
+    for (const Source& part : parts_) {
+      planning.use_forward(op, part, dst);
+      planning.use_backward(op, part, dst);
     }
   }
 
   void bind(const Bindings& bindings) override {
     dst_data_ = bindings.value<Element>(dst_);
     dst_diff_ = bindings.diff<Element>(dst_);
-    for (const SumPart& part : parts_) {
-      src_data_.push_back(bindings.value<Element>(part.src));
-      src_diff_.push_back(part.shares_diff ? nullptr : bindings.diff<Element>(part.src));
+    for (const Source& part : parts_) {
+      src_data_.push_back(bindings.value<Element>(part));
+      src_diff_.push_back(part.shares_diff ? nullptr : bindings.diff<Element>(part));
     }
   }
 
  protected:
-  std::vector<SumPart> parts_;
+  std::vector<Source> parts_;
   Activation dst_;
   std::vector<Element*> src_data_;
   std::vector<Element*> src_diff_;  ///< null where there is nothing to write

@@ -49,17 +49,18 @@ void Executor::compile(const CompileOptions& options) {
                           .options = options,
                           .sizes = sizes_,
                           .most_ops = 2 * static_cast<int>(graph_.nodes().size())};
-  list_ = target_->make_ops(graph_, planning);
-  if (!list_.loss) {
+  ops_ = target_->make_ops(graph_, planning);
+  loss_ = dynamic_cast<LossOp*>(ops_.back().get());
+  if (!loss_) {
     fail(ExitCode::usage, "the model ends in " + graph_.back().name +
                               " (training and evaluation need a loss); end it in a cross-entropy");
   }
-  assert(static_cast<int>(list_.ops.size()) <= planning.most_ops);
+  assert(static_cast<int>(ops_.size()) <= planning.most_ops);
   lay_out_parameters();
   memory_.place();
   own_gradients_ = target_->own_gradients(layout());
   std::vector<MethodChoice*> choices;
-  for (const auto& op : list_.ops) {
+  for (const auto& op : ops_) {
     if (MethodChoice* choice = op->choice()) choices.push_back(choice);
   }
   tuner_ = Tuner(std::move(choices));
@@ -70,7 +71,7 @@ void Executor::compile(const CompileOptions& options) {
 void Executor::lay_out_parameters() {
   StoredParameters::Formats formats;
   std::vector<std::size_t> stored, first_of_op;
-  for (const auto& op : list_.ops) {
+  for (const auto& op : ops_) {
     first_of_op.push_back(formats.size());
     for (auto& format : op->formats()) {
       stored.push_back(format->stored());
@@ -85,7 +86,7 @@ void Executor::lay_out_parameters() {
     layout.parameters[p].factors = formats[p]->factors();
   }
   std::size_t told = 0;
-  for (std::size_t i = list_.ops.size(); i-- > 0;) {
+  for (std::size_t i = ops_.size(); i-- > 0;) {
     const std::size_t first = first_of_op[i];
     if (first == first_of_op[i + 1] || !layout.parameters[first].learnt) continue;
     if (layout.parameters[first].range.end <= told) continue;
@@ -100,7 +101,7 @@ void Executor::allocate() {
   if (arena_) return;
   arena_ = target_->allocate(memory_.peak());
   const Bindings bindings{memory_, arena_->bytes().data(), layout(), arenas_};
-  for (const auto& op : list_.ops) op->bind(bindings);
+  for (const auto& op : ops_) op->bind(bindings);
 }
 
 std::size_t Executor::size_index(int images) const {
@@ -127,7 +128,7 @@ void Executor::run_forward(const MicroBatch& batch, const Pass& pass) {
   target_->stage(batch, last_);
   allocate();
   if (batch.size() == 0) {
-    for (const auto& op : list_.ops) op->forward_of_nothing(last_);
+    for (const auto& op : ops_) op->forward_of_nothing(last_);
     return;
   }
   last_.size = size_index(batch.size());
@@ -142,17 +143,18 @@ void Executor::call_forward(const Execution& execution) {
   std::size_t first = 0;
   if (prefix_) {
     prefix_->forward(execution, [&](const Execution& part) {
-      for (std::size_t i = 0; i < prefix_->ops(); ++i) list_.ops[i]->forward(part);
+      for (std::size_t i = 0; i < prefix_->ops(); ++i) ops_[i]->forward(part);
     });
     first = prefix_->ops();
   }
-  for (std::size_t i = first; i < list_.ops.size(); ++i) list_.ops[i]->forward(execution);
+  for (std::size_t i = first; i < ops_.size(); ++i) ops_[i]->forward(execution);
 }
 
 /// Runs the last forward pass unless it has run: a training pass's may wait for its backward.
 void Executor::run_waiting_forward() {
   if (!std::exchange(forward_waits_, false)) return;
-  target_->run(last_, {.forward = true}, [&] { call_forward(last_); });
+  last_.forward = true;
+  target_->run(last_, [&] { call_forward(last_); });
   target_->end_call();
   if (times_layers_) wait();  // the next pass would take them anew
 }
@@ -161,7 +163,7 @@ Pending<Tally> Executor::tally() {
   Pending<Tally> tally;
   target_->enter([&] {
     run_waiting_forward();
-    tally = list_.loss->take_tally();
+    tally = loss_->take_tally();
   });
   return tally;
 }
@@ -171,7 +173,7 @@ std::span<const float> Executor::probabilities() {
     run_waiting_forward();
     target_->wait();
   });
-  return list_.loss->probabilities(last_);
+  return loss_->probabilities(last_);
 }
 
 void Executor::backward(const Backward& call) {
@@ -183,6 +185,8 @@ void Executor::backward(const Backward& call) {
       call.apply_update();
     } else {
       Execution execution = last_;
+      execution.forward = std::exchange(forward_waits_, false);
+      execution.backward = true;
       execution.loss_scale = call.loss_scale;
       execution.accumulate = call.accumulate;
       execution.sums = call.sums;
@@ -206,18 +210,17 @@ void Executor::run_backward_of_nothing(Accumulate accumulate) {
       target_->clear(arenas_.gradients.slice(own.begin, own.end));
     }
   }
-  for (std::size_t i = list_.ops.size(); i-- > 1;) list_.ops[i]->backward_of_nothing(accumulate);
+  for (std::size_t i = ops_.size(); i-- > 1;) ops_[i]->backward_of_nothing(accumulate);
 }
 
 /// On a device, all of it is enqueued before any gradients are reported, so that it goes on while
 /// they travel.
 void Executor::run_backward(const Execution& execution, const ReadySink& ready) {
-  const Directions directions{.forward = std::exchange(forward_waits_, false), .backward = true};
-  target_->run(execution, directions, [&] {
-    if (directions.forward) call_forward(execution);
+  target_->run(execution, [&] {
+    if (execution.forward) call_forward(execution);
     auto final = final_after_.begin();
-    for (std::size_t i = list_.ops.size(); i-- > 1;) {  // images have no gradient
-      list_.ops[i]->backward(execution);
+    for (std::size_t i = ops_.size(); i-- > 1;) {  // images have no gradient
+      ops_[i]->backward(execution);
       if (final == final_after_.end() || final->op != i) continue;
       if (execution.sums) execution.sums->enqueue(final->gradients);
       if (!target_->mark(i)) ready(final->gradients, nullptr);
@@ -235,20 +238,20 @@ void Executor::finish_sums(PassSums* sums) const {
 
 void Executor::wait() {
   target_->wait();
-  for (const auto& op : list_.ops) op->collect_times();
+  for (const auto& op : ops_) op->collect_times();
 }
 
 void Executor::publish_statistics() {
   target_->enter([&] {
     run_waiting_forward();
-    for (const auto& op : list_.ops) op->publish_statistics();
+    for (const auto& op : ops_) op->publish_statistics();
     target_->end_call();
   });
 }
 
 std::vector<LayerTime> Executor::layer_times() const {
   std::vector<LayerTime> times;
-  for (const auto& op : list_.ops) op->append_times(times);
+  for (const auto& op : ops_) op->append_times(times);
   return times;
 }
 
@@ -257,7 +260,7 @@ void Executor::time_layers(bool on) {
     run_waiting_forward();
     times_layers_ = on;
     target_->time_layers(on);
-    for (const auto& op : list_.ops) op->time(on);
+    for (const auto& op : ops_) op->time(on);
   });
 }
 
@@ -277,13 +280,13 @@ void Executor::keep_features(std::size_t most_bytes) {
 std::size_t Executor::workspace_bytes() const {
   std::size_t bytes = memory_.peak() + target_->own_bytes(layout());
   if (prefix_) bytes += prefix_->most_bytes();
-  for (const auto& op : list_.ops) bytes += op->shared_bytes();
+  for (const auto& op : ops_) bytes += op->shared_bytes();
   return bytes;
 }
 
 double Executor::waited() const {
   double seconds = 0;
-  for (const auto& op : list_.ops) seconds += op->waited();
+  for (const auto& op : ops_) seconds += op->waited();
   return seconds;
 }
 

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "compute/executor/target.h"
-#include "compute/image_feed.h"
 #include "model/graph.h"
 
 namespace cputrain::compute {
 
 /// Runs a graph as a list of operators that share one block of memory: a program of every backend
 /// that keeps activations in such a list.
-class Executor final : public Program, public KeepsFeatures {
+class Executor final : public Program {
  public:
   /// Error(usage) as Target::make_ops(), and where the graph does not end in a loss.
   Executor(std::unique_ptr<Target>, const model::Graph&, const CompileOptions&, const ArenaSource&);
@@ -59,7 +58,8 @@ class Executor final : public Program, public KeepsFeatures {
   std::vector<int> sizes_;  ///< descending
   MemoryPlan memory_;
   std::unique_ptr<system::SharedBlock> arena_;  ///< the activations'
-  OpList list_;
+  OpList ops_;
+  LossOp* loss_ = nullptr;                   ///< the last of them
   std::vector<FinalGradients> final_after_;  ///< in the order of backward, but for the last
   std::optional<StoredParameters> parameters_;
   Arenas arenas_;

@@ -124,13 +124,12 @@ class GraphWalk {
   /// or be changed in place; then every other part must have been read by its own producer, and by
   /// those that share its gradient, before that, on the way back. `inputs`: the parts' activations.
   void share_gradient(MemoryPlan& memory, const std::vector<std::size_t>& inputs,
-                      std::vector<SumPart>& parts) {
+                      std::vector<Source>& parts) {
     const auto changes = [&](std::size_t i) {
       return activation(inputs[i]).shared || activation(inputs[i]).diff_changes;
     };
     const auto may = [&](std::size_t i) {
-      return parts[i].src.wants_diff && !parts[i].src.adds &&
-             std::ranges::count(inputs, inputs[i]) == 1;
+      return parts[i].wants_diff && !parts[i].adds && std::ranges::count(inputs, inputs[i]) == 1;
     };
     std::size_t keeper = 0;
     while (keeper < parts.size() && !(may(keeper) && changes(keeper))) ++keeper;
@@ -139,7 +138,7 @@ class GraphWalk {
       const bool quiet = !changes(i) && activation(inputs[i]).diff_until > touched;
       parts[i].shares_diff = may(i) && (i == keeper || quiet);
       if (!parts[i].shares_diff) continue;
-      memory.merge(newest().diff, parts[i].src.diff);
+      memory.merge(newest().diff, parts[i].diff);
       newest().diff_changes |= changes(i);
       newest().diff_until = std::min(newest().diff_until, activation(inputs[i]).diff_until);
       newest().last_touch = std::max(newest().last_touch, last_change(activation(inputs[i])));

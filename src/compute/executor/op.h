@@ -37,12 +37,7 @@ struct Activation {
 /// written its gradient when this operator's backward runs, so it adds to that.
 struct Source : Activation {
   bool adds = false;
-};
-
-/// One of the activations that a sum adds up.
-struct SumPart {
-  Source src;
-  bool shares_diff = false;  ///< its gradient lies where the sum's does
+  bool shares_diff = false;  ///< of a sum: its gradient lies where the sum's does
 };
 
 /// What an operator's constructor reads and fills. Backends add to it what theirs must know.
@@ -121,8 +116,9 @@ struct Bindings {
 
 /// One call of the program.
 struct Execution {
-  std::size_t size = 0;  ///< index in Planning::sizes
-  int images = 0;        ///< that many
+  std::size_t size = 0;                    ///< index in Planning::sizes
+  int images = 0;                          ///< that many
+  bool forward = false, backward = false;  ///< in which directions it runs the operators
   Pass pass{};
   double loss_scale = 1;                          ///< backward
   Accumulate accumulate = Accumulate::overwrite;  ///< backward: of parameters' gradients
@@ -176,6 +172,9 @@ class Op {
   LayerTime time_;
 };
 
+/// A graph as operators, in the order of its nodes.
+using OpList = std::vector<std::unique_ptr<Op>>;
+
 /// The last operator, which knows what the network predicted.
 class LossOp : public Op {
  public:
@@ -185,11 +184,4 @@ class LossOp : public Op {
   /// As in Program; `last` is the last forward pass, which was waited for.
   virtual std::span<const float> probabilities(const Execution& last) const = 0;
 };
-
-/// A graph as operators, in the order of its nodes.
-struct OpList {
-  std::vector<std::unique_ptr<Op>> ops;
-  LossOp* loss = nullptr;  ///< the last of them
-};
-
 }  // namespace cputrain::compute

@@ -12,20 +12,14 @@
 
 namespace cputrain::compute {
 
-/// In which directions a pass runs the operators.
-struct Directions {
-  bool forward = false, backward = false;
-  auto operator<=>(const Directions&) const = default;
-};
-
 /// What a backend puts below the executor: its operators, and the machine that they run on. What
 /// is here by default is right where operators compute in their calls, on the host.
 class Target {
  public:
   virtual ~Target() = default;
 
-  /// `graph` has pools before their ReLUs; the operators may refer to its nodes. Error(usage) where
-  /// the backend lacks a layer, naming it.
+  /// The last is a LossOp where the graph ends in a loss. `graph` has pools before their ReLUs; the
+  /// operators may refer to its nodes. Error(usage) where the backend lacks a layer, naming it.
   virtual OpList make_ops(const model::Graph& graph, const Planning&) = 0;
   /// Where the operators that were made stop being the same for an image in every pass; nothing
   /// where none are, or where what they make could not be kept. Of the last such place.
@@ -45,9 +39,9 @@ class Target {
   /// Whether forward of a training pass is enqueued with its backward, as one piece of work.
   virtual bool joins_directions() const { return false; }
   /// Runs the operators of a pass: ops() calls them; then the update. What they enqueue may depend
-  /// on the directions and on the execution's size, phase, `probabilities`, `accumulate` and `sums`
-  /// alone, so that a device can repeat it without calling them; all else they read on the device.
-  virtual void run(const Execution& execution, Directions, const std::function<void()>& ops) {
+  /// on the execution's directions, size, phase, `probabilities`, `accumulate` and `sums` alone, so
+  /// that a device can repeat it without calling them; all else they read on the device.
+  virtual void run(const Execution& execution, const std::function<void()>& ops) {
     ops();
     if (execution.update) execution.update->apply();
   }

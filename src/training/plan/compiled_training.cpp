@@ -235,7 +235,7 @@ double keep_features(const Session& session, const TrainingPlan& plan, std::size
                              layers, bytes_text(static_cast<double>(features->bytes))));
     return 0;
   }
-  dynamic_cast<compute::KeepsFeatures&>(program).keep_features(kept);
+  program.keep_features(kept);
   say(session,
       fmt::format("Features: what the frozen layers up to {} make of an image is kept ({} each, {} "
                   "in all{}); an image that was met in the same view costs {:.1f} % less of the "
@@ -263,9 +263,8 @@ std::size_t views_of(const TrainingPlan& plan, std::size_t images) {
 
 std::optional<compute::FeatureFacts> features_of(const TrainingPlan& plan, std::size_t views,
                                                  const compute::Program& program) {
-  const auto* keeper = dynamic_cast<const compute::KeepsFeatures*>(&program);
-  if (views == 0 || !keeper) return std::nullopt;
-  const auto features = keeper->features();
+  if (views == 0) return std::nullopt;
+  const auto features = program.features();
   const bool saves =
       features && model::share_of_work(model::pool_before_relu(plan.graph), features->node) > 0;
   return saves ? features : std::nullopt;

@@ -59,7 +59,7 @@ struct MemoryBefore {
   std::size_t cache = 0;   ///< what decoded images will take, once per node
   bool may_leave = false;  ///< they may lie elsewhere where that is too much
   /// Views of images that a rank may meet, where features of frozen layers may be kept
-  /// (image_feed.h); 0 where not.
+  /// (Program::features); 0 where not.
   std::size_t views = 0;
   /// What images in flight will take on this rank, and what it will be where all stay on the
   /// device.
