@@ -52,7 +52,7 @@ compute::BackendFacts facts_of(int threads, const KernelChoice& kernels) {
                                  sparse::fitting_blocks(preferred_block()), allowed(kernels))};
 }
 
-class CpuBackend final : public compute::Backend, public compute::ReproducibleCompute {
+class CpuBackend final : public compute::Backend {
  public:
   CpuBackend(int threads, const KernelChoice& kernels)
       : threads_(threads), kernels_(kernels), facts_(facts_of(threads, kernels)) {
@@ -62,7 +62,6 @@ class CpuBackend final : public compute::Backend, public compute::ReproducibleCo
   }
 
   const compute::BackendFacts& facts() const override { return facts_; }
-  compute::ReproducibleCompute* reproducible() override { return this; }
 
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,

@@ -87,8 +87,6 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
   compute::DeviceSums* device_sums() override { return &sums_; }
 
-  compute::ReproducibleCompute* reproducible() override { return nullptr; }
-
   compute::Pending<std::vector<double>> block_norms(
       std::span<const compute::ArenaPart> parts) override;
 

@@ -188,8 +188,8 @@ NcclSums::NcclSums(int device, const std::string& identity, ComputeStream& compu
       limits_(limits),
       facts_(facts_of(library, identity)) {}
 
-std::unique_ptr<compute::DeviceSum> NcclSums::make(comm::Communicator& communicator,
-                                                   compute::Travel travel, std::size_t most) {
+std::unique_ptr<compute::DeviceSum> NcclSums::make(comm::Communicator& communicator, bool narrow,
+                                                   std::size_t most) {
   use_device(device_);
   nccl::UniqueId id{};
   if (communicator.rank() == 0) id = nccl::Group::make_id(library_);
@@ -198,7 +198,7 @@ std::unique_ptr<compute::DeviceSum> NcclSums::make(comm::Communicator& communica
   auto group = std::make_unique<nccl::Group>(library_, id, communicator.rank(), communicator.size(),
                                              limits_);
   return std::make_unique<NcclSum>(device_, compute_, std::move(group), communicator,
-                                   travel == compute::Travel::bf16 ? most : 0);
+                                   narrow ? most : 0);
 }
 
 }  // namespace cputrain::cuda

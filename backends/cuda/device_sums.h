@@ -14,7 +14,7 @@ class NcclSums final : public compute::DeviceSums {
            const nccl::TimeLimits& = {});
 
   const compute::DeviceSumsFacts& facts() const override { return facts_; }
-  std::unique_ptr<compute::DeviceSum> make(comm::Communicator&, compute::Travel,
+  std::unique_ptr<compute::DeviceSum> make(comm::Communicator&, bool narrow,
                                            std::size_t most) override;
 
  private:

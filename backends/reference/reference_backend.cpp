@@ -69,7 +69,6 @@ class ReferenceBackend final : public compute::Backend {
                .dtype = dtype_of<T>()} {}
 
   const compute::BackendFacts& facts() const override { return facts_; }
-  compute::ReproducibleCompute* reproducible() override { return &reproducible_; }
 
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,
@@ -111,7 +110,6 @@ class ReferenceBackend final : public compute::Backend {
  private:
   Factors factors_;
   compute::BackendFacts facts_;
-  compute::ReproducibleCompute reproducible_;
 };
 
 }  // namespace

@@ -23,7 +23,6 @@ class SimBackend final : public compute::Backend {
   void sum(std::span<const Array> src, const Array& dst) override;
   compute::Pending<std::vector<double>> block_norms(
       std::span<const compute::ArenaPart> parts) override;
-  compute::ReproducibleCompute* reproducible() override { return &reproducible_; }
   compute::Limits measure_limits(const compute::Together&) override { return {}; }
 
   /// Seconds that this rank has waited for memory.
@@ -34,7 +33,6 @@ class SimBackend final : public compute::Backend {
   const simulation::SimulationJob& job_;
   simulation::LocalRank local_;
   compute::BackendFacts facts_;
-  compute::ReproducibleCompute reproducible_;
   std::unique_ptr<Parts> parts_;
 };
 

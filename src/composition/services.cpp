@@ -56,14 +56,14 @@ std::optional<compute::DeviceList> devices_of(const std::string& name) {
 }
 
 /// Emulated devices sum by way of the host.
-compute::DeviceSurvey survey(const compute::DeviceList& list) {
-  const auto is_emulated = [](const compute::Device& device) { return device.emulated; };
-  if (std::ranges::any_of(list.devices, is_emulated)) return {};
+void survey(compute::DeviceList& list) {
+  if (std::ranges::any_of(list.devices, &compute::Device::emulated)) return;
+  const auto use = nvml::use_of(nvml::calls(), list.devices);
+  for (std::size_t i = 0; i < use.size(); ++i) list.devices[i].use = use[i];
   const nccl::Library& library = nccl::library();
-  return {.use = nvml::use_of(nvml::calls(), list.devices),
-          .sums = library.calls ? fmt::format("NCCL {} ({})", nccl::version_text(library.version),
-                                              library.file)
-                                : fmt::format("{}; {}", library.why_none, library.remedy)};
+  list.sums = library.calls
+                  ? fmt::format("NCCL {} ({})", nccl::version_text(library.version), library.file)
+                  : fmt::format("{}; {}", library.why_none, library.remedy);
 }
 
 std::vector<std::string> library_versions() {

@@ -86,25 +86,6 @@ struct BackendFacts {
   std::size_t number_bytes = size_of(dtype);
 };
 
-/// What sums that are the same bits at any number of ranks and threads need besides
-/// (chunked_program.h, factors.h). By default by the calling thread alone.
-class ReproducibleCompute {
- public:
-  virtual ~ReproducibleCompute() = default;
-
-  /// Calls work(0) to work(count - 1), side by side where the backend has that many threads: those
-  /// that sum and update, so that none of them waits in a loop beside the work. Programs that are
-  /// run inside have one thread. Throws what one of them threw.
-  virtual void on_threads(int count, const std::function<void(int)>& work) {
-    for (int i = 0; i < count; ++i) work(i);
-  }
-  /// AddProducts; the same bits however the product is cut into parts.
-  virtual void add_products(const Factors& factors, std::span<const Array> chunks, Range part,
-                            const Array& sum) {
-    add_products_plainly(factors, chunks, part, sum);
-  }
-};
-
 /// How many sums Backend::block_norms() gives of these.
 std::size_t norm_blocks(std::span<const ArenaPart> parts);
 
@@ -151,8 +132,20 @@ class Backend {
   /// micro-batches that were not staged, too.
   virtual ImageFeeder* feeder() { return nullptr; }
 
-  /// Null where the backend cannot be reproducible.
-  virtual ReproducibleCompute* reproducible() = 0;
+  // What sums that are the same bits at any number of ranks and threads need besides
+  // (chunked_program.h), where arrays lie in the host's memory. By default by the calling thread.
+
+  /// Calls work(0) to work(count - 1), side by side where the backend has that many threads: those
+  /// that sum and update, so that none of them waits in a loop beside the work. Programs that are
+  /// run inside have one thread. Throws what one of them threw.
+  virtual void on_threads(int count, const std::function<void(int)>& work) {
+    for (int i = 0; i < count; ++i) work(i);
+  }
+  /// AddProducts (factors.h); the same bits however the product is cut into parts.
+  virtual void add_products(const Factors& factors, std::span<const Array> chunks, Range part,
+                            const Array& sum) {
+    add_products_plainly(factors, chunks, part, sum);
+  }
 
   /// This process' part of the machine's limits. Takes about half a second; all processes of
   /// `together` must call it.

@@ -20,7 +20,7 @@ class ChunkedProgram final : public Program {
  public:
   ChunkedProgram(Backend& backend, const model::Graph& graph, const CompileOptions& options,
                  const ReproducibleChunks& chunks, const LaneArenas& arenas)
-      : chunks_(chunks), tallies_(static_cast<std::size_t>(chunks.lanes)) {
+      : backend_(backend), chunks_(chunks), tallies_(static_cast<std::size_t>(chunks.lanes)) {
     CompileOptions one = options;
     one.threads = 1;
     one.keeps_factors = true;
@@ -30,15 +30,13 @@ class ChunkedProgram final : public Program {
       lanes_.push_back(backend.compile(
           graph, one, [&](const ParameterLayout& layout) { return arenas(layout, lane); }));
     }
-    threads_ = backend.reproducible();  // the exchange refuses backends without
-    assert(threads_);
   }
 
   const StoredParameters& parameters() const override { return lanes_[0]->parameters(); }
 
   void forward(const MicroBatch& batch, const Pass& pass) override {
     assert(batch.size() <= chunks_.images * chunks_.lanes);
-    threads_->on_threads(chunks_.lanes, [&](int lane) {
+    backend_.on_threads(chunks_.lanes, [&](int lane) {
       program(lane).forward(chunk_of_image(batch, lane), pass);
       tally(lane) = program(lane).tally().wait();
       tally(lane).loss = on_grid(tally(lane).loss);
@@ -55,8 +53,8 @@ class ChunkedProgram final : public Program {
 
   void backward(const Backward& call) override {
     assert(call.accumulate == Accumulate::overwrite && !call.update);
-    threads_->on_threads(chunks_.lanes,
-                         [&](int lane) { program(lane).backward({call.loss_scale}); });
+    backend_.on_threads(chunks_.lanes,
+                        [&](int lane) { program(lane).backward({call.loss_scale}); });
     call.ready(layout().gradient_size, nullptr);
   }
 
@@ -92,7 +90,7 @@ class ChunkedProgram final : public Program {
     return batch.part(begin, count);
   }
 
-  ReproducibleCompute* threads_ = nullptr;
+  Backend& backend_;
   ReproducibleChunks chunks_;
   std::vector<std::unique_ptr<Program>> lanes_;
   std::vector<Tally> tallies_;  ///< by lane, in the last pass

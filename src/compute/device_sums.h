@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -34,12 +35,6 @@ struct DeviceSumsFacts {
   bool share_devices = false;    ///< two ranks of one device can sum
 };
 
-/// How numbers travel between devices.
-enum class Travel {
-  as_they_are,
-  bf16  ///< rounded, and so are sums of some of the ranks on their way
-};
-
 /// Sums over the devices of all ranks, in their queues of work. All ranks make the same calls in
 /// the same order. A sum that fails later, since a rank or the network between devices is gone,
 /// makes all that reads the backend's arrays throw Error(internal).
@@ -64,25 +59,18 @@ class DeviceSum {
 class DeviceSums {
  public:
   virtual const DeviceSumsFacts& facts() const = 0;
-  /// For arrays with at most `most` elements. Collective over the ranks of the communicator, which
+  /// For arrays with at most `most` elements. `narrow`: numbers travel as bf16, rounded, and so are
+  /// sums of some of the ranks on their way. Collective over the ranks of the communicator, which
   /// is borrowed. Error(internal).
-  virtual std::unique_ptr<DeviceSum> make(comm::Communicator&, Travel, std::size_t most) = 0;
+  virtual std::unique_ptr<DeviceSum> make(comm::Communicator&, bool narrow, std::size_t most) = 0;
 
  protected:
   ~DeviceSums() = default;
 };
 
-/// Sums gradients as soon as they are final, as part of the pass that makes them.
-class PassSums {
- public:
-  /// Gradients [0, n) are final behind what was enqueued so far. n only grows within a pass; the
-  /// last call of each has all of them.
-  virtual void enqueue(std::size_t n) = 0;
-  /// The pass ends: what comes now finds the sums.
-  virtual void join() = 0;
-
- protected:
-  ~PassSums() = default;
-};
+/// Sums gradients as soon as they are final, as part of the pass that makes them: called where
+/// gradients [0, n) are final behind what was enqueued so far. n only grows within a pass. The last
+/// call of each has all of them: what is enqueued behind it finds the sums.
+using PassSums = std::function<void(std::size_t n)>;
 
 }  // namespace cputrain::compute

@@ -7,16 +7,6 @@
 
 namespace cputrain::compute {
 
-/// A device beside the CPUs that a backend can compute on.
-struct Device {
-  int index = 0;           ///< among those that this process may use
-  std::string name;        ///< "NVIDIA H100 80GB HBM3"
-  std::string identity;    ///< the same for two processes of a host that share it, no others
-  std::string facts;       ///< for people: "compute capability 9.0, 132 multiprocessors, ..."
-  std::string at_first{};  ///< for people: what may make a first start slow; empty: nothing
-  bool emulated = false;   ///< computes on the CPU, for tests: no time of it means anything
-};
-
 /// What a device is at, by its driver; empty where that is not known.
 struct DeviceUse {
   std::optional<int> busy_percent{};  ///< in the last second or so
@@ -25,10 +15,15 @@ struct DeviceUse {
   std::vector<std::string> links{};  ///< "PCIe 5 x16", "NVLink to 1" (another one's index)
 };
 
-/// The same of all of a list, and how they sum.
-struct DeviceSurvey {
-  std::vector<DeviceUse> use{};
-  std::string sums{};  ///< "NCCL 2.28.9 (/usr/lib/libnccl.so.2)", or why they need the host
+/// A device beside the CPUs that a backend can compute on.
+struct Device {
+  int index = 0;           ///< among those that this process may use
+  std::string name;        ///< "NVIDIA H100 80GB HBM3"
+  std::string identity;    ///< the same for two processes of a host that share it, no others
+  std::string facts;       ///< for people: "compute capability 9.0, 132 multiprocessors, ..."
+  std::string at_first{};  ///< for people: what may make a first start slow; empty: nothing
+  bool emulated = false;   ///< computes on the CPU, for tests: no time of it means anything
+  std::optional<DeviceUse> use{};  ///< nothing before Services::survey
 };
 
 /// A backend's devices that this process may use, or why it has none.
@@ -36,6 +31,8 @@ struct DeviceList {
   std::vector<Device> devices;
   std::string why_none;  ///< "no NVIDIA driver"
   std::string remedy;    ///< what to try then
+  /// Behind a survey: "NCCL 2.28.9 (/usr/lib/libnccl.so.2)", or why their sums need the host.
+  std::string sums{};
 };
 
 /// The refusal of a list without devices.

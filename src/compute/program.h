@@ -124,7 +124,7 @@ struct Backward {
   Accumulate accumulate = Accumulate::overwrite;  ///< for gradients
   ReadySink ready = [](std::size_t, Event*) {};
   /// Sums these gradients over ranks where they lie; null: the receiver of `ready` does.
-  PassSums* sums = nullptr;
+  const PassSums* sums = nullptr;
   /// What the gradients go to, where nothing comes between: a device has it as part of the pass.
   const StepUpdate* update = nullptr;
 

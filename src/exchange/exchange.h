@@ -84,7 +84,7 @@ class GradientExchange {
   /// ready() or finish() has them summed. `images`: those of that micro-batch, by rank, which all
   /// ranks name alike. Other numbers get another object: a device that repeats a pass repeats its
   /// sums, for which all ranks must then repeat theirs.
-  virtual compute::PassSums* pass_sums([[maybe_unused]] std::span<const std::size_t> images) {
+  virtual const compute::PassSums* pass_sums([[maybe_unused]] std::span<const std::size_t> images) {
     return nullptr;
   }
   /// Whether behind that pass this rank's gradients are the sums, where they lie: then the update

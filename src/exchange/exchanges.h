@@ -39,9 +39,9 @@ std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&,
                                                         std::unique_ptr<GradientSum>);
 
 /// The same where `parts.memory` is that of devices, which sum by themselves: as part of each
-/// step's last backward pass.
+/// step's last backward pass. `narrow`: as DeviceSums::make().
 std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeParts&, compute::DeviceSums&,
-                                                       compute::Travel);
+                                                       bool narrow);
 
 /// Slices over shared memory. Gradients of all ranks of a node lie in one shared block; each of the
 /// first `lanes` ranks of a node sums its slice over them in the order of ranks, then over nodes

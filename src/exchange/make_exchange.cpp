@@ -144,8 +144,7 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
   if (way.path == DevicePath::nccl) {
     made.choice.devices = comm::AllreduceChoice::Devices::nccl;
     const bool narrow = parts.compression.method == Compression::Method::bf16;
-    made.exchange = make_device_exchange(
-        parts, *parts.device_sums, narrow ? compute::Travel::bf16 : compute::Travel::as_they_are);
+    made.exchange = make_device_exchange(parts, *parts.device_sums, narrow);
     return;
   }
   if (parts.communicator.size() == 1 && made.choice.ranges.empty()) {

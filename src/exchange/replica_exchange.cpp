@@ -62,25 +62,25 @@ class ReplicaExchange final : public BasicExchange {
 /// backward pass of a step, bucket by bucket beside it, so that the host neither waits nor calls.
 class DeviceExchange final : public BasicExchange {
  public:
-  DeviceExchange(const ExchangeParts& parts, compute::DeviceSums& sums, compute::Travel travel)
+  DeviceExchange(const ExchangeParts& parts, compute::DeviceSums& sums, bool narrow)
       : BasicExchange(parts.communicator),
         memory_(parts.memory),
         library_(sums.facts().library),
-        travel_(travel),
+        narrow_(narrow),
         weights_(memory_, parts.layout.arena_size, parts.layout.dtype),
         gradients_(memory_, parts.layout.gradient_size, parts.layout.dtype),
         ends_(bucket_ends(parts.layout, parts.bucket_bytes)),
-        sum_(sums.make(parts.communicator, travel, longest_bucket(ends_))) {
+        sum_(sums.make(parts.communicator, narrow, longest_bucket(ends_))) {
     owned_.push_back({0, parts.layout.gradient_size});
   }
 
   compute::Arenas arenas() const override { return {weights_.array(), gradients_.array()}; }
   /// A rank without images has no pass that a device could repeat, so no rank has one then.
-  compute::PassSums* pass_sums(std::span<const std::size_t> images) override {
+  const compute::PassSums* pass_sums(std::span<const std::size_t> images) override {
     in_pass_ = std::ranges::find(images, 0u) == images.end();
     if (!in_pass_) return nullptr;
     const std::vector<std::size_t> of_ranks(images.begin(), images.end());
-    return &passes_.try_emplace(of_ranks, *this).first->second;
+    return &passes_.try_emplace(of_ranks, [this](std::size_t n) { enqueue(n); }).first->second;
   }
   bool sums_in_backward() const override { return in_pass_; }
   void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
@@ -91,29 +91,14 @@ class DeviceExchange final : public BasicExchange {
             .library = sum_->library_memory()};
   }
   std::string describe() const override {
-    const bool narrow = travel_ == compute::Travel::bf16;
     return "a replica on every device, summed by " + library_ + " beside backward" +
-           (narrow ? ", gradients as bf16: 2.0 times fewer bytes" : "");
+           (narrow_ ? ", gradients as bf16: 2.0 times fewer bytes" : "");
   }
 
  private:
-  /// The sums of passes that all ranks have together, and repeat together.
-  class SumsOfPass final : public compute::PassSums {
-   public:
-    explicit SumsOfPass(DeviceExchange& exchange) : exchange_(exchange) {}
-    void enqueue(std::size_t n) override { exchange_.enqueue(n); }
-    void join() override { exchange_.join(); }
-
-   private:
-    DeviceExchange& exchange_;
-  };
-
   /// Ranks that are late hold up the devices, and the host when it asks for a loss.
   void meet() override {
-    if (!in_pass_) {
-      enqueue(gradients_.array().size);
-      join();
-    }
+    if (!in_pass_) enqueue(gradients_.array().size);
     sum_->started();
   }
 
@@ -122,20 +107,20 @@ class DeviceExchange final : public BasicExchange {
       const std::size_t begin = next_ == 0 ? 0 : ends_[next_ - 1];
       sum_->enqueue(gradients_.array().slice(begin, ends_[next_++]));
     }
-  }
-  void join() {
+    if (n < gradients_.array().size) return;
     next_ = 0;
     sum_->join();
   }
 
   compute::Memory& memory_;
   std::string library_;
-  compute::Travel travel_;
+  bool narrow_;
   compute::OwnedArray weights_, gradients_;
   std::vector<std::size_t> ends_;  ///< the buckets'
   std::size_t next_ = 0;           ///< bucket of the pass that is being enqueued
   bool in_pass_ = false;           ///< the sums of this step are part of its last backward pass
-  std::map<std::vector<std::size_t>, SumsOfPass> passes_;  ///< by images of ranks
+  /// By images of ranks: passes that all ranks have together, and repeat together.
+  std::map<std::vector<std::size_t>, compute::PassSums> passes_;
   std::unique_ptr<compute::DeviceSum> sum_;
 };
 
@@ -147,9 +132,8 @@ std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts& par
 }
 
 std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeParts& parts,
-                                                       compute::DeviceSums& sums,
-                                                       compute::Travel travel) {
-  return std::make_unique<DeviceExchange>(parts, sums, travel);
+                                                       compute::DeviceSums& sums, bool narrow) {
+  return std::make_unique<DeviceExchange>(parts, sums, narrow);
 }
 
 }  // namespace cputrain::exchange

@@ -117,7 +117,7 @@ struct WeightsChange {
 
   UpdateGate gate;
   std::unique_lock<std::mutex> lock;  ///< held from the first change of weights on
-  compute::PassSums* sums;            ///< the last backward pass's
+  const compute::PassSums* sums;      ///< the last backward pass's
   /// Where nothing comes between the gradients and the update.
   std::optional<compute::StepUpdate> in_backward;
 };

@@ -78,7 +78,6 @@ class NotedBackend final : public compute::Backend {
       std::span<const compute::ArenaPart> parts) override {
     return backend_->block_norms(parts);
   }
-  compute::ReproducibleCompute* reproducible() override { return backend_->reproducible(); }
   compute::Limits measure_limits(const compute::Together& together) override {
     return backend_->measure_limits(together);
   }

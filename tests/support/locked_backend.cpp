@@ -66,7 +66,7 @@ class LockedUpdate final : public compute::Update {
   std::unique_ptr<compute::Update> update_;
 };
 
-class LockedBackend final : public compute::Backend, public compute::ReproducibleCompute {
+class LockedBackend final : public compute::Backend {
  public:
   LockedBackend(std::unique_ptr<compute::Backend> backend, std::optional<std::size_t> room)
       : memory_(room), backend_(std::move(backend)), facts_(backend_->facts()) {
@@ -75,7 +75,6 @@ class LockedBackend final : public compute::Backend, public compute::Reproducibl
   }
 
   const compute::BackendFacts& facts() const override { return facts_; }
-  compute::ReproducibleCompute* reproducible() override { return this; }
   compute::Memory& memory() override { return memory_; }
 
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
@@ -92,7 +91,7 @@ class LockedBackend final : public compute::Backend, public compute::Reproducibl
     return std::make_unique<LockedProgram>(memory_, std::move(program));
   }
   void on_threads(int count, const std::function<void(int)>& work) override {
-    backend_->reproducible()->on_threads(count, work);
+    backend_->on_threads(count, work);
   }
   std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
     for (const optim::UpdateSlice& slice : plan.slices) require_own(slice);
@@ -115,7 +114,7 @@ class LockedBackend final : public compute::Backend, public compute::Reproducibl
     for (const Array& array : chunks) memory_.require_own(array);
     memory_.require_own(sum);
     const Unlocked unlocked(memory_);
-    backend_->reproducible()->add_products(factors, chunks, part, sum);
+    backend_->add_products(factors, chunks, part, sum);
   }
   compute::Pending<std::vector<double>> block_norms(
       std::span<const compute::ArenaPart> parts) override {

@@ -57,7 +57,6 @@ class BackendOfDevice final : public compute::Backend {
   compute::Pending<std::vector<double>> block_norms(std::span<const compute::ArenaPart>) override {
     return {};
   }
-  compute::ReproducibleCompute* reproducible() override { return nullptr; }
   compute::Limits measure_limits(const compute::Together&) override { return {}; }
 
  private:

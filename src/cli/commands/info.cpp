@@ -60,20 +60,15 @@ nlohmann::ordered_json launch_json(const std::vector<placement::LaunchLine>& lin
   return json;
 }
 
-struct DevicesHere {
-  compute::DeviceList list;
-  compute::DeviceSurvey survey;
-};
-
 /// Those that may compute a column of a table, whether this build has them or not.
-std::map<std::string, DevicesHere> devices_here(const training::Services& services) {
-  std::map<std::string, DevicesHere> found;
+std::map<std::string, compute::DeviceList> devices_here(const training::Services& services) {
+  std::map<std::string, compute::DeviceList> found;
   for (const std::string_view name : training::kDeviceBackends) {
     const std::string backend(name);
-    const auto list = services.devices ? services.devices(backend) : std::nullopt;
+    auto list = services.devices ? services.devices(backend) : std::nullopt;
     if (!list) continue;
-    const bool surveyed = services.survey && !list->devices.empty();
-    found[backend] = {*list, surveyed ? services.survey(*list) : compute::DeviceSurvey{}};
+    if (services.survey && !list->devices.empty()) services.survey(*list);
+    found[backend] = *list;
   }
   return found;
 }
@@ -104,14 +99,13 @@ std::string use_text(const compute::DeviceUse& use) {
   return join(parts, "; ");
 }
 
-void print_devices(const std::string& backend, const compute::DeviceList& list,
-                   const compute::DeviceSurvey& survey) {
+void print_devices(const std::string& backend, const compute::DeviceList& list) {
   system::print("GPUs for --backend {}\n", device_text(backend, list));
-  for (std::size_t i = 0; i < survey.use.size(); ++i) {
-    const std::string text = use_text(survey.use[i]);
-    if (!text.empty()) system::print("  GPU {}: {}\n", list.devices[i].index, text);
+  for (const compute::Device& device : list.devices) {
+    const std::string text = device.use ? use_text(*device.use) : "";
+    if (!text.empty()) system::print("  GPU {}: {}\n", device.index, text);
   }
-  if (!survey.sums.empty()) system::print("  Sums over several: {}\n", survey.sums);
+  if (!list.sums.empty()) system::print("  Sums over several: {}\n", list.sums);
 }
 
 nlohmann::ordered_json use_json(const compute::DeviceUse& use) {
@@ -123,21 +117,19 @@ nlohmann::ordered_json use_json(const compute::DeviceUse& use) {
           {"links", use.links}};
 }
 
-nlohmann::ordered_json device_json(const compute::DeviceList& list,
-                                   const compute::DeviceSurvey& survey) {
+nlohmann::ordered_json device_json(const compute::DeviceList& list) {
   nlohmann::ordered_json json{{"available", !list.devices.empty()}};
   if (list.devices.empty()) {
     json["reason"] = list.why_none;
     json["remedy"] = list.remedy;
   }
-  for (std::size_t i = 0; i < list.devices.size(); ++i) {
-    const compute::Device& device = list.devices[i];
+  for (const compute::Device& device : list.devices) {
     nlohmann::ordered_json of_device{
         {"name", device.name}, {"facts", device.facts}, {"emulated", device.emulated}};
-    if (i < survey.use.size()) of_device["use"] = use_json(survey.use[i]);
+    if (device.use) of_device["use"] = use_json(*device.use);
     json["devices"].push_back(std::move(of_device));
   }
-  if (!survey.sums.empty()) json["sums"] = survey.sums;
+  if (!list.sums.empty()) json["sums"] = list.sums;
   return json;
 }
 
@@ -175,7 +167,7 @@ ExitCode InfoCommand::run(const training::Services& services) {
   const training::Session session = training::start_session(options_, services);
   const std::vector<placement::LaunchLine> launches =
       launch_lines_here(session, services, options_.program);
-  const std::map<std::string, DevicesHere> devices = devices_here(services);
+  const std::map<std::string, compute::DeviceList> devices = devices_here(services);
   if (session.leads() && options_.prints()) {
     system::print("cputrain {}\n", kVersion);
     system::print_lines(machine_text(session.machine));
@@ -187,7 +179,7 @@ ExitCode InfoCommand::run(const training::Services& services) {
     system::print_lines(launch_text(launches));
     system::print("Backend: {}\nRanks: {}\nLibraries: {}\n", session.backend->facts().description,
                   session.communicator->describe(), join(services.libraries, ", "));
-    for (const auto& [backend, here] : devices) print_devices(backend, here.list, here.survey);
+    for (const auto& [backend, list] : devices) print_devices(backend, list);
     system::print("\nModel {}: {}\n", spec.model->name, spec.model->description);
     system::print_lines(model::summary_text(graph));
     system::print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; source: {}\n",
@@ -210,9 +202,7 @@ ExitCode InfoCommand::run(const training::Services& services) {
                                 {"ranks", session.communicator->size()},
                                 {"backend", session.backend->facts().description},
                                 {"libraries", services.libraries}};
-  for (const auto& [backend, here] : devices) {
-    result[backend] = device_json(here.list, here.survey);
-  }
+  for (const auto& [backend, list] : devices) result[backend] = device_json(list);
   training::write_json(session, options_.json, result);
   return ExitCode::ok;
 }

@@ -181,7 +181,7 @@ void Executor::backward(const Backward& call) {
   target_->enter([&] {
     if (last_.images == 0) {
       run_backward_of_nothing(call.accumulate);
-      finish_sums(call.sums);
+      if (call.sums) (*call.sums)(layout().gradient_size);
       call.apply_update();
     } else {
       Execution execution = last_;
@@ -222,18 +222,12 @@ void Executor::run_backward(const Execution& execution, const ReadySink& ready) 
     for (std::size_t i = ops_.size(); i-- > 1;) {  // images have no gradient
       ops_[i]->backward(execution);
       if (final == final_after_.end() || final->op != i) continue;
-      if (execution.sums) execution.sums->enqueue(final->gradients);
+      if (execution.sums) (*execution.sums)(final->gradients);
       if (!target_->mark(i)) ready(final->gradients, nullptr);
       ++final;
     }
-    finish_sums(execution.sums);
+    if (execution.sums) (*execution.sums)(layout().gradient_size);
   });
-}
-
-void Executor::finish_sums(PassSums* sums) const {
-  if (!sums) return;
-  sums->enqueue(layout().gradient_size);
-  sums->join();
 }
 
 void Executor::wait() {

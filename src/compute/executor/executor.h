@@ -48,7 +48,6 @@ class Executor final : public Program {
   void run_waiting_forward();
   void call_forward(const Execution&);
   void run_backward(const Execution&, const ReadySink&);
-  void finish_sums(PassSums*) const;
   void run_backward_of_nothing(Accumulate);
   void wait();
 

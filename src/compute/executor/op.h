@@ -122,7 +122,7 @@ struct Execution {
   Pass pass{};
   double loss_scale = 1;                          ///< backward
   Accumulate accumulate = Accumulate::overwrite;  ///< backward: of parameters' gradients
-  PassSums* sums = nullptr;                       ///< during backward: Backward::sums
+  const PassSums* sums = nullptr;                 ///< during backward: Backward::sums
   const StepUpdate* update = nullptr;             ///< behind that: Backward::update
   bool most_images = false;                       ///< as many as any training pass has had so far
 

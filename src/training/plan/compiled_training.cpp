@@ -19,28 +19,23 @@
 namespace cputrain::training {
 namespace {
 
-compute::AddProducts add_products_of(compute::Backend& backend) {
-  compute::ReproducibleCompute* const reproducible = backend.reproducible();
-  if (!reproducible) return compute::add_products_plainly;
-  return
-      [reproducible](const compute::Factors& factors, std::span<const Array> chunks, Range part,
-                     const Array& sum) { reproducible->add_products(factors, chunks, part, sum); };
-}
-
 exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPlan& plan,
                                        const compute::ParameterLayout& layout) {
-  return {.communicator = *session.communicator,
-          .layout = layout,
-          .bucket_bytes = static_cast<std::size_t>(plan.spec.flags.bucket_mb * 1e6),
-          .overlap = overlap_of(session),
-          .on_thread_start = bind_to_communication(session),
-          .sum = [&backend = *session.backend](std::span<const Array> src,
-                                               const Array& dst) { backend.sum(src, dst); },
-          .lanes = plan.chunks ? plan.chunks->lanes : 0,
-          .compression = plan.spec.flags.compress,
-          .add_products = add_products_of(*session.backend),
-          .memory = session.backend->memory(),
-          .device_sums = session.backend->device_sums()};
+  compute::Backend& backend = *session.backend;
+  return {
+      .communicator = *session.communicator,
+      .layout = layout,
+      .bucket_bytes = static_cast<std::size_t>(plan.spec.flags.bucket_mb * 1e6),
+      .overlap = overlap_of(session),
+      .on_thread_start = bind_to_communication(session),
+      .sum = [&backend](std::span<const Array> src, const Array& dst) { backend.sum(src, dst); },
+      .lanes = plan.chunks ? plan.chunks->lanes : 0,
+      .compression = plan.spec.flags.compress,
+      .add_products =
+          [&backend](const compute::Factors& factors, std::span<const Array> chunks, Range part,
+                     const Array& sum) { backend.add_products(factors, chunks, part, sum); },
+      .memory = backend.memory(),
+      .device_sums = backend.device_sums()};
 }
 
 std::string exchange_line(const TrainingSpec& spec, const exchange::MadeExchange& made) {

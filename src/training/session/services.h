@@ -55,8 +55,8 @@ struct Services {
   /// Those of a backend that computes on devices; nothing for one that computes on the CPUs, and
   /// where this is empty. Where there are none the list has the reason; it does not fail.
   std::function<std::optional<compute::DeviceList>(const std::string& backend)> devices{};
-  /// What they are at, and how they sum; takes nothing of them. May be empty.
-  std::function<compute::DeviceSurvey(const compute::DeviceList&)> survey{};
+  /// Adds what they are at, and how they sum; takes nothing of them. May be empty.
+  std::function<void(compute::DeviceList&)> survey{};
   /// Starts communication; called once, after the command line proved right. Where the ranks have
   /// not met after so many seconds, prints which ranks are missing and ends the process; 0: waits
   /// for ever.

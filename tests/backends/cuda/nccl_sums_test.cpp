@@ -30,9 +30,8 @@ class NcclOfOneRank : public ::testing::Test {
     return array;
   }
 
-  std::unique_ptr<compute::DeviceSum> sum(std::size_t most,
-                                          compute::Travel travel = compute::Travel::as_they_are) {
-    return sums_->make(*ranks_, travel, most);
+  std::unique_ptr<compute::DeviceSum> sum(std::size_t most, bool narrow = false) {
+    return sums_->make(*ranks_, narrow, most);
   }
 
   ComputeStream compute_;
@@ -43,10 +42,10 @@ class NcclOfOneRank : public ::testing::Test {
 
 /// An odd place, too, and nothing.
 TEST_F(NcclOfOneRank, ChangesNothing) {
-  for (const auto travel : {compute::Travel::as_they_are, compute::Travel::bf16}) {
+  for (const bool narrow : {false, true}) {
     const auto array = numbers(201);
     const std::vector<double> before = compute::read_numbers(memory_, array.array());
-    const auto sum = this->sum(201, travel);
+    const auto sum = this->sum(201, narrow);
     sum->enqueue(array.array().slice(0, 7));
     sum->enqueue(array.array().slice(7, 201));
     sum->enqueue(array.array().slice(201, 201));
@@ -54,7 +53,7 @@ TEST_F(NcclOfOneRank, ChangesNothing) {
     sum->started();
     compute_.finish_call();
     EXPECT_EQ(compute::read_numbers(memory_, array.array()), before);
-    EXPECT_EQ(sum->memory(), travel == compute::Travel::bf16 ? 402u : 0u);
+    EXPECT_EQ(sum->memory(), narrow ? 402u : 0u);
     EXPECT_EQ(sum->library_memory(), 0u);  // it moves nothing
   }
 }
@@ -62,7 +61,7 @@ TEST_F(NcclOfOneRank, ChangesNothing) {
 /// As passes are: what comes before, the sum beside, what comes behind.
 TEST_F(NcclOfOneRank, IsAPartOfGraphs) {
   const auto array = numbers(100);
-  const auto sum = this->sum(100, compute::Travel::bf16);
+  const auto sum = this->sum(100, true);
   {
     const Graph graph(compute_.get(), [&] {
       clear_async(array.array().data, 50 * sizeof(float), compute_.get());

@@ -40,7 +40,6 @@ class Mistaken : public compute::Backend {
       std::span<const compute::ArenaPart> parts) override {
     return right_->block_norms(parts);
   }
-  compute::ReproducibleCompute* reproducible() override { return right_->reproducible(); }
   compute::Limits measure_limits(const compute::Together& together) override {
     return right_->measure_limits(together);
   }
