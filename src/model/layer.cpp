@@ -64,7 +64,7 @@ double macs(const Layer& layer, const Shape& src) {
       layer);
 }
 
-void describe(LayerMembers& members, Layer& layer) {
+void describe(JsonMembers& members, Layer& layer) {
   std::visit(
       [&](auto& l) {
         if constexpr (requires { l.members(members); }) l.members(members);

@@ -9,9 +9,8 @@
 #include "core/overloaded.h"
 #include "core/shape.h"
 #include "model/layers/facts.h"
-#include "model/layers/joins.h"
+#include "model/layers/maps.h"
 #include "model/layers/pointwise.h"
-#include "model/layers/pools.h"
 #include "model/layers/products.h"
 #include "model/normalization.h"
 
@@ -45,6 +44,6 @@ std::vector<ParameterSpec> parameters(const Layer&, const Shape& src);
 double macs(const Layer&, const Shape& src);
 
 /// Reads or writes the members that the layer has in a model file.
-void describe(LayerMembers&, Layer&);
+void describe(JsonMembers&, Layer&);
 
 }  // namespace cputrain::model

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/json_fields.h"
 #include "core/text.h"
-#include "model/layers/members.h"
 #include "model/normalization.h"
 
 namespace cputrain::model {
@@ -40,8 +39,12 @@ Layer read_layer(const JsonFields& r, const std::optional<ModelSize>& size) {
                         did_you_mean(type, types)));
   }
   Layer layer = *found;
-  LayerMembers members(r, size ? std::optional(size->classes) : std::nullopt);
+  JsonMembers members(r);
   describe(members, layer);
+  if (auto* dense = std::get_if<Dense>(&layer); dense && dense->units == 0) {
+    if (!size) r.wrong("units must be a number here");
+    dense->units = size->classes;
+  }
   return layer;
 }
 
@@ -95,62 +98,51 @@ void check_numbers(const Graph& graph, const JsonFields& top, double& parameters
   }
 }
 
-/// Builds the graph layer by layer and knows the names given so far.
-class GraphReader {
- public:
-  GraphReader(Graph graph, const std::string& where, const std::optional<ModelSize>& size)
-      : graph_(std::move(graph)), where_(where), size_(size) {}
+using NodesByName = std::map<std::string, int>;
 
-  void add(const json& entry, std::size_t number) {
-    const JsonFields r =
-        model_fields(entry, fmt::format("{}, layer {}{}", where_, number, named(entry)));
-    const std::string name = r.text("name", "");
-    if (by_name_.contains(name)) r.wrong("name " + name + " is used twice");
-    const Layer layer = read_layer(r, size_);
-    std::vector<int> src = sources(r);
-    r.end();
-    try {
-      const int index = graph_.add(layer, name, std::move(src));
-      by_name_[graph_.back().name] = index;
-    } catch (const Error& error) {
-      // An image too small for the network is not the file's mistake.
-      const bool too_small =
-          std::string_view(error.what()).find("--image-size") != std::string::npos;
-      if (size_ && too_small) fail(error.code(), where_ + ": " + error.what());
-      r.wrong(error.what());
-    }
+/// " (conv1)", where a layer says its name.
+std::string named(const json& entry) {
+  constexpr std::size_t kLong = 100;
+  const bool has = entry.is_object() && entry.contains("name") && entry.at("name").is_string();
+  if (!has) return "";
+  const auto name = entry.at("name").get<std::string>();
+  return name.size() > kLong ? "" : fmt::format(" ({})", printable(name));
+}
+
+std::vector<int> sources(const JsonFields& r, const NodesByName& nodes, int before) {
+  if (!r.has("from")) return {before};
+  const json& from = r.required("from");
+  std::vector<int> src;
+  if (!from.is_string() && !from.is_array()) r.wrong("from must name earlier layers");
+  for (const json& name : from.is_string() ? json::array({from}) : from) {
+    if (!name.is_string() || !nodes.contains(name)) r.wrong("from must name earlier layers");
+    src.push_back(nodes.at(name));
   }
+  if (src.empty()) r.wrong("from must name earlier layers");
+  return src;
+}
 
-  const Graph& graph() const { return graph_; }
-
- private:
-  /// " (conv1)", where a layer says its name.
-  static std::string named(const json& entry) {
-    constexpr std::size_t kLong = 100;
-    const bool has = entry.is_object() && entry.contains("name") && entry.at("name").is_string();
-    if (!has) return "";
-    const auto name = entry.at("name").get<std::string>();
-    return name.size() > kLong ? "" : fmt::format(" ({})", printable(name));
+/// Appends the layer of an entry to the graph, and its name to `nodes`, the names so far.
+void add_layer(const json& entry, const std::string& where, const std::optional<ModelSize>& size,
+               Graph& graph, NodesByName& nodes) {
+  const std::size_t number = graph.nodes().size();
+  const JsonFields r =
+      model_fields(entry, fmt::format("{}, layer {}{}", where, number, named(entry)));
+  const std::string name = r.text("name", "");
+  if (nodes.contains(name)) r.wrong("name " + name + " is used twice");
+  const Layer layer = read_layer(r, size);
+  std::vector<int> src = sources(r, nodes, static_cast<int>(number) - 1);
+  r.end();
+  try {
+    const int index = graph.add(layer, name, std::move(src));
+    nodes[graph.back().name] = index;
+  } catch (const Error& error) {
+    // An image too small for the network is not the file's mistake.
+    const bool too_small = std::string_view(error.what()).find("--image-size") != std::string::npos;
+    if (size && too_small) fail(error.code(), where + ": " + error.what());
+    r.wrong(error.what());
   }
-
-  std::vector<int> sources(const JsonFields& r) const {
-    if (!r.has("from")) return {static_cast<int>(graph_.nodes().size()) - 1};
-    const json& from = r.required("from");
-    std::vector<int> src;
-    if (!from.is_string() && !from.is_array()) r.wrong("from must name earlier layers");
-    for (const json& name : from.is_string() ? json::array({from}) : from) {
-      if (!name.is_string() || !by_name_.contains(name)) r.wrong("from must name earlier layers");
-      src.push_back(by_name_.at(name));
-    }
-    if (src.empty()) r.wrong("from must name earlier layers");
-    return src;
-  }
-
-  Graph graph_;
-  const std::string& where_;
-  const std::optional<ModelSize>& size_;
-  std::map<std::string, int> by_name_{{"input", 0}};
-};
+}
 
 /// A number for all colours, or a list of three.
 PerColour read_per_colour(const JsonFields& r, const char* key, double min, double max,
@@ -200,7 +192,7 @@ ordered_json layer_json(const Graph& graph, std::size_t index) {
   const Graph::Node& node = graph.nodes()[index];
   Layer layer = node.layer;
   ordered_json entry{{"name", node.name}, {"type", type_name(layer)}};
-  LayerMembers members(entry);
+  JsonMembers members(entry);
   describe(members, layer);
   if (node.src != std::vector<int>{static_cast<int>(index) - 1}) {
     for (const int src : node.src) entry["from"].push_back(graph.nodes()[src].name);
@@ -233,18 +225,19 @@ JsonFields model_fields(const json& object, const std::string& where) {
 Graph graph_from_json(const json& model, const std::string& where,
                       const std::optional<ModelSize>& size) {
   const JsonFields top = model_fields(model, where);
-  GraphReader reader(read_input(top, where, size), where, size);
+  Graph graph = read_input(top, where, size);
+  NodesByName nodes{{graph.back().name, 0}};
   const json& layers = top.required("layers");
   if (!layers.is_array() || layers.empty() || layers.size() > kMaxLayers) {
     top.wrong(fmt::format("layers must be a list of 1 to {} layers", kMaxLayers));
   }
   double parameters = 0;
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    reader.add(layers[i], i + 1);
-    check_numbers(reader.graph(), top, parameters);
+  for (const json& entry : layers) {
+    add_layer(entry, where, size, graph, nodes);
+    check_numbers(graph, top, parameters);
   }
-  check_shape(reader.graph(), top);
-  return reader.graph();
+  check_shape(graph, top);
+  return graph;
 }
 
 }  // namespace cputrain::model

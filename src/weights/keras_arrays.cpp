@@ -11,9 +11,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "weights/keras_differences.h"
-#include "weights/keras_layers.h"
-#include "weights/keras_pixels.h"
 
 namespace cputrain::weights {
 namespace {

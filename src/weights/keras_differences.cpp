@@ -1,4 +1,4 @@
-#include "weights/keras_differences.h"
+#include "weights/keras_arrays.h"
 
 #include <fmt/format.h>
 
@@ -70,20 +70,17 @@ class Comparison {
     }
     const bool image = here.dst.height * here.dst.width > 1;
     if (there.axis && image) add(of, fmt::format("axis {}", *there.axis), "the last one");
-    if (there.src.size() == 1)
-      compare_inputs({ours, here.src.front()}, {theirs, there.src.front()});
+    if (there.src.size() == 1) compare_inputs(ours, theirs);
   }
 
-  struct Edge {
-    int reader, from;
-  };
-
-  /// What a layer reads: the path before it, and where windows lie in the image at its end.
-  void compare_inputs(const Edge& ours, const Edge& theirs) {
-    const StepPath here = path_to(ours_, ours.from), there = path_to(theirs_, theirs.from);
+  /// What a layer reads, by its place among all that it does: the path before it, and where windows
+  /// lie in the image at its end.
+  void compare_inputs(int ours, int theirs, std::size_t our_part = 0, std::size_t their_part = 0) {
+    const NetworkStep &our_reader = ours_[ours], &their_reader = theirs_[theirs];
+    const StepPath here = path_to(ours_, our_reader.src[our_part]);
+    const StepPath there = path_to(theirs_, their_reader.src[their_part]);
     if (here.end == kNone || there.end == kNone) return;
-    const NetworkStep &our_reader = ours_[ours.reader], &their_reader = theirs_[theirs.reader];
-    const std::string of = name(ours.reader, theirs.reader);
+    const std::string of = name(ours, theirs);
     if (!same_end(here.end, there.end)) {
       add(of, "it reads " + their_name(there.end), ours_[here.end].name);
       return;
@@ -160,7 +157,7 @@ class Comparison {
     if (here.src.size() != there.src.size() || !seen_.insert({ours, theirs}).second) return;
     for (std::size_t i = 0; i < here.src.size(); ++i) {
       const int part = sum ? same_part(here, there, i) : static_cast<int>(i);
-      if (part != kNone) compare_inputs({ours, here.src[i]}, {theirs, there.src[part]});
+      if (part != kNone) compare_inputs(ours, theirs, i, static_cast<std::size_t>(part));
     }
   }
 

@@ -1,4 +1,4 @@
-#include "weights/keras_layer_steps.h"
+#include "weights/keras_network.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@
 
 #include "core/text.h"
 #include "weights/keras_file.h"
-#include "weights/keras_pixels.h"
 
 namespace cputrain::weights {
 namespace {

@@ -45,4 +45,8 @@ struct KerasLayers {
 /// (groups by layer, which list their arrays by name). Error(data).
 KerasLayers keras_layers(const KerasFile&);
 
+/// What people should know of the pixels that the network of the file learnt from; empty where
+/// `input`, what becomes of pixels here, is what its layers say, or where nothing tells.
+std::string keras_caveat(const KerasLayers&, const model::Input& input);
+
 }  // namespace cputrain::weights

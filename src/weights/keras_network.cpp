@@ -12,7 +12,6 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "weights/keras_file.h"
-#include "weights/keras_layer_steps.h"
 
 namespace cputrain::weights {
 namespace {
@@ -200,7 +199,7 @@ class NetworkReader {
   void note_images(const json& entry, const std::string& kind) {
     if (!front_) return;
     note_image(kind, keras_member(entry, "config"), result_.image);
-    note_keras_pixels(entry, result_.pixels);
+    note_keras_pixels(entry, result_);
     front_ = !ends_keras_pixels(kind);
   }
 

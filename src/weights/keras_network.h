@@ -1,14 +1,26 @@
 #pragma once
 
+#include <array>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/shape.h"
-#include "weights/keras_pixels.h"
 #include "weights/step_paths.h"
 
 namespace cputrain::weights {
+
+/// What a layer makes of pixels: pixel * scale + offset, for each colour.
+struct KerasScaling {
+  std::array<double, 3> scale{1, 1, 1}, offset{};
+};
+
+/// A layer in front of all weights that changes the numbers of pixels.
+struct KerasPixelLayer {
+  std::string kind;                       ///< "Rescaling"
+  std::optional<KerasScaling> scaling{};  ///< nothing where the configuration has no such numbers
+};
 
 /// What config.json of a .keras file, or model_config of an older one, says of a network.
 struct KerasNetwork {
@@ -19,7 +31,9 @@ struct KerasNetwork {
   int output = -1;  ///< which of them makes the answers; -1: not known
   /// Layers that are unknown since their classes or functions are not Keras' own.
   std::vector<std::string> not_compared{};
-  KerasPixels pixels{};
+  /// What it does with images in front of its first layer with weights.
+  std::vector<KerasPixelLayer> pixel_layers{};
+  std::vector<std::string> crops{};  ///< "CenterCrop to 224x224"
   /// The images that its layers with weights get: what the network takes, or what a Resizing in
   /// front makes of them. Nothing where they may be of any size, or are no RGB.
   std::optional<Shape> image{};
@@ -31,5 +45,21 @@ KerasNetwork read_keras_network(const std::string& config);
 
 /// Nothing where a file has no configuration, or one that cannot be read.
 std::optional<KerasNetwork> network_said_by(const std::string& config);
+
+/// What a layer of Keras does. A class of Keras' own that no layer here is like is foreign, its
+/// word what to say behind its name; any other class is unknown.
+NetworkStep keras_layer_step(const nlohmann::json& entry);
+
+/// What the member `activation` says.
+NetworkStep keras_activation_step(const nlohmann::json& config);
+
+/// Notes what a layer in front of all weights does, if anything.
+void note_keras_pixels(const nlohmann::json& entry, KerasNetwork&);
+
+/// Whether a layer has weights that Keras learns, so that what comes behind it gets no pixels.
+bool ends_keras_pixels(const std::string& class_name);
+
+/// Whether a layer of Rescaling or Normalization gives back what it gets.
+bool keeps_numbers(const std::string& class_name, const nlohmann::json& config);
 
 }  // namespace cputrain::weights

@@ -1,4 +1,4 @@
-#include "weights/keras_pixels.h"
+#include "weights/keras_layers.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,6 @@
 
 #include "core/text.h"
 #include "model/normalization.h"
-#include "weights/keras_file.h"
-#include "weights/keras_layers.h"
 
 namespace cputrain::weights {
 namespace {
@@ -131,37 +129,8 @@ std::string scaling_text(const KerasScaling& scaling) {
   return fmt::format("x * {} + {}", colours(scaling.scale), colours(scaling.offset));
 }
 
-/// Empty where the only thing that the network does with pixels is done here, too.
-std::string caveat_of_own_numbers(const KerasLayers& file, const model::Input& input) {
-  const std::string does = "its network makes numbers of pixels by itself";
-  const std::string must = "which --normalize must say here";
-  if (!file.of_pixels.empty()) {
-    return fmt::format("{} ({}), {}", does, first_few(file.of_pixels, 2), must);
-  }
-  if (file.network.pixels.layers.empty()) return "";
-  std::vector<std::string> kinds;
-  for (const KerasPixelLayer& layer : file.network.pixels.layers)
-    kinds.push_back(printable(layer.kind));
-  const auto scaling = file.network.pixels.scaling();
-  if (!scaling) return fmt::format("{} ({}), {}", does, first_few(kinds), must);
-  if (does_the_same(*scaling, input)) return "";
-  const std::string flag = flag_of(*scaling);
-  return fmt::format("{} ({}: {}), {}{}", does, join(kinds, ", "), scaling_text(*scaling), must,
-                     flag.empty() ? flag_behind_unit(*scaling) : ": " + flag);
-}
-
-std::string caveat_of_crops(const KerasPixels& pixels) {
-  if (pixels.crops.empty()) return "";
-  return fmt::format(
-      "its network cuts images by itself ({}), which none here does (its answers are for the part "
-      "within); "
-      "--image-size and --fit crop come close",
-      first_few(pixels.crops));
-}
-
-}  // namespace
-
-std::optional<KerasScaling> KerasPixels::scaling() const {
+/// All layers together; nothing where one of them says no numbers.
+std::optional<KerasScaling> scaling_of_all(const std::vector<KerasPixelLayer>& layers) {
   KerasScaling all;
   for (const KerasPixelLayer& layer : layers) {
     if (!layer.scaling) return {};
@@ -174,13 +143,43 @@ std::optional<KerasScaling> KerasPixels::scaling() const {
   return all;
 }
 
-void note_keras_pixels(const json& entry, KerasPixels& pixels) {
+/// Empty where the only thing that the network does with pixels is done here, too.
+std::string caveat_of_own_numbers(const KerasLayers& file, const model::Input& input) {
+  const std::string does = "its network makes numbers of pixels by itself";
+  const std::string must = "which --normalize must say here";
+  if (!file.of_pixels.empty()) {
+    return fmt::format("{} ({}), {}", does, first_few(file.of_pixels, 2), must);
+  }
+  if (file.network.pixel_layers.empty()) return "";
+  std::vector<std::string> kinds;
+  for (const KerasPixelLayer& layer : file.network.pixel_layers)
+    kinds.push_back(printable(layer.kind));
+  const auto scaling = scaling_of_all(file.network.pixel_layers);
+  if (!scaling) return fmt::format("{} ({}), {}", does, first_few(kinds), must);
+  if (does_the_same(*scaling, input)) return "";
+  const std::string flag = flag_of(*scaling);
+  return fmt::format("{} ({}: {}), {}{}", does, join(kinds, ", "), scaling_text(*scaling), must,
+                     flag.empty() ? flag_behind_unit(*scaling) : ": " + flag);
+}
+
+std::string caveat_of_crops(const KerasNetwork& network) {
+  if (network.crops.empty()) return "";
+  return fmt::format(
+      "its network cuts images by itself ({}), which none here does (its answers are for the part "
+      "within); "
+      "--image-size and --fit crop come close",
+      first_few(network.crops));
+}
+
+}  // namespace
+
+void note_keras_pixels(const json& entry, KerasNetwork& network) {
   static const std::set<std::string> crops{"CenterCrop", "RandomCrop", "Cropping2D"};
   const std::string kind = keras_text(keras_member(entry, "class_name"));
   const json& config = keras_member(entry, "config");
-  if (crops.contains(kind)) pixels.crops.push_back(crop_text(kind, config));
+  if (crops.contains(kind)) network.crops.push_back(crop_text(kind, config));
   if (kind == "Rescaling" || kind == "Normalization" || is_keras_operation(entry)) {
-    pixels.layers.push_back({kind, scaling_of(kind, config)});
+    network.pixel_layers.push_back({kind, scaling_of(kind, config)});
   }
 }
 
@@ -200,13 +199,13 @@ bool keeps_numbers(const std::string& class_name, const json& config) {
 std::string keras_caveat(const KerasLayers& file, const model::Input& input) {
   std::vector<std::string> caveats;
   if (auto own = caveat_of_own_numbers(file, input); !own.empty()) caveats.push_back(own);
-  if (auto crops = caveat_of_crops(file.network.pixels); !crops.empty()) caveats.push_back(crops);
+  if (auto crops = caveat_of_crops(file.network); !crops.empty()) caveats.push_back(crops);
   if (has_layer(file, "block1_conv1")) {
     caveats.push_back(
         "its layers are called as those of Keras' VGG networks, whose published weights learnt "
         "from pixels in the order BGR, which no flag says here");
   }
-  const bool says_nothing = file.of_pixels.empty() && file.network.pixels.layers.empty();
+  const bool says_nothing = file.of_pixels.empty() && file.network.pixel_layers.empty();
   if (says_nothing && has_layer(file, "conv1_conv") && has_layer(file, "post_bn") &&
       input != model::parse_normalization("symmetric")) {
     caveats.push_back(

@@ -16,53 +16,49 @@ namespace {
 
 Sides square(int side) { return {side, side}; }
 
-template <class Pool>
-NetworkStep pool(StepKind kind, const Pool& layer) {
-  return {.kind = kind,
-          .size = square(layer.size),
-          .stride = square(layer.stride),
-          .padding = layer.padding};
-}
-
 NetworkStep activation(std::string_view word) {
   return {.kind = StepKind::activation, .word = std::string(word)};
 }
 
 NetworkStep step_of(const model::Layer& layer) {
   const auto plain = [](StepKind kind) { return NetworkStep{.kind = kind}; };
-  return std::visit(
-      Overloaded{
-          [&](const model::Input&) { return plain(StepKind::input); },
-          [&](const model::Convolution& convolution) {
-            return NetworkStep{.kind = StepKind::weights,
-                               .size = square(convolution.kernel),
-                               .stride = square(convolution.stride),
-                               .padding = convolution.padding,
-                               .groups = convolution.groups};
-          },
-          [&](const model::ZeroPad& pad) {
-            return NetworkStep{.kind = StepKind::zero_pad,
-                               .zeros = {pad.top, pad.bottom, pad.left, pad.right}};
-          },
-          [&](const model::MaxPool& one) { return pool(StepKind::max_pool, one); },
-          [&](const model::AveragePool& one) { return pool(StepKind::average_pool, one); },
-          [&](const model::GlobalAveragePool&) {
-            return NetworkStep{.kind = StepKind::average_pool, .global = true};
-          },
-          [&](const model::Dense&) { return plain(StepKind::weights); },
-          [&](const model::BatchNorm& norm) {
-            return NetworkStep{.kind = StepKind::weights, .epsilon = norm.epsilon};
-          },
-          [&](const model::Add&) { return plain(StepKind::add); },
-          [&](const model::Concat&) { return plain(StepKind::concat); },
-          [&](const auto& without_figures) {
-            const model::LayerFacts facts = without_figures.facts();
-            if (facts.by_formula) return activation(without_figures.kWord);
-            const bool same = facts.drops || facts.lays_out;
-            return plain(same ? StepKind::same : StepKind::unknown);
-          },
-      },
-      layer);
+  return std::visit(Overloaded{
+                        [&](const model::Input&) { return plain(StepKind::input); },
+                        [&](const model::Convolution& convolution) {
+                          return NetworkStep{.kind = StepKind::weights,
+                                             .size = square(convolution.kernel),
+                                             .stride = square(convolution.stride),
+                                             .padding = convolution.padding,
+                                             .groups = convolution.groups};
+                        },
+                        [&](const model::ZeroPad& pad) {
+                          return NetworkStep{.kind = StepKind::zero_pad,
+                                             .zeros = {pad.top, pad.bottom, pad.left, pad.right}};
+                        },
+                        [&]<bool largest>(const model::Pool<largest>& pool) {
+                          return NetworkStep{
+                              .kind = largest ? StepKind::max_pool : StepKind::average_pool,
+                              .size = square(pool.size),
+                              .stride = square(pool.stride),
+                              .padding = pool.padding};
+                        },
+                        [&](const model::GlobalAveragePool&) {
+                          return NetworkStep{.kind = StepKind::average_pool, .global = true};
+                        },
+                        [&](const model::Dense&) { return plain(StepKind::weights); },
+                        [&](const model::BatchNorm& norm) {
+                          return NetworkStep{.kind = StepKind::weights, .epsilon = norm.epsilon};
+                        },
+                        [&](const model::Add&) { return plain(StepKind::add); },
+                        [&](const model::Concat&) { return plain(StepKind::concat); },
+                        [&](const auto& without_figures) {
+                          const model::LayerFacts facts = without_figures.facts();
+                          if (facts.by_formula) return activation(without_figures.kWord);
+                          const bool same = facts.drops || facts.lays_out;
+                          return plain(same ? StepKind::same : StepKind::unknown);
+                        },
+                    },
+                    layer);
 }
 
 using Zeros = std::array<int, 4>;

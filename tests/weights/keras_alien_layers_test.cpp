@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/weights/made_keras_config.h"
-#include "weights/keras_differences.h"
+#include "weights/keras_arrays.h"
 
 namespace cputrain::weights {
 namespace {

@@ -1,4 +1,4 @@
-#include "weights/keras_differences.h"
+#include "weights/keras_arrays.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,14 @@
 
 #include "core/names.h"
 
+namespace cputrain {
+class JsonMembers;
+}
+
 namespace cputrain::model {
+
+/// The most that a model file may ask for; beyond it is a damaged or hostile one.
+inline constexpr int kMaxExtent = 65536;
 
 /// The law of a kernel's first values. fan_in is kernel^2 * in / groups, fan_out kernel^2 *
 /// filters; a dense layer's are its inputs and its units. Biases begin as zeros, but for one law.
@@ -83,8 +90,5 @@ struct LayerFacts {
   std::optional<float> drops{};  ///< part of the numbers, at random in training
   float momentum = 0;            ///< of its moving statistics
 };
-
-/// Reads or writes the members that a layer has in a model file.
-class LayerMembers;
 
 }  // namespace cputrain::model

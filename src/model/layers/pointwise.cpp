@@ -1,6 +1,6 @@
 #include "model/layers/pointwise.h"
 
-#include "model/layers/members.h"
+#include "core/json_fields.h"
 
 namespace cputrain::model {
 
@@ -24,7 +24,7 @@ std::vector<ParameterSpec> BatchNorm::parameters(const Shape& src) const {
            .fill = 1}};
 }
 
-void BatchNorm::members(LayerMembers& m) {
+void BatchNorm::members(JsonMembers& m) {
   m.may("epsilon", epsilon, 1e-12, 1);
   m.may("momentum", momentum, 0, 1);
 }
@@ -62,7 +62,7 @@ LayerFacts Dropout::facts() const {
           .drops = rate};
 }
 
-void Dropout::members(LayerMembers& m) { m.need("rate", rate, 0, 0.999); }
+void Dropout::members(JsonMembers& m) { m.need("rate", rate, 0, 0.999); }
 
 LayerFacts SigmoidCrossEntropy::facts() const {
   return {.keras_name = "sigmoid", .passage = Passage::linear, .by_formula = true};

@@ -20,7 +20,7 @@ struct BatchNorm {
 
   LayerFacts facts() const;
   std::vector<ParameterSpec> parameters(const Shape& src) const;
-  void members(LayerMembers&);
+  void members(JsonMembers&);
 };
 
 struct Relu {
@@ -46,7 +46,7 @@ struct Dropout {
   float rate;
 
   LayerFacts facts() const;
-  void members(LayerMembers&);
+  void members(JsonMembers&);
 };
 
 // Last nodes: activation and its cross-entropy in one, computed from the logits. In training the

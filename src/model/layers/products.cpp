@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/error.h"
-#include "model/layers/joins.h"
-#include "model/layers/members.h"
+#include "core/json_fields.h"
+#include "core/text.h"
 
 namespace cputrain::model {
 namespace {
@@ -15,6 +15,24 @@ std::vector<ParameterSpec> with_bias(const ParameterSpec& kernel, bool bias) {
   ParameterSpec numbers{.name = "bias", .extents = {kernel.extents.back()}};
   if (kernel.drawn == Initializer::uniform_in) numbers.drawn = kernel.drawn;
   return {kernel, numbers};
+}
+
+/// What most layers with a kernel do without is written only where there is some. `groups`: null
+/// where the layer knows none.
+void rarities(JsonMembers& m, float& l2, int* groups, Initializer& init) {
+  std::string word(word_of(init));
+  if (!m.file()) {
+    if (groups && *groups != 1) m.need("groups", *groups, 1, kMaxExtent);
+    m.rare("l2", l2, 0, 1e6);
+    if (init != Initializer::glorot_uniform) m.need("init", word);
+    return;
+  }
+  m.rare("l2", l2, 0, 1e6);
+  if (groups) m.may("groups", *groups, 1, kMaxExtent);
+  m.may("init", word);
+  const auto named = value_named<Initializer>(word);
+  if (!named) m.file()->wrong("init must be one of " + join(all_words<Initializer>(), ", "));
+  init = *named;
 }
 
 }  // namespace
@@ -49,12 +67,12 @@ double Convolution::macs(const Shape& src) const {
   return static_cast<double>(output({&src, 1}).size()) * kernel * kernel * (src.channels / groups);
 }
 
-void Convolution::members(LayerMembers& m) {
+void Convolution::members(JsonMembers& m) {
   m.need("filters", filters, 1, kMaxExtent);
   m.need("kernel", kernel, 1, kMaxExtent);
-  m.windows(stride, padding);
+  window_members(m, stride, padding);
   m.may("bias", bias);
-  m.rarities(l2, &groups, init);
+  rarities(m, l2, &groups, init);
 }
 
 LayerFacts Dense::facts() const {
@@ -77,10 +95,10 @@ std::vector<ParameterSpec> Dense::parameters(const Shape& src) const {
 
 double Dense::macs(const Shape& src) const { return static_cast<double>(src.size()) * units; }
 
-void Dense::members(LayerMembers& m) {
-  m.units(units);
+void Dense::members(JsonMembers& m) {
+  if (!m.file() || m.file()->required("units") != "classes") m.need("units", units, 1, kMaxExtent);
   m.may("bias", bias);
-  m.rarities(l2, nullptr, init);
+  rarities(m, l2, nullptr, init);
 }
 
 }  // namespace cputrain::model

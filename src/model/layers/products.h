@@ -6,7 +6,7 @@
 
 #include "core/shape.h"
 #include "model/layers/facts.h"
-#include "model/layers/pools.h"
+#include "model/layers/maps.h"
 
 /// Layers whose outputs are sums of products with a kernel.
 namespace cputrain::model {
@@ -30,14 +30,14 @@ struct Convolution {
   Shape output(std::span<const Shape> src) const;
   std::vector<ParameterSpec> parameters(const Shape& src) const;
   double macs(const Shape& src) const;
-  void members(LayerMembers&);
+  void members(JsonMembers&);
 };
 
 /// weights (in, out); the input is read in the order height, width, channel. `l2` as a
 /// convolution's.
 struct Dense {
   static constexpr std::string_view kWord = "dense";
-  int units;
+  int units;  ///< 0 for "classes" of a model file, until a number is put there
   bool bias = true;
   float l2 = 0;
   /// The ranks of a node compute it together: each has some rows of the kernel, that is some of the
@@ -49,7 +49,7 @@ struct Dense {
   Shape output(std::span<const Shape> src) const;
   std::vector<ParameterSpec> parameters(const Shape& src) const;
   double macs(const Shape& src) const;
-  void members(LayerMembers&);
+  void members(JsonMembers&);
 };
 
 }  // namespace cputrain::model

@@ -7,7 +7,7 @@
 #include "core/shape.h"
 #include "model/layers/facts.h"
 
-/// Pools: layers that move a window over each channel; and zeros around a map.
+/// Layers that make a map of another shape without weights: pools, zeros around it, joins.
 namespace cputrain::model {
 
 /// Keras' words: `valid` pads nothing, `same` pads to ceil(n / stride) outputs, more at the end.
@@ -29,6 +29,9 @@ PadAmount pad_amount(Padding, int n, int kernel, int stride);
 Shape window_shape(const char* what, Padding, const Shape& src, int kernel, int stride,
                    int channels);
 
+/// "stride" and "padding" of a layer with windows in a model file.
+void window_members(JsonMembers&, int& stride, Padding&);
+
 /// Rows and columns of zeros around the image.
 struct ZeroPad {
   static constexpr std::string_view kWord = "zero_pad";
@@ -36,34 +39,51 @@ struct ZeroPad {
 
   LayerFacts facts() const;
   Shape output(std::span<const Shape> src) const;
-  void members(LayerMembers&);
+  void members(JsonMembers&);
 };
 
-struct MaxPool {
-  static constexpr std::string_view kWord = "max_pool";
+/// The largest number of each window over a channel, or the mean of those in it that are no padding
+/// (as in Keras).
+template <bool largest>
+struct Pool {
+  static constexpr std::string_view kWord = largest ? "max_pool" : "average_pool";
   int size = 2;
   int stride = 2;
   Padding padding = Padding::valid;
 
   LayerFacts facts() const;
   Shape output(std::span<const Shape> src) const;
-  void members(LayerMembers&);
+  void members(JsonMembers&);
 };
-
-/// Means over windows, in which padding does not count (as in Keras).
-struct AveragePool {
-  static constexpr std::string_view kWord = "average_pool";
-  int size = 2;
-  int stride = 2;
-  Padding padding = Padding::valid;
-
-  LayerFacts facts() const;
-  Shape output(std::span<const Shape> src) const;
-  void members(LayerMembers&);
-};
+using MaxPool = Pool<true>;
+using AveragePool = Pool<false>;
 
 struct GlobalAveragePool {
   static constexpr std::string_view kWord = "global_average_pool";
+
+  LayerFacts facts() const;
+  Shape output(std::span<const Shape> src) const;
+};
+
+/// The sum of two or more inputs of one shape.
+struct Add {
+  static constexpr std::string_view kWord = "add";
+
+  LayerFacts facts() const;
+  Shape output(std::span<const Shape> src) const;
+};
+
+/// The channels of two or more maps of one height and width, one map behind the other.
+struct Concat {
+  static constexpr std::string_view kWord = "concat";
+
+  LayerFacts facts() const;
+  Shape output(std::span<const Shape> src) const;
+};
+
+/// The map as one vector: height, width, channel.
+struct Flatten {
+  static constexpr std::string_view kWord = "flatten";
 
   LayerFacts facts() const;
   Shape output(std::span<const Shape> src) const;
