@@ -13,7 +13,7 @@ void plan(const nlohmann::json& flags) {
   constexpr double kMostCells = 1000;
   const cells::SweepGrid grid = sweep::united(sweep::grid_from(flags, "sweep.json"), {});
   if (cells::count_cells(grid) > kMostCells) return;
-  for (const cells::Cell& cell : cells::cells_of(grid).cells) {
+  for (const cells::Cell& cell : cells::cells_of(grid)) {
     promise(!cells::cell_name(cell).empty() && !cells::cell_text(cell).empty(), "cells have names");
   }
 }

@@ -34,7 +34,7 @@ cells::CellTable good_table() {
     cells::Cell cell{.cpus = ranks * 2, .batch = 64, .ranks = ranks, .threads = 2};
     cell.status = cells::CellStatus::measured;
     cell.seconds_per_epoch = 8.0 / ranks;
-    cell.spread = cells::CellSpread{7.0 / ranks, 9.0 / ranks};
+    cell.spread = Interval{7.0 / ranks, 9.0 / ranks};
     cell.repeats = {7.0 / ranks, 8.0 / ranks, 9.0 / ranks};
     cell.axes = {{"allreduce", "ring"}};
     cell.budget = Budget{.input_wait = 0.125, .forward = 0.5, .other = -0.25};

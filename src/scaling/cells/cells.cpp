@@ -43,13 +43,13 @@ void check(const JsonFields& file, const Cell& cell) {
     file.wrong(absent ? "seconds_per_epoch must be null where status is n/a"
                       : "seconds_per_epoch must be a number where status is not n/a");
   }
-  if (cell.spread && cell.spread->min > cell.spread->max) {
+  if (cell.spread && cell.spread->low > cell.spread->high) {
     file.wrong("spread must be [least, most]");
   }
   if (!absent && cell.spread) {
     const double slack = 1e-9 * *cell.seconds_per_epoch;
-    if (*cell.seconds_per_epoch < cell.spread->min - slack ||
-        *cell.seconds_per_epoch > cell.spread->max + slack) {
+    if (*cell.seconds_per_epoch < cell.spread->low - slack ||
+        *cell.seconds_per_epoch > cell.spread->high + slack) {
       file.wrong("seconds_per_epoch must lie within its spread");
     }
   }
@@ -74,9 +74,9 @@ void check(const JsonFields& file, const Cell& cell) {
 }
 
 /// Null, or [least, most].
-void describe_spread(JsonMembers& f, std::optional<CellSpread>& spread) {
+void describe_spread(JsonMembers& f, std::optional<Interval>& spread) {
   std::optional<std::vector<double>> ends;
-  if (spread) ends = {spread->min, spread->max};
+  if (spread) ends = {spread->low, spread->high};
   f.may("spread", ends, 2, 2, kLeastCellSeconds, kMostCellSeconds);
   if (ends) spread = {ends->front(), ends->back()};
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/budget.h"
+#include "core/statistics/statistics.h"
 #include "system/placement/cpu_id.h"
 
 /// The table "seconds per epoch by CPU count and batch size" as data: what `sweep` measures,
@@ -37,10 +38,6 @@ bool is_forecast(CellStatus);
 /// Flags by name without dashes, and their texts ("true" of a switch).
 using FlagTexts = std::map<std::string, std::string>;
 
-struct CellSpread {
-  double min = 0, max = 0;
-};
-
 /// `what`: compute, memory bandwidth, communication, input, imbalance; empty where nothing is said.
 struct CellLimits {
   std::string what{}, why{};
@@ -62,7 +59,7 @@ struct Cell {
   std::string reason{};                       ///< why it is "n/a", in words
   std::optional<double> seconds_per_epoch{};  ///< median of the repeats; nothing for "n/a"
   /// Over the repeats; of `bench step`, which is one, over the steps that it timed one by one.
-  std::optional<CellSpread> spread{};
+  std::optional<Interval> spread{};
   std::vector<double> repeats{};  ///< seconds per epoch of each
   std::int64_t steps = 0;         ///< measured in each repeat; 0 where not known
   std::optional<double> images_per_second{};
@@ -151,23 +148,26 @@ inline constexpr std::string_view kTableRemedy =
 inline constexpr double kLeastCellSeconds = 1e-9, kMostCellSeconds = 1e12, kMostCellRate = 1e15,
                         kMostCellLoss = 1e15, kMostCellBytes = 1e18;
 
-/// A figure of a cell by its key, and how its repeats say it together: the median, or the most, as
-/// of limits: what a disturbance took away in one repeat was there in another.
+/// The most of what repeats say, as of limits: what a disturbance took away in one was there in
+/// another.
+inline double largest(std::vector<double> values) { return std::ranges::max(values); }
+
+/// A figure of a cell by its key, its bounds, and how its repeats say it together.
 struct CellFigure {
   const char* name;
   std::optional<double> Cell::*member;
   double least, most;
-  enum class Combined { median, most } combined = Combined::median;
+  double (*combined)(std::vector<double>) = median;
 };
 inline constexpr CellFigure kCellFigures[] = {
     {"gflops", &Cell::gflops, 0, kMostCellRate},
-    {"fma_gflops", &Cell::fma_gflops, 0, kMostCellRate, CellFigure::Combined::most},
-    {"triad_gbs", &Cell::triad_gbs, 0, kMostCellRate, CellFigure::Combined::most},
+    {"fma_gflops", &Cell::fma_gflops, 0, kMostCellRate, largest},
+    {"triad_gbs", &Cell::triad_gbs, 0, kMostCellRate, largest},
     {kStolen, &Cell::stolen, 0, 1},
     {kCpuWait, &Cell::cpu_wait, 0, 1},
-    {"peak_rank_bytes", &Cell::peak_rank_bytes, 0, kMostCellBytes, CellFigure::Combined::most},
-    {"peak_node_bytes", &Cell::peak_node_bytes, 0, kMostCellBytes, CellFigure::Combined::most},
-    {"peak_device_bytes", &Cell::peak_device_bytes, 0, kMostCellBytes, CellFigure::Combined::most},
+    {"peak_rank_bytes", &Cell::peak_rank_bytes, 0, kMostCellBytes, largest},
+    {"peak_node_bytes", &Cell::peak_node_bytes, 0, kMostCellBytes, largest},
+    {"peak_device_bytes", &Cell::peak_device_bytes, 0, kMostCellBytes, largest},
     {"final_loss", &Cell::final_loss, -kMostCellLoss, kMostCellLoss},
     {"final_accuracy", &Cell::final_accuracy, 0, 1},
     {"val_accuracy", &Cell::val_accuracy, 0, 1}};

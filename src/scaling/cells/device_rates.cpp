@@ -39,9 +39,9 @@ std::optional<double> tensor_gflops(const ChipRates& rates, const std::string& p
 
 using End = CpuCount::Place;
 
-double least_of(const Cell& c) { return c.spread ? c.spread->min : *c.seconds_per_epoch; }
+double least_of(const Cell& c) { return c.spread ? c.spread->low : *c.seconds_per_epoch; }
 double median_of(const Cell& c) { return *c.seconds_per_epoch; }
-double most_of(const Cell& c) { return c.spread ? c.spread->max : *c.seconds_per_epoch; }
+double most_of(const Cell& c) { return c.spread ? c.spread->high : *c.seconds_per_epoch; }
 
 bool is_repeated(const Cell& c) { return c.repeats.size() > 1; }
 
@@ -63,16 +63,17 @@ std::optional<double> counted_bytes(const CellTable& table, const Cell& cell) {
          steps * cell.gpus * kLeastParameterBytes * table.parameters;
 }
 
-RateShares shares_of(const CellTable& table, const Cell& cell) {
-  RateShares shares;
-  if (!training::is_device(cell.backend) || !cell.seconds_per_epoch) return shares;
-  if (cell.gflops && cell.fma_gflops.value_or(0) > 0) shares.mma = *cell.gflops / *cell.fma_gflops;
+std::optional<double> chip_share(const CellTable& table, const Cell& cell) {
   const auto rates = chip_rates(cell.device);
   const auto chip = rates ? tensor_gflops(*rates, precision_of(table, cell)) : std::nullopt;
-  if (cell.gflops && chip) shares.chip = *cell.gflops / (*chip * cell.gpus);
+  if (!training::is_device(cell.backend) || !cell.gflops || !chip) return std::nullopt;
+  return *cell.gflops / (*chip * cell.gpus);
+}
+
+std::optional<double> memory_share(const CellTable& table, const Cell& cell) {
   const auto bytes = counted_bytes(table, cell);
-  if (bytes && cell.triad_gbs.value_or(0) > 0) shares.memory = *bytes / (*cell.triad_gbs * 1e9);
-  return shares;
+  if (!bytes || cell.triad_gbs.value_or(0) <= 0) return std::nullopt;
+  return *bytes / (*cell.triad_gbs * 1e9);
 }
 
 CpuCount cpus_for(const std::vector<double>& cpus, const std::vector<double>& times,

@@ -20,14 +20,10 @@ struct ChipRates {
 /// Nothing for chips that are not in the list.
 std::optional<ChipRates> chip_rates(const std::string& device);
 
-/// Parts of 1, each nothing where a figure of it is missing, and for cells of CPUs.
-struct RateShares {
-  std::optional<double> mma;   ///< mma.sync's in the cell's numbers, measured beside it
-  std::optional<double> chip;  ///< the chips' tensor cores' on paper
-  /// Counted bytes, of the bandwidth measured beside it: those that move at the least.
-  std::optional<double> memory;
-};
-RateShares shares_of(const CellTable&, const Cell&);
+/// Parts of 1, nothing where a figure of it is missing, and for cells of CPUs: of what the chips'
+/// tensor cores do on paper; and counted bytes, of the bandwidth measured beside it.
+std::optional<double> chip_share(const CellTable&, const Cell&);
+std::optional<double> memory_share(const CellTable&, const Cell&);
 
 /// Bytes a second that a cell of GPUs moves at the least, where each map that weights are learnt
 /// from is written once, read forward and back, its gradient written and read, and parameters move

@@ -97,7 +97,8 @@ std::string quicker_text(const Cell& from, const Cell& to) {
   const std::string text =
       fmt::format("{:.2f} times as quick", *from.seconds_per_epoch / *to.seconds_per_epoch);
   if (!from.spread || !to.spread) return text;
-  const double least = from.spread->min / to.spread->max, most = from.spread->max / to.spread->min;
+  const double least = from.spread->low / to.spread->high,
+               most = from.spread->high / to.spread->low;
   constexpr double kShown = 0.01;
   return most - least < kShown ? text : fmt::format("{} ({:.2f} to {:.2f})", text, least, most);
 }

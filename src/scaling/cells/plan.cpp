@@ -145,21 +145,26 @@ double count_cells(const SweepGrid& grid) {
   return columns * each;
 }
 
-SweepCells cells_of(const SweepGrid& grid) {
-  SweepCells result;
+std::vector<Cell> cells_of(const SweepGrid& grid) {
+  std::vector<Cell> cells;
   const std::vector<FlagTexts> combinations = combinations_of(grid);
   for (const std::string& backend : grid.backends) {
-    for (const FlagTexts& axes : combinations) add_columns(grid, backend, axes, result.cells);
+    for (const FlagTexts& axes : combinations) add_columns(grid, backend, axes, cells);
   }
-  if (std::ranges::all_of(grid.backends, training::is_device)) return result;
+  return cells;
+}
+
+std::vector<std::string> left_out_of(const SweepGrid& grid) {
+  std::vector<std::string> reasons;
+  if (std::ranges::all_of(grid.backends, training::is_device)) return reasons;
   for (const int cpus : grid.cpus) {
     for (const int threads : grid.threads) {
       if (cpus % threads == 0) continue;
-      result.left_out.push_back(
+      reasons.push_back(
           fmt::format("{} CPUs are no whole number of ranks with {} threads each", cpus, threads));
     }
   }
-  return result;
+  return reasons;
 }
 
 std::string cell_name(const Cell& c) {

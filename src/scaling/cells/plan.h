@@ -48,16 +48,14 @@ void for_each_list(Grid& grid, const See& see) {
 /// Every combination of the listed flags' values; one without any where none was given.
 std::vector<FlagTexts> combinations_of(const SweepGrid&);
 
-struct SweepCells {
-  std::vector<Cell> cells;            ///< what says which they are; no figures yet
-  std::vector<std::string> left_out;  ///< combinations that make no cell, with the reason
-};
-
 /// How many cells_of() would make.
 double count_cells(const SweepGrid&);
 
-/// Backends outermost, then listed flags by name, CPUs, threads, batches.
-SweepCells cells_of(const SweepGrid&);
+/// What says which they are, without figures: backends outermost, then listed flags by name, CPUs,
+/// threads, batches.
+std::vector<Cell> cells_of(const SweepGrid&);
+/// Combinations that make no cell, with the reason.
+std::vector<std::string> left_out_of(const SweepGrid&);
 
 /// "np2-t1-b256-cpu" (ranks, threads of each, global batch), "np2-t1-w128-cpu" where 128 is the
 /// batch of each rank; "np2-t1-b256-cpu-allreduce=ring" with a value that is not the usual one.

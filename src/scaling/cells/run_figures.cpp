@@ -14,7 +14,6 @@
 
 #include "core/json_fields.h"
 #include "core/json_text.h"
-#include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "runfiles/description.h"
 #include "runfiles/metrics.h"
@@ -216,9 +215,7 @@ std::optional<double> combined(const std::vector<RunFigures>& runs, const CellFi
   for (const RunFigures& run : runs) {
     if (run.*figure.member) values.push_back(*(run.*figure.member));
   }
-  if (values.empty()) return std::nullopt;
-  if (figure.combined == CellFigure::Combined::most) return std::ranges::max(values);
-  return median(std::move(values));
+  return values.empty() ? std::nullopt : std::optional(figure.combined(std::move(values)));
 }
 
 /// The median where repeats that did not reach it take longer than any that did.
@@ -351,7 +348,7 @@ void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_
   const auto [least, most] = std::ranges::minmax(cell.repeats);
   const double seconds = median(cell.repeats);
   cell.seconds_per_epoch = seconds;
-  cell.spread = CellSpread{least, most};
+  cell.spread = Interval{least, most};
   cell.steps = std::ranges::min(runs, {}, &Cell::steps).steps;
   cell.budget = budget_of(runs, seconds);
   std::vector<RunDevices> devices;

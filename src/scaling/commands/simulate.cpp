@@ -49,7 +49,7 @@ std::string seconds_text(double seconds) {
 
 std::string spread_text(const cells::Cell& cell) {
   if (!cell.spread) return std::string(cells::status_name(cell.status));
-  return fmt::format("{:.2f} to {:.2f}", cell.spread->min, cell.spread->max);
+  return fmt::format("{:.2f} to {:.2f}", cell.spread->low, cell.spread->high);
 }
 
 /// The last line of a table.
@@ -350,15 +350,14 @@ ExitCode SimulateCommand::run(const training::Services& services) {
   const bool here = options_.simulation.platform == simulation::kHere;
   // Mistakes in platform and grid show before minutes of measuring.
   simulation::Platform platform = choose_platform(options_, services, nullptr);
-  cells::SweepCells planned = planned_cells(options_.simulation, platform);
+  cells::SweepGrid grid = planned_grid(options_.simulation, platform);
   cells::CellTable table = empty_table(options_, spec, graph, source.train.size(), platform.name);
+  table.cells = cells::cells_of(grid);
   if (platform.gpus) {
-    table.cells = std::move(planned.cells);
     return simulate_gpus(options_, services, spec, graph, platform, std::move(table));
   }
   const simulation::Simulator simulator = find_simulator_();
   if (!simulator.missing.empty()) {
-    table.cells = std::move(planned.cells);
     say_missing(options_, simulator.missing, table);
     return ExitCode::ok;
   }
@@ -366,10 +365,10 @@ ExitCode SimulateCommand::run(const training::Services& services) {
       simulation::costs_of(options_.simulation, services, spec, graph, here);
   if (here) {  // which --costs may have from another machine
     platform = choose_platform(options_, services, &costs);
-    planned = planned_cells(options_.simulation, platform);
+    grid = planned_grid(options_.simulation, platform);
+    table.cells = cells::cells_of(grid);
   }
-  for (const std::string& reason : planned.left_out) system::tell("Left out: " + reason);
-  table.cells = std::move(planned.cells);
+  for (const std::string& reason : cells::left_out_of(grid)) system::tell("Left out: " + reason);
   const simulation::Forecast forecast(std::move(platform), costs, graph, classes,
                                       source.train.size());
   // Times of other kernels are of another experiment, too.

@@ -152,8 +152,8 @@ simulation::Platform choose_platform(const SimulateOptions& options,
   return platform;
 }
 
-cells::SweepCells planned_cells(const simulation::SimulationRequest& request,
-                                const simulation::Platform& platform) {
+cells::SweepGrid planned_grid(const simulation::SimulationRequest& request,
+                              const simulation::Platform& platform) {
   cells::SweepGrid grid{.cpus = request.cpus,
                         .threads = request.threads,
                         .batches = request.batches,
@@ -165,12 +165,12 @@ cells::SweepCells planned_cells(const simulation::SimulationRequest& request,
   if (request.cpus.empty()) grid.cpus.push_back(all);
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {128, 256, 512, 1024};
   sweep::check_size(grid);
-  cells::SweepCells planned = cells::cells_of(grid);
-  if (planned.cells.empty()) {
-    fail(ExitCode::usage, "--np, --threads: {}", planned.left_out.front());
+  const std::vector<cells::Cell> planned = cells::cells_of(grid);
+  if (planned.empty()) {
+    fail(ExitCode::usage, "--np, --threads: {}", cells::left_out_of(grid).front());
   }
-  sweep::check_limits(planned.cells, grid);
-  return planned;
+  sweep::check_limits(planned, grid);
+  return grid;
 }
 
 SimulateOptions without_idle(SimulateOptions options) {

@@ -24,7 +24,7 @@ simulation::Platform choose_platform(const SimulateOptions&, const training::Ser
                                      const simulation::CostTable* costs);
 
 /// Error(usage) where the grid is too large or empty.
-cells::SweepCells planned_cells(const simulation::SimulationRequest&, const simulation::Platform&);
+cells::SweepGrid planned_grid(const simulation::SimulationRequest&, const simulation::Platform&);
 
 /// What of a training on GPUs is asked for. Error(usage) where its images are to stay on GPUs that
 /// have no room for them.

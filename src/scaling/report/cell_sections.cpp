@@ -137,14 +137,14 @@ Section spread_section(const ScalingFacts& facts) {
   bool of_steps = false;
   table.for_each([&](const Series& series, const ScalingCell& c) {
     if (!c.cell.seconds_per_epoch || !c.cell.spread) return;
-    of_steps |= c.cell.repeats.size() == 1 && c.cell.spread->min < c.cell.spread->max;
+    of_steps |= c.cell.repeats.size() == 1 && c.cell.spread->low < c.cell.spread->high;
     const double median_time = *c.cell.seconds_per_epoch;
-    const cells::CellSpread& range = *c.cell.spread;
+    const Interval& range = *c.cell.spread;
     Row row{row_name(table, series, c), {}, false};
     row.entries = {
         {split_text(c.cell)},      {std::to_string(c.cell.repeats.size())},
-        figure_entry(median_time), figure_entry(range.min),
-        figure_entry(range.max),   percent_entry(100 * (range.max - range.min) / median_time)};
+        figure_entry(median_time), figure_entry(range.low),
+        figure_entry(range.high),  percent_entry(100 * (range.high - range.low) / median_time)};
     if (c.cell.repeats.size() > 1) {
       const MedianInterval m = median_interval(c.cell.repeats);
       row.entries.push_back({figure_text(m.interval.low) + " to " + figure_text(m.interval.high)});

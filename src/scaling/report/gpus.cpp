@@ -137,17 +137,17 @@ void add_beside(const ScalingTable& devices, std::vector<DocumentTable>& tables)
 }
 
 void add_shares(const ScalingTable& devices, std::vector<DocumentTable>& tables) {
-  const auto add = [&](const char* caption, Value cells::RateShares::*share) {
+  const auto add = [&](const char* caption, Value ScalingCell::*share) {
     add_all(tables,
             both_grids(devices, {.caption = caption,
-                                 .value = [share](const ScalingCell& c) { return c.rates.*share; },
+                                 .value = [share](const ScalingCell& c) { return c.*share; },
                                  .text = percent_text}));
   };
   add("Share (%) of what mma.sync multiplies and adds, measured beside it",
-      &cells::RateShares::mma);
-  add("Share (%) of what the chip's tensor cores do by its data sheet", &cells::RateShares::chip);
+      &ScalingCell::peak_share);
+  add("Share (%) of what the chip's tensor cores do by its data sheet", &ScalingCell::chip_share);
   add("Share (%) of the GPUs' memory bandwidth (triad), measured beside it, by counted bytes",
-      &cells::RateShares::memory);
+      &ScalingCell::memory_share);
 }
 
 /// What is compared with what, and rows that have no time of one CPU.
@@ -203,13 +203,13 @@ Section gpu_section(const ScalingFacts& facts) {
         "nothing is assumed. The range is that of the repeats: the GPUs' slowest beside the CPUs' "
         "quickest, and the reverse.");
   }
-  if (devices.any([](const ScalingCell& c) { return c.rates.mma.has_value(); })) {
+  if (devices.any([](const ScalingCell& c) { return c.peak_share.has_value(); })) {
     section.remarks.push_back(
         "mma.sync is the instruction that the kernels use, in the numbers of the cell. Chips since "
         "Hopper do more by another one (wgmma). Exact products count once, though they take three "
         "of TF32.");
   }
-  if (devices.any([](const ScalingCell& c) { return c.rates.memory.has_value(); })) {
+  if (devices.any([](const ScalingCell& c) { return c.memory_share.has_value(); })) {
     section.remarks.push_back(
         "Counted bytes are the least: maps that weights are learnt from move five times, with "
         "their gradients, and parameters six times a step. Images and other maps are not counted.");

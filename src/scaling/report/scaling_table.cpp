@@ -112,7 +112,8 @@ void derive(Grid& grid, const cells::CellTable& about, const cells::Prices& pric
       c.peak_share = *c.cell.gflops / *c.cell.fma_gflops;
     }
     c.cost = prices.of(c.cell);
-    c.rates = cells::shares_of(about, c.cell);
+    c.chip_share = cells::chip_share(about, c.cell);
+    c.memory_share = cells::memory_share(about, c.cell);
   }
 }
 

@@ -45,10 +45,11 @@ struct ScalingCell {
   std::optional<double> efficiency;  ///< speed-up by CPUs, as a part of 1
   bool suspect = false;              ///< speed-up above kMostSpeedUp times the CPUs'
   cells::CellStatus against = cells::CellStatus::absent;  ///< the less certain one of cell and base
-  std::optional<double> peak_share;  ///< GFLOP/s by the multiply-adds that these CPUs can do
-  std::optional<double> cost;        ///< an epoch's
-  cells::RateShares rates{};         ///< for GPUs
-  std::optional<AgainstCpus> against_cpus{};  ///< for GPUs that stand beside CPUs
+  /// GFLOP/s by the multiply-adds that these CPUs can do, or mma.sync in the numbers of the cell.
+  std::optional<double> peak_share;
+  std::optional<double> cost;                          ///< an epoch's
+  std::optional<double> chip_share{}, memory_share{};  ///< for GPUs (device_rates.h)
+  std::optional<AgainstCpus> against_cpus{};           ///< for GPUs that stand beside CPUs
 };
 
 /// A global batch, whatever the split into ranks and threads; or in weak scaling the batch of a

@@ -183,8 +183,8 @@ std::vector<FigurePoint> points_of(const Series& series, std::size_t batch) {
     const ScalingCell* here = series.strong.at(batch, cpus);
     if (!here || !here->cell.seconds_per_epoch) continue;
     const double seconds = *here->cell.seconds_per_epoch;
-    const cells::CellSpread range = here->cell.spread.value_or(cells::CellSpread{seconds, seconds});
-    points.push_back({cpus, seconds, range.min, range.max});
+    const Interval range = here->cell.spread.value_or(Interval{seconds, seconds});
+    points.push_back({cpus, seconds, range.low, range.high});
   }
   return points;
 }

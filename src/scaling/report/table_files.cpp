@@ -95,8 +95,8 @@ Json cell_json(const Series& series, const ScalingCell& place,
   json["suspect"] = place.suspect;
   json["speed_up_status"] = cells::status_name(place.against);
   json["peak_share"] = known(place.peak_share);
-  json["chip_share"] = known(place.rates.chip);
-  json["memory_share"] = known(place.rates.memory);
+  json["chip_share"] = known(place.chip_share);
+  json["memory_share"] = known(place.memory_share);
   json["against_cpus"] = against_json(series, place);
   json["cost"] = known(place.cost);
   json["reference_ratio"] = known(reference_ratio(reference, series, place.cell));

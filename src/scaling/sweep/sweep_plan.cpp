@@ -209,7 +209,7 @@ void plan_cells(SweepPlan& plan, const cells::SweepGrid& grid,
                 const std::optional<cells::SweepGrid>& there, bool fresh) {
   Kept kept = fresh ? Kept{} : kept_in(plan.folder);
   if (there) {
-    std::vector<cells::Cell> before = cells::cells_of(*there).cells;
+    std::vector<cells::Cell> before = cells::cells_of(*there);
     put_in_order(before, kept);
     kept.order.clear();
     for (const cells::Cell& cell : before) kept.order.push_back(cells::cell_name(cell));
@@ -217,9 +217,8 @@ void plan_cells(SweepPlan& plan, const cells::SweepGrid& grid,
     plan.kept = kept;
     plan.added_from = before.size();
   }
-  cells::SweepCells cells = cells::cells_of(grid);
-  plan.cells = std::move(cells.cells);
-  plan.left_out = std::move(cells.left_out);
+  plan.cells = cells::cells_of(grid);
+  plan.left_out = cells::left_out_of(grid);
   put_in_order(plan.cells, kept);
   plan.images = std::move(kept.images);
   plan.images.merge(images_of(plan.cells, plan));

@@ -25,7 +25,7 @@ SweepGrid grid_of_all() {
 
 TEST(AxesTest, EveryCombinationIsACellOfItsOwn) {
   const SweepGrid grid = grid_of_all();
-  const std::vector<Cell> cells = cells_of(grid).cells;
+  const std::vector<Cell> cells = cells_of(grid);
   // 2 and 3 CPUs of one thread, 2 of two; 2 and 3 GPUs; two kinds of batch, two values of two
   // flags.
   EXPECT_EQ(cells.size(), (3u + 2) * 2 * 4);

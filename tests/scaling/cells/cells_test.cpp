@@ -65,8 +65,8 @@ TEST_F(CellsTest, ReadsWhatAnotherProgramWrote) {
   EXPECT_EQ(cell.batch, 16u);
   EXPECT_EQ(cell.status, CellStatus::scaled);
   EXPECT_EQ(cell.seconds_per_epoch, 3.5);
-  EXPECT_EQ(cell.spread->min, 3.0);
-  EXPECT_EQ(cell.spread->max, 4.0);
+  EXPECT_EQ(cell.spread->low, 3.0);
+  EXPECT_EQ(cell.spread->high, 4.0);
   EXPECT_FALSE(cell.budget);
   EXPECT_FALSE(cell.gflops);
 }
@@ -89,7 +89,7 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   cell.batch_per_rank = 32;
   cell.status = CellStatus::measured;
   cell.seconds_per_epoch = 1.0 / 3;
-  cell.spread = CellSpread{0.25, 0.5};
+  cell.spread = Interval{0.25, 0.5};
   cell.repeats = {0.25, 1.0 / 3, 0.5};
   cell.steps = 4;
   cell.stolen = 0.125;

@@ -30,41 +30,37 @@ CellTable table_of_maps() {
 }
 
 TEST(DeviceRatesTest, SharesAreOfBothRates) {
-  const RateShares shares = shares_of(table_of_maps(), two_gpus("float"));
-  EXPECT_DOUBLE_EQ(*shares.mma, 0.4);
-  EXPECT_DOUBLE_EQ(*shares.chip, 200'000 / (2 * 494'700.));
+  EXPECT_DOUBLE_EQ(*chip_share(table_of_maps(), two_gpus("float")), 200'000 / (2 * 494'700.));
   // A second: 10,000 images whose maps move five times, 100 steps of 24 bytes of each parameter on
   // each of two GPUs.
   const double bytes = 1e4 * 5 * 4 * 5e6 + 100 * 2 * 24 * 1e6;
   EXPECT_DOUBLE_EQ(*counted_bytes(table_of_maps(), two_gpus("float")), bytes);
-  EXPECT_DOUBLE_EQ(*shares.memory, bytes / 6e12);
+  EXPECT_DOUBLE_EQ(*memory_share(table_of_maps(), two_gpus("float")), bytes / 6e12);
 }
 
 TEST(DeviceRatesTest, NumbersOfTheCellSayWhichRate) {
   const CellTable table = table_of_maps();
-  EXPECT_DOUBLE_EQ(*shares_of(table, two_gpus("bf16")).chip, 200'000 / (2 * 989'400.));
-  EXPECT_DOUBLE_EQ(*shares_of(table, two_gpus("exact")).chip, 3 * 200'000 / (2 * 494'700.));
-  EXPECT_FALSE(shares_of(table, two_gpus("double")).chip);
+  EXPECT_DOUBLE_EQ(*chip_share(table, two_gpus("bf16")), 200'000 / (2 * 989'400.));
+  EXPECT_DOUBLE_EQ(*chip_share(table, two_gpus("exact")), 3 * 200'000 / (2 * 494'700.));
+  EXPECT_FALSE(chip_share(table, two_gpus("double")));
   EXPECT_DOUBLE_EQ(*counted_bytes(table, two_gpus("bf16")), 1e4 * 5 * 2 * 5e6 + 100 * 2 * 24 * 1e6);
   // Nothing said is TF32; the table says it as well as the cell.
   Cell plain = two_gpus("default");
-  EXPECT_DOUBLE_EQ(*shares_of(table, plain).chip, 200'000 / (2 * 494'700.));
+  EXPECT_DOUBLE_EQ(*chip_share(table, plain), 200'000 / (2 * 494'700.));
   plain.axes.clear();
   CellTable of_bf16 = table;
   of_bf16.options = {{"precision", "bf16"}};
-  EXPECT_DOUBLE_EQ(*shares_of(of_bf16, plain).chip, 200'000 / (2 * 989'400.));
+  EXPECT_DOUBLE_EQ(*chip_share(of_bf16, plain), 200'000 / (2 * 989'400.));
 }
 
 TEST(DeviceRatesTest, NothingIsGuessed) {
   CellTable table = table_of_maps();
   Cell cell = two_gpus("float");
   cell.device = "NVIDIA H100 80GB HBM3 and NVIDIA H200";
-  EXPECT_FALSE(shares_of(table, cell).chip);
-  EXPECT_TRUE(shares_of(table, cell).mma);
+  EXPECT_FALSE(chip_share(table, cell));
   cell.fma_gflops.reset();
   cell.triad_gbs = 0;
-  EXPECT_FALSE(shares_of(table, cell).mma);
-  EXPECT_FALSE(shares_of(table, cell).memory);
+  EXPECT_FALSE(memory_share(table, cell));
   table.options = {{"freeze", "until=conv2d_3"}};
   EXPECT_FALSE(counted_bytes(table, two_gpus("float")));
   table.options.clear();
@@ -72,7 +68,8 @@ TEST(DeviceRatesTest, NothingIsGuessed) {
   EXPECT_FALSE(counted_bytes(table, two_gpus("float")));
   cell = two_gpus("float");
   cell.backend = "cpu";
-  EXPECT_FALSE(shares_of(table_of_maps(), cell).mma);
+  EXPECT_FALSE(chip_share(table_of_maps(), cell));
+  EXPECT_FALSE(memory_share(table_of_maps(), cell));
 }
 
 TEST(DeviceRatesTest, ChipsHaveNamesOfTheDriver) {

@@ -28,7 +28,7 @@ Cell timed(int cpus, std::vector<double> repeats, const std::string& backend = "
   c.gpus = training::is_device(backend) ? cpus : 0;
   c.status = CellStatus::scaled;
   c.repeats = std::move(repeats);
-  c.spread = CellSpread{std::ranges::min(c.repeats), std::ranges::max(c.repeats)};
+  c.spread = Interval{std::ranges::min(c.repeats), std::ranges::max(c.repeats)};
   c.seconds_per_epoch = c.repeats[c.repeats.size() / 2];
   return c;
 }

@@ -202,7 +202,7 @@ TEST(RemarksTest, WhatRepeatsLeaveOpen) {
             std::string::npos)
       << remarks(table)[0];
   table.cells = {place(2, 1, 128, 55), place(1, 2, 128, 55.5)};
-  for (Cell& cell : table.cells) cell.spread = CellSpread{50, 60};
+  for (Cell& cell : table.cells) cell.spread = Interval{50, 60};
   EXPECT_EQ(remarks(table)[0],
             "cpu: best split of 2 CPUs at batch 128: 2 ranks x 1 thread, 1.01 times as quick (0.83 "
             "to 1.20) as 1 x 2");

@@ -9,7 +9,7 @@ namespace {
 
 std::vector<std::string> names_of(const SweepGrid& grid) {
   std::vector<std::string> names;
-  for (const Cell& cell : cells_of(grid).cells) names.push_back(cell_name(cell));
+  for (const Cell& cell : cells_of(grid)) names.push_back(cell_name(cell));
   return names;
 }
 
@@ -30,12 +30,11 @@ TEST(SweepGridTest, ThreadsDivideCpusAndWhatDoesNotDivideIsLeftOut) {
   grid.threads = {1, 2, 4};
   grid.batches = {16};
   grid.backends = {"cpu", "reference"};
-  const SweepCells cells = cells_of(grid);
-  ASSERT_EQ(cells.cells.size(), 10u);
-  for (const Cell& cell : cells.cells) EXPECT_EQ(cell.ranks * cell.threads, cell.cpus);
-  ASSERT_EQ(cells.left_out.size(), 1u);  // once, whatever the backends
-  EXPECT_NE(cells.left_out[0].find("6 CPUs"), std::string::npos);
-  EXPECT_NE(cells.left_out[0].find("4 threads"), std::string::npos);
+  const std::vector<Cell> cells = cells_of(grid);
+  ASSERT_EQ(cells.size(), 10u);
+  for (const Cell& cell : cells) EXPECT_EQ(cell.ranks * cell.threads, cell.cpus);
+  EXPECT_EQ(left_out_of(grid),  // once, whatever the backends
+            std::vector<std::string>{"6 CPUs are no whole number of ranks with 4 threads each"});
 }
 
 // Four GPUs are four ranks, whatever the threads beside them.
@@ -45,11 +44,11 @@ TEST(SweepGridTest, ADeviceIsARank) {
   grid.threads = {2, 4};
   grid.batches = {16};
   grid.backends = {"cuda", "cpu"};
-  const SweepCells cells = cells_of(grid);
   EXPECT_EQ(names_of(grid), (std::vector<std::string>{"np3-t1-b16-cuda", "np4-t1-b16-cuda",
                                                       "np2-t2-b16-cpu", "np1-t4-b16-cpu"}));
-  EXPECT_EQ(cells.cells[1].cpus, 4);
-  EXPECT_EQ(cells.left_out.size(), 2u);  // 3 CPUs in twos and in fours, though the GPUs come first
+  EXPECT_EQ(cells_of(grid)[1].cpus, 4);
+  EXPECT_EQ(left_out_of(grid).size(),
+            2u);  // 3 CPUs in twos and in fours, though the GPUs come first
 }
 
 TEST(SweepGridTest, BatchOfEachRankGrowsWithTheRanks) {
@@ -59,7 +58,7 @@ TEST(SweepGridTest, BatchOfEachRankGrowsWithTheRanks) {
   grid.batches = {32};
   grid.batches_per_rank = {32};
   grid.backends = {"cpu"};
-  const std::vector<Cell> cells = cells_of(grid).cells;
+  const std::vector<Cell> cells = cells_of(grid);
   ASSERT_EQ(cells.size(), 4u);
   EXPECT_EQ(cells[1].batch, 32u);  // 1 rank
   EXPECT_EQ(cells[3].batch, 128u);
@@ -110,7 +109,7 @@ TEST(PlanTest, GpusHaveCountsOfTheirOwn) {
             (std::vector<std::string>{"np8-t1-b64-cpu", "np1-t8-b64-cpu", "np96-t1-b64-cpu",
                                       "np12-t8-b64-cpu", "np1-t1-b64-cuda", "np4-t1-b64-cuda"}));
   EXPECT_EQ(count_cells(grid), 6);
-  const std::vector<Cell> cells = cells_of(grid).cells;
+  const std::vector<Cell> cells = cells_of(grid);
   EXPECT_EQ(cells.back().gpus, 4);
   EXPECT_EQ(cells.front().gpus, 0);
   EXPECT_EQ(cell_text(cells.back()), "4 GPUs, batch 64, cuda");

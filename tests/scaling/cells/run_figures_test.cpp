@@ -322,8 +322,8 @@ TEST(CombineTest, MedianLeastAndMostOfTheRepeats) {
   combine(cell, {a, b, c}, 500, 2e9);
   EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 25);
   EXPECT_EQ(cell.repeats, (std::vector<double>{10, 40, 25}));
-  EXPECT_DOUBLE_EQ(cell.spread->min, 10);
-  EXPECT_DOUBLE_EQ(cell.spread->max, 40);
+  EXPECT_DOUBLE_EQ(cell.spread->low, 10);
+  EXPECT_DOUBLE_EQ(cell.spread->high, 40);
   EXPECT_EQ(cell.steps, 4);
   EXPECT_DOUBLE_EQ(*cell.images_per_second, 20);
   EXPECT_DOUBLE_EQ(*cell.gflops, 40);

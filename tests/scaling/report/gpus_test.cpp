@@ -17,7 +17,7 @@ namespace {
 cells::Cell repeated(cells::Cell c) {
   const double seconds = *c.seconds_per_epoch;
   c.repeats = {0.9 * seconds, seconds, 1.1 * seconds};
-  c.spread = cells::CellSpread{0.9 * seconds, 1.1 * seconds};
+  c.spread = Interval{0.9 * seconds, 1.1 * seconds};
   return c;
 }
 

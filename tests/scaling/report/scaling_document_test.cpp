@@ -192,7 +192,7 @@ TEST(ScalingDocument, TheSpreadOfABenchmarkIsThatOfItsSteps) {
   const auto says = [](const std::vector<double>& repeats) {
     cells::Cell cell = testing::cell(1, 1, 128, 100);
     cell.repeats = repeats;
-    cell.spread = cells::CellSpread{90, 110};
+    cell.spread = Interval{90, 110};
     const std::vector<CellSource> sources{testing::source({cell})};
     const ScalingTable table = make_scaling_table(sources, {});
     return remarks_of(scaling_document({table, sources, {}, {}, {}}), "spread").back();

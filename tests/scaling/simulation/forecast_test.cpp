@@ -132,8 +132,8 @@ TEST(Forecast, ScalesStepsToAnEpoch) {
   forecast.fill(cell, result);
   EXPECT_EQ(cell.status, cells::CellStatus::simulated);
   EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 37.5);  // 25 steps of 1.5 s
-  EXPECT_DOUBLE_EQ(cell.spread->min, 25);
-  EXPECT_DOUBLE_EQ(cell.spread->max, 50);
+  EXPECT_DOUBLE_EQ(cell.spread->low, 25);
+  EXPECT_DOUBLE_EQ(cell.spread->high, 50);
   EXPECT_DOUBLE_EQ(cell.budget->forward, 37.5);
   EXPECT_DOUBLE_EQ(*cell.images_per_second, 1000 / 37.5);
 }

@@ -39,7 +39,7 @@ TEST(ExtensionTest, NewValuesGoBehindThoseThatAreThere) {
 }
 
 TEST(ExtensionTest, TasksKeepTheirNumbers) {
-  std::vector<cells::Cell> before = cells::cells_of(grid_there()).cells;
+  std::vector<cells::Cell> before = cells::cells_of(grid_there());
   Kept kept;
   kept.order = names_of(before);
   cells::SweepGrid added = grid_there();
@@ -47,7 +47,7 @@ TEST(ExtensionTest, TasksKeepTheirNumbers) {
   added.batches = {4};
   added.listed = {{"lr", {"0.1"}}};
   cells::SweepGrid all = united(grid_there(), added);
-  std::vector<cells::Cell> cells = cells::cells_of(all).cells;
+  std::vector<cells::Cell> cells = cells::cells_of(all);
   ASSERT_EQ(cells.size(), 8u);
   put_in_order(cells, kept);
   EXPECT_EQ(cells::cell_name(cells[0]), "np1-t1-b8-cpu");
@@ -55,7 +55,7 @@ TEST(ExtensionTest, TasksKeepTheirNumbers) {
   // A second extension keeps those of the first where they are, too.
   kept.order = names_of(cells);
   all.cpus.insert(all.cpus.begin(), 3);
-  cells = cells::cells_of(all).cells;
+  cells = cells::cells_of(all);
   put_in_order(cells, kept);
   const std::vector<std::string> names = names_of(cells);
   EXPECT_EQ(std::vector<std::string>(names.begin(), names.begin() + 8), kept.order);
@@ -114,7 +114,7 @@ TEST(ExtensionTest, APlanKeepsItsGpus) {
   const cells::SweepGrid grid = grid_from(
       {{"np", "1"}, {"gpus", "1,4"}, {"batch", "8"}, {"backend", "cpu,cuda"}, {"threads", "1"}},
       "there");
-  EXPECT_EQ(names_of(cells::cells_of(grid).cells),
+  EXPECT_EQ(names_of(cells::cells_of(grid)),
             (std::vector<std::string>{"np1-t1-b8-cpu", "np1-t1-b8-cuda", "np4-t1-b8-cuda"}));
   EXPECT_TRUE(is_of_grid("gpus"));
 }

@@ -77,7 +77,7 @@ TEST(GridLimitsTest, BatchesOfGpusAreNamedByTheirFlag) {
   grid.batches.clear();
   grid.batches_per_rank = {1 << 22};
   try {
-    check_limits(cells::cells_of(grid).cells, grid);
+    check_limits(cells::cells_of(grid), grid);
     ADD_FAILURE() << "was taken";
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
