@@ -21,14 +21,6 @@ constexpr std::size_t kWidth = 30;      // Keras' bar's
 constexpr std::size_t kLeastWidth = 8;  // with fewer signs it tells less than the counter
 constexpr std::size_t kBesideBar = 3;   // a blank and two brackets
 
-/// What a running line has beside its counter and time. The first that fits is drawn, with as wide
-/// a bar as there is room for.
-struct Shown {
-  bool bar, loss, accuracy;
-};
-constexpr Shown kShown[] = {
-    {true, true, true}, {true, true, false}, {false, true, false}, {false, false, false}};
-
 std::string bar(std::size_t step, std::size_t steps, std::size_t width) {
   const std::size_t done = width * std::min(step, steps) / std::max<std::size_t>(steps, 1);
   std::string text(width, '.');
@@ -79,24 +71,14 @@ std::string step_time(double seconds) {
   return fmt::format(" {:.0f}us/step", seconds * 1e6);
 }
 
-/// A share of an epoch's time that the machine took. What stays as it was is not told again.
-class TakenShare {
- public:
-  explicit TakenShare(double worth_saying) : worth_saying_(worth_saying) {}
-
-  /// Whether it begins to matter, or is much more than what was told last.
-  bool is_news(double share) {
-    constexpr double kMuch = 0.2;
-    if (share < worth_saying_) return false;
-    if (told_ && share - *told_ < kMuch) return false;
-    told_ = share;
-    return true;
-  }
-
- private:
-  double worth_saying_;
-  std::optional<double> told_;
-};
+/// Whether a share of an epoch's time that the machine took begins to matter, or is much more than
+/// what was `told` last.
+bool is_news(double share, double worth_saying, std::optional<double>& told) {
+  constexpr double kMuch = 0.2;
+  if (share < worth_saying || (told && share - *told < kMuch)) return false;
+  told = share;
+  return true;
+}
 
 /// The lines that Keras 2 prints while fitting, digit for digit, with our own fields after them.
 class Console final : public RunReporter {
@@ -175,13 +157,13 @@ class Console final : public RunReporter {
   }
 
   void print_stolen(double part) {
-    if (!stolen_.is_news(part)) return;
+    if (!is_news(part, system::kStolenWorthSaying, stolen_)) return;
     notice(fmt::format("Steal: {:.0f} % of a rank's CPU time went to others on its host\n",
                        100 * part));
   }
 
   void print_cpu_wait(double part) {
-    if (!cpu_wait_.is_news(part)) return;
+    if (!is_news(part, system::kWaitWorthSaying, cpu_wait_)) return;
     notice(fmt::format("Busy: threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
                        100 * part, system::cpu_wait_reason(crowded_)));
   }
@@ -209,7 +191,7 @@ class Console final : public RunReporter {
   loop::EpochStart start_;
   system::Stopwatch watch_, since_draw_;
   double first_step_seconds_ = 0;
-  TakenShare stolen_{system::kStolenWorthSaying}, cpu_wait_{system::kWaitWorthSaying};
+  std::optional<double> stolen_, cpu_wait_;  ///< told last
 };
 
 /// A line of progress every 30 s, for logs in which no bar is drawn.
@@ -280,13 +262,15 @@ std::string figure_text(double value) {
 
 std::string running_line(const BarLine& line, std::optional<std::size_t> space) {
   const std::string counter = step_counter(line.step, line.steps);
-  for (const Shown& shown : kShown) {
-    const std::string values =
-        line.time + (shown.loss ? line.loss : "") + (shown.accuracy ? line.accuracy : "");
+  // The first that fits, with as wide a bar as there is room for.
+  const std::pair<bool, std::string> kinds[] = {{true, line.time + line.loss + line.accuracy},
+                                                {true, line.time + line.loss},
+                                                {false, line.time + line.loss}};
+  for (const auto& [has_bar, values] : kinds) {
     const std::size_t beside = columns_of(counter) + columns_of(values);
-    const auto width = shown.bar ? bar_width(beside, space) : std::optional<std::size_t>(0);
+    const auto width = has_bar ? bar_width(beside, space) : std::optional<std::size_t>(0);
     if (!width || (space && beside > *space)) continue;
-    return counter + (shown.bar ? bar(line.step, line.steps, *width) : "") + values;
+    return counter + (has_bar ? bar(line.step, line.steps, *width) : "") + values;
   }
   return counter + line.time;
 }

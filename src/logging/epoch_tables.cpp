@@ -134,7 +134,7 @@ class History final : public RunReporter {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);  // an earlier run's, or later than the place
     if (metrics.empty()) return;
-    for (const auto& line : runfiles::read_metrics(metrics, runfiles::Steps::passed_over).epochs) {
+    for (const auto& line : runfiles::read_metrics(metrics).epochs) {
       add(logs_of(line));
     }
     if (!history_.empty()) save();

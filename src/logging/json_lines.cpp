@@ -41,7 +41,7 @@ runfiles::EpochLine line_of(const loop::EpochRecord& r) {
 
 /// The last epoch of a file that goes on; nothing where there is none.
 std::optional<runfiles::EpochLine> last_epoch_of(const std::filesystem::path& path) {
-  auto epochs = runfiles::read_metrics(path, runfiles::Steps::passed_over).epochs;
+  auto epochs = runfiles::read_metrics(path).epochs;
   return epochs.empty() ? std::nullopt : std::optional(std::move(epochs.back()));
 }
 
@@ -54,16 +54,16 @@ class JsonLines final : public RunReporter {
         log_every_(log_every),
         images_before_(place.progress.images) {}
 
-  void resumed(const ResumeRecord& r) override {
-    const loop::Progress& at = r.progress;
+  void resumed(const LogPlace& place, int ranks, const std::string& checkpoint) override {
+    const loop::Progress& at = place.progress;
     file_.write_line(to_text(runfiles::ResumeLine{.step = at.steps,
                                                   .epoch = at.epochs + 1,
                                                   .made = at.begun ? at.begun->steps : 0,
-                                                  .ranks = r.ranks,
-                                                  .checkpoint = r.checkpoint,
+                                                  .ranks = ranks,
+                                                  .checkpoint = checkpoint,
                                                   .kernels = at.tuned_methods,
                                                   .left_out = at.left_out,
-                                                  .lost_seconds = r.lost_seconds}));
+                                                  .lost_seconds = place.lost_seconds}));
   }
 
   void step(const loop::StepRecord& r) override {

@@ -11,8 +11,8 @@ namespace {
 class AllOf final : public RunReporter {
  public:
   explicit AllOf(std::vector<std::unique_ptr<RunReporter>> parts) : parts_(std::move(parts)) {}
-  void resumed(const ResumeRecord& r) override {
-    for (const auto& part : parts_) part->resumed(r);
+  void resumed(const LogPlace& place, int ranks, const std::string& checkpoint) override {
+    for (const auto& part : parts_) part->resumed(place, ranks, checkpoint);
   }
   void begin_epoch(const loop::EpochStart& r) override {
     for (const auto& part : parts_) part->begin_epoch(r);

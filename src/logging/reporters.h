@@ -22,15 +22,6 @@
 /// which outlives them; without one it is written at once.
 namespace cputrain::logging {
 
-/// A training goes on from a checkpoint.
-struct ResumeRecord {
-  loop::Progress progress{};  ///< the checkpoint's, and which steps it goes without now
-  int ranks = 1;              ///< now
-  std::string checkpoint{};   ///< the name of its folder
-  /// Since that checkpoint, where the training did not end by itself: all of it was in vain.
-  std::optional<double> lost_seconds{};
-};
-
 struct SummaryRecord {
   loop::TrainResult result{};
   std::optional<double> target_accuracy{};
@@ -43,23 +34,25 @@ struct SummaryRecord {
   std::string training{};         ///< what it was, as the text of a JSON object; empty: not known
 };
 
-/// Hears of a whole run: of the loop, and how it began and ended.
-class RunReporter : public loop::Reporter {
- public:
-  /// Comes first, where a training goes on.
-  virtual void resumed(const ResumeRecord&) {}
-  virtual void summary(const SummaryRecord&) {}
-};
-
 /// Where a training's logs go on that was there before: their files are cut at this place already.
 /// With no steps made: they are begun anew.
 struct LogPlace {
-  loop::Progress progress{};
-  std::optional<double> lost_seconds{};  ///< ResumeRecord::lost_seconds
+  loop::Progress progress{};  ///< the checkpoint's, and which steps it goes without now
+  /// Since that checkpoint, where the training did not end by itself: all of it was in vain.
+  std::optional<double> lost_seconds{};
 
   bool goes_on() const { return progress.steps > 0; }
   /// How its files are opened.
   system::Begin begin() const { return goes_on() ? system::Begin::append : system::Begin::anew; }
+};
+
+/// Hears of a whole run: of the loop, and how it began and ended.
+class RunReporter : public loop::Reporter {
+ public:
+  /// Comes first, where a training goes on: with so many ranks now, from this checkpoint's folder.
+  virtual void resumed(const LogPlace&, [[maybe_unused]] int ranks,
+                       [[maybe_unused]] const std::string& checkpoint) {}
+  virtual void summary(const SummaryRecord&) {}
 };
 
 /// Whether a log has begun. That of a training that goes on may be new all the same: it was not

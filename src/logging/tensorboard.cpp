@@ -63,8 +63,7 @@ class TensorBoard final : public RunReporter {
         log_every_(log_every),
         steps_(place.progress.steps),
         queue_(queue),
-        train_(std::make_shared<EventFile>(folder_ / "train", host_)),
-        validation_(std::make_shared<std::optional<EventFile>>()) {}
+        train_(new_event_file(folder_ / "train", host_)) {}
 
   void step(const loop::StepRecord& r) override {
     steps_ = r.step;
@@ -115,7 +114,7 @@ class TensorBoard final : public RunReporter {
     write_by(queue_, bytes,
              [file = validation_, folder = folder_ / "validation", host = host_,
               records = std::move(records)] {
-               if (!*file) file->emplace(folder, host);
+               if (!*file) *file = new_event_file(folder, host);
                (*file)->append(records);
              });
   }
@@ -125,8 +124,10 @@ class TensorBoard final : public RunReporter {
   std::size_t log_every_;
   std::uint64_t steps_;  ///< made so far
   system::WriteQueue* queue_;
-  std::shared_ptr<EventFile> train_;
-  std::shared_ptr<std::optional<EventFile>> validation_;  ///< from the first evaluation on
+  std::shared_ptr<system::GrowingFile> train_;
+  /// From the first evaluation on.
+  std::shared_ptr<std::unique_ptr<system::GrowingFile>> validation_ =
+      std::make_shared<std::unique_ptr<system::GrowingFile>>();
 };
 
 }  // namespace
@@ -155,9 +156,11 @@ std::string scalar_record(double wall_time, std::int64_t step, std::span<const S
   return record(event.SerializeAsString());
 }
 
-EventFile::EventFile(const std::filesystem::path& folder, const std::string& host)
-    : file_(new_path(folder, host)) {
-  file_.append(version_record(system::unix_seconds()));
+std::unique_ptr<system::GrowingFile> new_event_file(const std::filesystem::path& folder,
+                                                    const std::string& host) {
+  auto file = std::make_unique<system::GrowingFile>(new_path(folder, host));
+  file->append(version_record(system::unix_seconds()));
+  return file;
 }
 
 void remove_event_files(const std::filesystem::path& folder) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,16 +27,10 @@ std::uint32_t masked_crc32c(std::string_view bytes);
 std::string version_record(double wall_time);
 std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar>);
 
-/// One file of a run folder; readers merge the files of a folder by time and step. Error(output).
-class EventFile {
- public:
-  /// Makes `folder` and in it a new file events.out.tfevents.<seconds>.<host>.<process>.<number>.
-  EventFile(const std::filesystem::path& folder, const std::string& host);
-  void append(std::string_view records) { file_.append(records); }
-
- private:
-  system::GrowingFile file_;
-};
+/// Makes `folder` and in it a new file events.out.tfevents.<seconds>.<host>.<process>.<number>;
+/// readers merge the files of a folder by time and step. Error(output).
+std::unique_ptr<system::GrowingFile> new_event_file(const std::filesystem::path& folder,
+                                                    const std::string& host);
 
 /// Removes the event files of an earlier run: TensorBoard would mix its curves with the new ones.
 void remove_event_files(const std::filesystem::path& folder);

@@ -123,7 +123,7 @@ void describe(JsonMembers& f, SummaryLine& line) {
   describe_figures(f, "", line.train, nullptr);
   describe_figures(f, "val_", line.validation, nullptr);
   describe_figures(f, "ema_val_", line.averaged, nullptr);
-  if (f.file() && f.file()->has("best_epoch")) line.best.emplace();
+  if (f.file() && f.file()->has("best_epoch")) line.best = SummaryLine::Best{};
   if (line.best) {
     f.need("best_epoch", line.best->epoch, 1, kMostEpochs);
     f.finite("best_loss", line.best->loss);
@@ -176,14 +176,13 @@ SummaryLine summary_of(const nlohmann::json& object) {
 /// Takes one line after the other. One that is not as a run writes it is counted and passed over.
 class Reader {
  public:
-  Reader(Steps wanted, Metrics& metrics) : wanted_(wanted), metrics_(metrics) {}
+  Reader(bool keeps_steps, Metrics& metrics) : keeps_steps_(keeps_steps), metrics_(metrics) {}
 
   void take(const std::string& text) {
     ++number_;
     last_is_cut_ = false;
     // Steps are most lines by far.
-    if (wanted_ == Steps::passed_over && text.starts_with(R"({"type":"step")") &&
-        text.ends_with('}')) {
+    if (!keeps_steps_ && text.starts_with(R"({"type":"step")") && text.ends_with('}')) {
       passed_over_ = text;
       metrics_.summary.reset();
       ++metrics_.lines;
@@ -245,7 +244,7 @@ class Reader {
   void take_step(const StepLine& line) {
     passed_over_.clear();
     metrics_.last_step = line;
-    if (wanted_ == Steps::passed_over) return;
+    if (!keeps_steps_) return;
     auto& steps = metrics_.steps;
     steps.erase(std::ranges::lower_bound(steps, line.step, {}, &StepLine::step), steps.end());
     steps.push_back(line);
@@ -263,7 +262,7 @@ class Reader {
     metrics_.last_step.reset();
   }
 
-  Steps wanted_;
+  bool keeps_steps_;
   Metrics& metrics_;
   std::string passed_over_;  ///< the newest step's line, where steps are passed over
   std::string first_fault_;
@@ -271,6 +270,22 @@ class Reader {
   std::uintmax_t kept_ = 0;
   bool last_is_cut_ = false;
 };
+
+Metrics read_lines(const std::filesystem::path& file, bool with_steps) {
+  Metrics metrics;
+  Reader reader(with_steps, metrics);
+  try {
+    system::BoundedLines lines(file, {with_steps ? kMostKept : kMostFile, kMostLine});
+    while (const auto line = lines.next()) {
+      reader.take(*line);
+      if (reader.kept() > kMostKept) throw std::runtime_error("has too many lines to be kept");
+    }
+  } catch (const std::runtime_error& problem) {
+    metrics.troubles.push_back(printable(problem.what()));
+  }
+  reader.end(metrics.troubles.empty());
+  return metrics;
+}
 
 }  // namespace
 
@@ -288,21 +303,9 @@ std::string to_text(const SummaryLine& line) {
   return json_text(json);
 }
 
-Metrics read_metrics(const std::filesystem::path& file, Steps wanted) {
-  Metrics metrics;
-  Reader reader(wanted, metrics);
-  try {
-    system::BoundedLines lines(file, {wanted == Steps::read ? kMostKept : kMostFile, kMostLine});
-    while (const auto line = lines.next()) {
-      reader.take(*line);
-      if (reader.kept() > kMostKept) throw std::runtime_error("has too many lines to be kept");
-    }
-  } catch (const std::runtime_error& problem) {
-    metrics.troubles.push_back(printable(problem.what()));
-  }
-  reader.end(metrics.troubles.empty());
-  return metrics;
-}
+Metrics read_metrics(const std::filesystem::path& file) { return read_lines(file, false); }
+
+Metrics read_metrics_and_steps(const std::filesystem::path& file) { return read_lines(file, true); }
 
 std::optional<SummaryLine> summary_at_end(const std::filesystem::path& path) {
   try {

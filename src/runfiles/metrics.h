@@ -59,6 +59,13 @@ struct EpochLine {
   std::string kernels{};
   bool nan = false;  ///< one of its losses was NaN or infinite
 
+  /// Of validation, where both are known and finite.
+  std::optional<double> val_loss() const {
+    return validation ? validation->finite_loss() : std::nullopt;
+  }
+  std::optional<double> val_accuracy() const {
+    return val_loss() ? validation->accuracy : std::nullopt;
+  }
   /// No step but the first, which is never settled, tried algorithms.
   bool is_settled() const { return settled && settled->steps + 1 >= steps; }
 };
@@ -118,8 +125,6 @@ std::string to_text(const EpochLine&);
 std::string to_text(const ResumeLine&);
 std::string to_text(const SummaryLine&);
 
-enum class Steps { passed_over, read };
-
 /// A file that may be hostile, cut off or missing. Where a training went back to an earlier
 /// checkpoint, what came after that is left out.
 struct Metrics {
@@ -133,9 +138,11 @@ struct Metrics {
   std::vector<std::string> troubles{};
 };
 
-/// Of at most 256 MB where steps are read, else of 4 GB, with as much of other lines; lines of at
-/// most 1 MB. `troubles` say what is larger.
-Metrics read_metrics(const std::filesystem::path& file, Steps);
+/// Steps are passed over. Of a file of at most 4 GB, with at most 256 MB of other lines; lines of
+/// at most 1 MB. `troubles` say what is larger.
+Metrics read_metrics(const std::filesystem::path& file);
+/// With its steps, of a file of at most 256 MB.
+Metrics read_metrics_and_steps(const std::filesystem::path& file);
 
 /// The same without a look at other lines; nothing where the last one is no summary.
 std::optional<SummaryLine> summary_at_end(const std::filesystem::path& file);

@@ -51,12 +51,12 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
 
 TEST(EventFile, HoldsEveryRecordAsSoonAsItIsWritten) {
   const testing::TemporaryFolder folder;
-  EventFile file(folder.path() / "train", "host");
+  const auto file = new_event_file(folder.path() / "train", "host");
   const auto files = files_in(folder.path() / "train");
   ASSERT_EQ(files.size(), 1u);
   const std::string begun = text_of(files[0]);
   EXPECT_EQ(hex(begun).substr(0, 24), "1800000000000000a37f4b22");
-  file.append(scalar_record(2.0, 5, std::array{Scalar{"epoch_loss", 0.5}}));
+  file->append(scalar_record(2.0, 5, std::array{Scalar{"epoch_loss", 0.5}}));
   const std::string grown = text_of(files[0]);
   EXPECT_EQ(grown.substr(0, begun.size()), begun);
   EXPECT_EQ(grown.size(), begun.size() + 48);  // the golden record's length
@@ -64,8 +64,8 @@ TEST(EventFile, HoldsEveryRecordAsSoonAsItIsWritten) {
 
 TEST(EventFile, IsANewOneEachTimeUnlessOldOnesAreRemoved) {
   const testing::TemporaryFolder folder;
-  std::vector<std::unique_ptr<EventFile>> files;
-  for (int i = 0; i < 3; ++i) files.push_back(std::make_unique<EventFile>(folder.path(), "host"));
+  std::vector<std::unique_ptr<system::GrowingFile>> files;
+  for (int i = 0; i < 3; ++i) files.push_back(new_event_file(folder.path(), "host"));
   EXPECT_EQ(files_in(folder.path()).size(), 3u);
   std::ofstream(folder.path() / "other") << "kept";
   remove_event_files(folder.path());
@@ -76,9 +76,8 @@ TEST(EventFile, IsANewOneEachTimeUnlessOldOnesAreRemoved) {
 TEST(EventFile, SaysWhereItCannotBeWritten) {
   const testing::TemporaryFolder folder;
   std::ofstream(folder.path() / "train") << "a file";
-  const std::string text = testing::refused(ExitCode::output, [&] {
-    std::make_unique<EventFile>(folder.path() / "train", "host")->append("");
-  });
+  const std::string text = testing::refused(
+      ExitCode::output, [&] { new_event_file(folder.path() / "train", "host")->append(""); });
   EXPECT_NE(text.find("train"), std::string::npos);
 }
 

@@ -205,14 +205,13 @@ nlohmann::json only_line(const std::function<void(RunReporter&)>& record) {
 
 TEST(JsonLines, SayWhereATrainingGoesOn) {
   const nlohmann::json line = only_line([](RunReporter& r) {
-    r.resumed({.progress = {.steps = 7, .epochs = 1, .begun = loop::EpochSums{.steps = 2}},
-               .ranks = 3,
-               .checkpoint = "ckpt-000000007"});
+    r.resumed({.progress = {.steps = 7, .epochs = 1, .begun = loop::EpochSums{.steps = 2}}}, 3,
+              "ckpt-000000007");
   });
   EXPECT_EQ(line, nlohmann::json::parse(R"({"type":"resume","step":7,"epoch":2,"made":2,"ranks":3,
                                             "checkpoint":"ckpt-000000007"})"));
   const nlohmann::json more = only_line([](RunReporter& r) {
-    r.resumed({.progress = {.steps = 7, .left_out = {9}, .tuned_methods = "d w"}});
+    r.resumed({.progress = {.steps = 7, .left_out = {9}, .tuned_methods = "d w"}}, 1, "");
   });
   EXPECT_EQ(more["kernels"], "d w");
   EXPECT_EQ(more["left_out"].dump(), "[9]");

@@ -15,8 +15,7 @@ class LostSecondsTest : public ::testing::Test {
  protected:
   void write(const char* name, const char* lines) { std::ofstream(folder_.path() / name) << lines; }
   LostSeconds lost() {
-    return lost_seconds(folder_.path(),
-                        read_metrics(folder_.path() / kMetricsName, Steps::passed_over));
+    return lost_seconds(folder_.path(), read_metrics(folder_.path() / kMetricsName));
   }
 
   const testing::TemporaryFolder folder_;

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <array>
 #include <compare>
 #include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "scaling/cells/cells.h"
 

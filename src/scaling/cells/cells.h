@@ -1,16 +1,10 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "core/budget.h"
 #include "core/statistics/statistics.h"
@@ -23,7 +17,7 @@ namespace cputrain::cells {
 
 /// Where the seconds of a cell come from: whole epochs; some steps times the steps of an epoch; a
 /// simulation that computes with measured costs; one that computes with predicted ones, of which
-/// nothing was measured; nowhere ("n/a", with a reason).
+/// nothing was measured; nowhere ("n/a", with a reason). The better founded come first.
 enum class CellStatus { measured, scaled, simulated, predicted, absent };
 inline constexpr std::array<std::pair<CellStatus, std::string_view>, 5> kStatusWords{
     {{CellStatus::measured, "measured"},

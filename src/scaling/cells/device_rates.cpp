@@ -1,7 +1,6 @@
 #include "scaling/cells/device_rates.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/precision.h"

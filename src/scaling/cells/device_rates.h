@@ -1,10 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "scaling/cells/cells.h"
 
 /// What parts of a GPU's rates a cell reaches, where multiply-adds are those of direct convolution;

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "core/budget.h"
 #include "scaling/cells/cells.h"
 
 /// What limits a cell, what it lost, and what a table says as a whole, in words with their numbers.

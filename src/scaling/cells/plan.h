@@ -1,11 +1,6 @@
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "scaling/cells/cells.h"
 #include "system/placement/launch_words.h"

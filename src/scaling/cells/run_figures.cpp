@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
-#include <utility>
 
 #include "core/json_fields.h"
 #include "core/json_text.h"
@@ -53,8 +50,9 @@ using runfiles::EpochLine;
 using runfiles::Metrics;
 
 /// Nothing where the training did not come to its end, or the file is not what a training writes.
-std::optional<Metrics> metrics_of(const std::filesystem::path& run, runfiles::Steps steps) {
-  Metrics metrics = runfiles::read_metrics(run / runfiles::kMetricsName, steps);
+std::optional<Metrics> metrics_of(const std::filesystem::path& run, bool with_steps) {
+  const auto read = with_steps ? runfiles::read_metrics_and_steps : runfiles::read_metrics;
+  Metrics metrics = read(run / runfiles::kMetricsName);
   const bool finished = metrics.summary && !metrics.summary->interrupted;
   return finished && metrics.troubles.empty() ? std::optional(std::move(metrics)) : std::nullopt;
 }
@@ -187,10 +185,10 @@ RunFigures measured_from(const Metrics& metrics) {
 }
 
 /// Nothing where the run is not whole or its files are not what a training writes.
-std::optional<RunFigures> figures_of(const std::filesystem::path& run, runfiles::Steps steps,
+std::optional<RunFigures> figures_of(const std::filesystem::path& run, bool with_steps,
                                      const std::function<RunFigures(const Metrics&)>& read) {
   try {
-    const std::optional<Metrics> metrics = metrics_of(run, steps);
+    const std::optional<Metrics> metrics = metrics_of(run, with_steps);
     if (!metrics || metrics->epochs.empty()) return std::nullopt;
     const RunDevices devices = devices_of_run(run);
     if (devices.emulated) return std::nullopt;
@@ -325,20 +323,19 @@ std::optional<CellMachine> machine_of_run(const nlohmann::json& environment,
 
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell& cell,
                                          const EpochSize& epoch, const StepPlan& plan) {
-  return figures_of(run, runfiles::Steps::read, [&](const Metrics& metrics) {
-    return scaled_from(metrics, cell, epoch, plan);
-  });
+  return figures_of(
+      run, true, [&](const Metrics& metrics) { return scaled_from(metrics, cell, epoch, plan); });
 }
 
 std::optional<std::int64_t> unsettled_steps(const std::filesystem::path& run, const Cell& cell,
                                             const EpochSize& epoch) {
-  const std::optional<Metrics> metrics = metrics_of(run, runfiles::Steps::read);
+  const std::optional<Metrics> metrics = metrics_of(run, true);
   if (!metrics || !settled_seconds(*metrics, epoch.images_of_step(cell.batch)).empty()) return {};
   return steps_of(*metrics);
 }
 
 std::optional<RunFigures> measured_figures(const std::filesystem::path& run) {
-  return figures_of(run, runfiles::Steps::passed_over, measured_from);
+  return figures_of(run, false, measured_from);
 }
 
 void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_epoch,

@@ -1,13 +1,5 @@
 #pragma once
 
-#include <filesystem>
-#include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "scaling/cells/cells.h"
 #include "scaling/cells/plan.h"
 
 /// What one training that measured a cell left in its run folder: its figures, and what it ran on;

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "core/statistics/statistics.h"
@@ -16,52 +14,41 @@ namespace {
 
 using Value = std::optional<double>;
 
-/// One accuracy with what it is of.
+/// An accuracy or a loss with what it is of.
 struct Answer {
   const Series* series;
   const cells::Cell* cell;
-  double accuracy;
-  double images;  ///< that it is a mean over
+  double value;
+  double images;  ///< that it is a mean over, or that were seen until then
 };
 
 /// Two answers of one group that are the farthest apart.
 struct Difference {
   Answer low, high;
   double pairs = 0;  ///< that were compared
-  double size() const { return high.accuracy - low.accuracy; }
+  double size() const { return high.value - low.value; }
   /// By how much the farthest pair of as many independent samples differs in one case of 20: the
   /// standard error of a difference of proportions, times the normal quantile of 0.05 divided by
   /// the pairs (Bonferroni) and by two sides.
   double by_chance() const {
     constexpr double kNormal = 1e6;  // degrees of freedom that make Student's t normal
     const auto variance = [](const Answer& a) {
-      const double p = (a.accuracy * a.images + 1) / (a.images + 2);  // never 0 with few images
+      const double p = (a.value * a.images + 1) / (a.images + 2);  // never 0 with few images
       return p * (1 - p) / a.images;
     };
     return student_quantile(1 - 0.025 / pairs, kNormal) * std::sqrt(variance(low) + variance(high));
   }
 };
 
-/// Which accuracy answers are of, and how many images that is a mean over.
-struct Kind {
-  const char* name;
-  Value cells::Cell::*accuracy;
-  std::size_t cells::CellTable::*images;
-};
-
-constexpr Kind kValidation{"validation", &cells::Cell::val_accuracy,
-                           &cells::CellTable::validation_images};
-constexpr Kind kTraining{"training", &cells::Cell::final_accuracy,
-                         &cells::CellTable::images_per_epoch};
-
-/// Every accuracy of a kind, the splits into ranks and threads among them.
-std::vector<Answer> answers_of(const ScalingTable& table, const Kind& kind) {
+/// Every accuracy, the splits into ranks and threads among them, over so many images.
+std::vector<Answer> answers_of(const ScalingTable& table, Value cells::Cell::*accuracy_of,
+                               std::size_t cells::CellTable::*images_of) {
   std::vector<Answer> answers;
   for (const Series& series : table.series) {
-    const auto images = static_cast<double>(series.about.*kind.images);
+    const auto images = static_cast<double>(series.about.*images_of);
     for (const auto& [where, place] : series.strong.cells) {
       for (const cells::Cell& cell : place.splits) {
-        const Value accuracy = cell.*kind.accuracy;
+        const Value accuracy = cell.*accuracy_of;
         if (accuracy && images > 0) answers.push_back({&series, &cell, *accuracy, images});
       }
     }
@@ -80,7 +67,7 @@ std::optional<Difference> largest(const std::vector<Answer>& answers,
     const auto n = static_cast<double>(group.size());
     if (n < 2) continue;
     pairs += n * (n - 1) / 2;
-    const auto [low, high] = std::ranges::minmax_element(group, {}, &Answer::accuracy);
+    const auto [low, high] = std::ranges::minmax_element(group, {}, &Answer::value);
     const Difference here{*low, *high, 0};
     if (!result || here.size() > result->size()) result = here;
   }
@@ -91,7 +78,7 @@ std::optional<Difference> largest(const std::vector<Answer>& answers,
 std::string sentence(const ScalingTable& table, const Difference& d, const char* kind,
                      const char* what) {
   const auto place = [&](const Answer& a) {
-    return fmt::format("{:.4f} on {} ({} × {})", a.accuracy, place_text(table, *a.series, *a.cell),
+    return fmt::format("{:.4f} on {} ({} × {})", a.value, place_text(table, *a.series, *a.cell),
                        a.cell->ranks, a.cell->threads);
   };
   const bool shown = d.size() > d.by_chance();
@@ -102,32 +89,25 @@ std::string sentence(const ScalingTable& table, const Difference& d, const char*
       d.by_chance(), d.pairs);
 }
 
-/// Losses of one step of one batch on different CPUs: the last step that all its curves have.
-struct StepLosses {
-  const CellCurve *low = nullptr, *high = nullptr;
-  double images = 0, low_loss = 0, high_loss = 0;
-  double size() const { return high_loss - low_loss; }
-};
-
 std::optional<double> loss_at(const Curve& curve, double images) {
   const auto found = std::ranges::lower_bound(curve.images, images);
   if (found == curve.images.end() || *found != images) return std::nullopt;
   return curve.loss[static_cast<std::size_t>(found - curve.images.begin())];
 }
 
-std::optional<StepLosses> last_common_step(const std::vector<const CellCurve*>& curves) {
+/// The losses of the last step that all curves have.
+std::optional<Difference> last_common_step(const std::vector<const CellCurve*>& curves) {
   const std::vector<double>& steps = curves.front()->curve.images;
-  for (std::size_t i = steps.size(); i-- > 0;) {
-    StepLosses losses{nullptr, nullptr, steps[i], 0, 0};
-    bool common = true;
+  for (auto images = steps.rbegin(); images != steps.rend(); ++images) {
+    std::vector<Answer> losses;
     for (const CellCurve* c : curves) {
-      const auto loss = loss_at(c->curve, steps[i]);
-      common = common && loss;
-      if (!common) break;
-      if (!losses.low || *loss < losses.low_loss) losses.low = c, losses.low_loss = *loss;
-      if (!losses.high || *loss > losses.high_loss) losses.high = c, losses.high_loss = *loss;
+      const auto loss = loss_at(c->curve, *images);
+      if (!loss) break;
+      losses.push_back({c->series, &c->cell->cell, *loss, *images});
     }
-    if (common) return losses;
+    if (losses.size() < curves.size()) continue;
+    return Difference{*std::ranges::min_element(losses, {}, &Answer::value),
+                      *std::ranges::max_element(losses, {}, &Answer::value)};
   }
   return std::nullopt;
 }
@@ -139,36 +119,35 @@ std::optional<std::string> same_step_sentence(const ScalingTable& table,
   for (const CellCurve& c : curves) {
     if (!c.cell->cell.batch_per_rank) batches[{c.series, c.cell->cell.batch}].push_back(&c);
   }
-  std::optional<StepLosses> most;
+  std::optional<Difference> most;
   for (const auto& [batch, group] : batches) {
     if (group.size() < 2) continue;
     const auto here = last_common_step(group);
     if (here && (!most || here->size() > most->size())) most = here;
   }
   if (!most) return std::nullopt;
-  const auto place = [&](const CellCurve& c, double loss) {
-    return fmt::format("{:.6f} on {}", loss, place_text(table, *c.series, c.cell->cell));
+  const auto place = [&](const Answer& a) {
+    return fmt::format("{:.6f} on {}", a.value, place_text(table, *a.series, *a.cell));
   };
   return fmt::format(
       "The same step on different CPUs, at one batch: losses differ by at most {:.2g} (after "
       "{:.0f} images {}, {}).",
-      most->size(), most->images, place(*most->low, most->low_loss),
-      place(*most->high, most->high_loss));
+      most->size(), most->low.images, place(most->low), place(most->high));
 }
 
 /// By the accuracy of validation, which is what a model is for; where it is not known, of training.
 void add_differences(Section& section, const ScalingTable& table, const char* what,
                      const std::function<std::size_t(const Answer&)>& key) {
-  for (const Kind& kind : {kValidation, kTraining}) {
-    const auto difference = largest(answers_of(table, kind), key);
-    if (!difference) continue;
-    section.remarks.push_back(sentence(table, *difference, kind.name, what));
-    return;
+  const char* kind = "validation";
+  auto difference = largest(
+      answers_of(table, &cells::Cell::val_accuracy, &cells::CellTable::validation_images), key);
+  if (!difference) {
+    kind = "training";
+    difference = largest(
+        answers_of(table, &cells::Cell::final_accuracy, &cells::CellTable::images_per_epoch), key);
   }
+  if (difference) section.remarks.push_back(sentence(table, *difference, kind, what));
 }
-
-/// Cells of one batch with an accuracy.
-using Answers = std::vector<const cells::Cell*>;
 
 Entry accuracy_entry(const Series& series, const cells::Cell& cell) {
   const auto interval = validation_interval(series, cell);
@@ -179,7 +158,7 @@ Entry accuracy_entry(const Series& series, const cells::Cell& cell) {
 }
 
 void add_accuracies(DocumentTable& rows, const ScalingTable& table, const Series& series) {
-  std::map<GridRow, Answers> batches;
+  std::map<GridRow, std::vector<const cells::Cell*>> batches;
   for (const auto& [where, place] : series.strong.cells) {
     if (place.cell.val_accuracy) batches[where.first].push_back(&place.cell);
   }
@@ -200,21 +179,15 @@ void add_accuracies(DocumentTable& rows, const ScalingTable& table, const Series
 Section accuracy_section(const ScalingFacts& facts) {
   const ScalingTable& table = facts.table;
   const Curves& curves = facts.curves;
-  const auto four = [](double value) { return fmt::format("{:.4f}", value); };
-  const GridFigure figures[] = {
-      {.caption = "Accuracy of training at the end (part of 1)",
-       .value = [](const ScalingCell& c) { return c.cell.final_accuracy; },
-       .text = four},
-      {.caption = "Accuracy of validation at the end (part of 1)",
-       .value = [](const ScalingCell& c) { return c.cell.val_accuracy; },
-       .text = four},
-      {.caption = "Loss of training at the end (nats)",
-       .value = [](const ScalingCell& c) { return c.cell.final_loss; },
-       .text = four}};
   Section section{.id = "accuracy", .title = "Accuracy and loss", .plots = {"loss", "accuracy"}};
-  for (const GridFigure& figure : figures) {
-    add_all(section.tables, both_grids(table, figure));
-  }
+  const auto add = [&](const char* caption, Value cells::Cell::*figure) {
+    const auto value = [figure](const ScalingCell& c) { return c.cell.*figure; };
+    add_all(section.tables,
+            both_grids(table, {.caption = caption, .value = value, .text = decimals<4>}));
+  };
+  add("Accuracy of training at the end (part of 1)", &cells::Cell::final_accuracy);
+  add("Accuracy of validation at the end (part of 1)", &cells::Cell::val_accuracy);
+  add("Loss of training at the end (nats)", &cells::Cell::final_loss);
   if (section.tables.empty() && curves.shown.empty()) return {};
   add_differences(section, table, "Processes and threads, at one batch",
                   [](const Answer& a) { return a.cell->batch; });
@@ -235,10 +208,9 @@ Section accuracy_section(const ScalingFacts& facts) {
 }
 
 Section accuracy_by_cpus_section(const ScalingFacts& facts) {
-  DocumentTable rows;
-  rows.caption = "Accuracy of validation over numbers of CPUs (part of 1)";
-  rows.corner = "batch";
-  rows.head = {"cells", "lowest, on CPUs", "highest, on CPUs"};
+  DocumentTable rows{.caption = "Accuracy of validation over numbers of CPUs (part of 1)",
+                     .corner = "batch",
+                     .head = {"cells", "lowest, on CPUs", "highest, on CPUs"}};
   for (const Series& series : facts.table.series) add_accuracies(rows, facts.table, series);
   return with_tables(
       {.id = "constancy",

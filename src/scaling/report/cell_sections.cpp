@@ -33,8 +33,6 @@ DocumentTable cell_table(std::string caption, const ScalingTable& table) {
           .filterable = true};
 }
 
-Entry percent_entry(double value) { return {fmt::format("{:.1f}", value), "", 0, value}; }
-
 std::string split_text(const cells::Cell& cell) {
   return fmt::format("{} × {}", cell.ranks, cell.threads);
 }
@@ -67,7 +65,7 @@ Section budget_section(const ScalingFacts& facts) {
     Row& row = parts.rows.emplace_back(Row{row_name(table, series, c)});
     for (const BudgetPart& part : kBudgetParts) {
       const double seconds = *c.cell.budget.*part.seconds;
-      row.entries.push_back(percent_entry(100 * seconds / *c.cell.seconds_per_epoch));
+      row.entries.push_back(figure_entry(100 * seconds / *c.cell.seconds_per_epoch, decimals<1>));
     }
   });
   return with_tables(
@@ -141,10 +139,12 @@ Section spread_section(const ScalingFacts& facts) {
     const double median_time = *c.cell.seconds_per_epoch;
     const Interval& range = *c.cell.spread;
     Row row{row_name(table, series, c), {}, false};
-    row.entries = {
-        {split_text(c.cell)},      {std::to_string(c.cell.repeats.size())},
-        figure_entry(median_time), figure_entry(range.low),
-        figure_entry(range.high),  percent_entry(100 * (range.high - range.low) / median_time)};
+    row.entries = {{split_text(c.cell)},
+                   {std::to_string(c.cell.repeats.size())},
+                   figure_entry(median_time),
+                   figure_entry(range.low),
+                   figure_entry(range.high),
+                   figure_entry(100 * (range.high - range.low) / median_time, decimals<1>)};
     if (c.cell.repeats.size() > 1) {
       const MedianInterval m = median_interval(c.cell.repeats);
       row.entries.push_back({figure_text(m.interval.low) + " to " + figure_text(m.interval.high)});

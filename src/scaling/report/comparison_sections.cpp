@@ -17,14 +17,11 @@ namespace cputrain::report {
 namespace {
 
 /// The quickest cell of a batch, nullptr where none has a time.
-const ScalingCell* quickest(const Grid& grid, std::size_t batch) {
-  const ScalingCell* best = nullptr;
-  for (const int cpus : grid.cpus) {
-    const ScalingCell* here = grid.at(batch, cpus);
-    if (!here || !here->speed_up) continue;
-    if (!best || *here->cell.seconds_per_epoch < *best->cell.seconds_per_epoch) best = here;
-  }
-  return best;
+const cells::Cell* quickest(const Grid& grid, std::size_t batch) {
+  const auto row = grid.timed(batch);
+  const auto best = std::ranges::min_element(
+      row, {}, [](const cells::Cell* cell) { return *cell->seconds_per_epoch; });
+  return best == row.end() ? nullptr : *best;
 }
 
 std::string model_line(const cells::CellTable& t) {
@@ -67,8 +64,7 @@ void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpu
                   : Entry{});
   }
   for (Row* row : {&ours, &theirs, &ratio}) {
-    const bool empty = std::ranges::all_of(row->entries, &std::string::empty, &Entry::text);
-    if (!empty) table.rows.push_back(std::move(*row));
+    if (!row->empty()) table.rows.push_back(std::move(*row));
   }
 }
 
@@ -160,27 +156,28 @@ Section backends_section(const ScalingFacts& facts) {
     for (const GridRow& row : s.strong.rows) batches.insert(row.batch);
   }
   if (series.size() < 2) return {};
-  DocumentTable best;
-  best.caption = "Seconds per epoch of each at its best number of CPUs, and times as quick as " +
-                 series[0]->name;
-  best.corner = "batch";
+  DocumentTable best{.caption =
+                         "Seconds per epoch of each at its best number of CPUs, and times "
+                         "as quick as " +
+                         series[0]->name,
+                     .corner = "batch"};
   for (const Series* s : series) best.head.push_back(s->name);
   for (const std::size_t batch : batches) {
     Row& row = best.rows.emplace_back(Row{std::to_string(batch)});
-    const ScalingCell* first = quickest(series[0]->strong, batch);
+    const cells::Cell* first = quickest(series[0]->strong, batch);
     for (const Series* s : series) {
-      const ScalingCell* here = quickest(s->strong, batch);
+      const cells::Cell* here = quickest(s->strong, batch);
       if (!here) {
         row.entries.push_back({});
         continue;
       }
-      const double seconds = *here->cell.seconds_per_epoch;
-      std::string text = fmt::format("{} on {} {}", figure_text(seconds), here->cell.cpus,
-                                     cpus_text(s->backend, here->cell.cpus));
+      const double seconds = *here->seconds_per_epoch;
+      std::string text = fmt::format("{} on {} {}", figure_text(seconds), here->cpus,
+                                     cpus_text(s->backend, here->cpus));
       if (first && here != first) {
-        text += fmt::format(" ({}×)", figure_text(*first->cell.seconds_per_epoch / seconds));
+        text += fmt::format(" ({}×)", figure_text(*first->seconds_per_epoch / seconds));
       }
-      row.entries.push_back({text, mark_of(here->cell.status), 0});
+      row.entries.push_back({text, mark_of(here->status)});
     }
   }
   Section section{.id = "backends", .title = "Beside each other", .tables = {std::move(best)}};

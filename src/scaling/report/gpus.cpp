@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "core/text.h"
 #include "scaling/report/grid_tables.h"
@@ -86,13 +85,6 @@ std::string equal_sentence(const Series& series, const std::vector<const Scaling
 
 using Value = std::optional<double>;
 
-cells::CellStatus status_of_speed_up(const ScalingCell& c) {
-  return c.against_cpus->speed_up_status;
-}
-cells::CellStatus status_of_equal(const ScalingCell& c) { return c.against_cpus->equal.status; }
-
-std::string percent_text(double part) { return fmt::format("{:.1f}", 100 * part); }
-
 ScalingTable devices_of(const ScalingTable& table) {
   ScalingTable devices;
   std::ranges::copy_if(table.series, std::back_inserter(devices.series),
@@ -107,33 +99,27 @@ std::string range_beside(const cells::EqualCpus& equal) {
 }
 
 void add_beside(const ScalingTable& devices, std::vector<DocumentTable>& tables) {
-  add_all(tables, grid_tables(devices, &Series::strong,
-                              {.caption = "Times as quick as one CPU at the same batch",
-                               .value = [](const ScalingCell& c) -> Value {
-                                 if (!c.against_cpus) return std::nullopt;
-                                 return c.against_cpus->speed_up;
-                               },
-                               .status = status_of_speed_up}));
-  const auto within = [](const ScalingCell& c) {
-    return c.against_cpus && c.against_cpus->equal.cpus.place == cells::CpuCount::Place::within;
+  using C = const ScalingCell&;
+  const auto within = [](C c) {
+    return c.against_cpus && c.against_cpus->equal.cpus.place == End::within;
   };
-  add_all(tables, grid_tables(devices, &Series::strong,
-                              {.caption = "CPUs that are as quick at the same batch",
-                               .value = [within](const ScalingCell& c) -> Value {
-                                 if (!within(c)) return std::nullopt;
-                                 return c.against_cpus->equal.cpus.cpus;
-                               },
-                               .status = status_of_equal,
-                               .beside =
-                                   [within](const ScalingCell& c) {
-                                     return within(c) ? range_beside(c.against_cpus->equal) : "";
-                                   },
-                               .words =
-                                   [](const ScalingCell& c) {
-                                     return c.against_cpus
-                                                ? cpu_count_text(c.against_cpus->equal.cpus)
-                                                : "";
-                                   }}));
+  GridFigure speed_up{.caption = "Times as quick as one CPU at the same batch"};
+  speed_up.value = [](C c) {
+    return c.against_cpus ? Value(c.against_cpus->speed_up) : std::nullopt;
+  };
+  speed_up.status = [](C c) { return c.against_cpus->speed_up_status; };
+  GridFigure equal{.caption = "CPUs that are as quick at the same batch"};
+  equal.value = [within](C c) {
+    return within(c) ? Value(c.against_cpus->equal.cpus.cpus) : std::nullopt;
+  };
+  equal.status = [](C c) { return c.against_cpus->equal.status; };
+  equal.beside = [within](C c) { return within(c) ? range_beside(c.against_cpus->equal) : ""; };
+  equal.words = [](C c) {
+    return c.against_cpus ? cpu_count_text(c.against_cpus->equal.cpus) : "";
+  };
+  for (const GridFigure& figure : {speed_up, equal}) {
+    add_all(tables, grid_tables(devices, &Series::strong, figure));
+  }
 }
 
 void add_shares(const ScalingTable& devices, std::vector<DocumentTable>& tables) {

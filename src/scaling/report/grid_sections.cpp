@@ -17,8 +17,6 @@ using Value = std::optional<double>;
 
 cells::CellStatus status_against_base(const ScalingCell& c) { return c.against; }
 
-std::string percent(double part) { return fmt::format("{:.1f}", 100 * part); }
-
 /// Beside a figure that more CPUs alone do not explain.
 std::string suspect_mark(const ScalingCell& c) { return c.suspect ? "suspect" : ""; }
 
@@ -32,7 +30,7 @@ const GridFigure kSpeedUp{.caption = "Speed-up (times)",
 const GridFigure kEfficiency{.caption = "Efficiency (%): speed-up by CPUs",
                              .value = [](const ScalingCell& c) { return c.efficiency; },
                              .status = status_against_base,
-                             .text = percent,
+                             .text = percent_text,
                              .beside = suspect_mark};
 const GridFigure kRate{.caption = "Images per second",
                        .value = [](const ScalingCell& c) { return c.images_per_second; }};
@@ -205,7 +203,7 @@ Section arithmetic_section(const ScalingFacts& facts) {
           both_grids(table, {.caption = "Share (%) of the multiply-adds that these CPUs can do, "
                                         "measured beside it",
                              .value = [](const ScalingCell& c) { return c.peak_share; },
-                             .text = percent}));
+                             .text = percent_text}));
   return with_tables(std::move(section));
 }
 

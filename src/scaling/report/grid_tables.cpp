@@ -52,21 +52,16 @@ bool same_epoch(const cells::CellTable& a, const cells::CellTable& b) {
          a.images_per_epoch == b.images_per_epoch;
 }
 
-/// A column: of a series, or of all of them where they stand below each other.
-struct GridColumn {
-  const Series* series;
-  int cpus;
-};
-
-std::vector<GridColumn> grid_columns(const Chosen& part, Grid Series::*grid) {
-  std::vector<GridColumn> columns;
+/// Columns: CPUs of a series, or of all of them (nullptr) where they stand below each other.
+std::vector<std::pair<const Series*, int>> grid_columns(const Chosen& part, Grid Series::*grid) {
+  std::vector<std::pair<const Series*, int>> columns;
   std::set<int> all;
   for (const Series* s : part.series) {
-    for (const int cpus : (s->*grid).cpus) columns.push_back({s, cpus}), all.insert(cpus);
+    for (const int cpus : (s->*grid).cpus) columns.emplace_back(s, cpus), all.insert(cpus);
   }
   if (!part.stacked) return columns;
   columns.clear();
-  for (const int cpus : all) columns.push_back({nullptr, cpus});
+  for (const int cpus : all) columns.emplace_back(nullptr, cpus);
   return columns;
 }
 
@@ -101,8 +96,8 @@ std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
 
 Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable& table) {
   if (!cell) return {};
-  if (cell->cell.status == cells::CellStatus::absent) {
-    return {"n/a", "", table.note(reason_text(cell->cell))};
+  if (figure.is_time || cell->cell.status == cells::CellStatus::absent) {
+    return seconds_entry(cell->cell, table);
   }
   const auto value = figure.value(*cell);
   const std::string beside = figure.beside ? figure.beside(*cell) : "";
@@ -112,11 +107,10 @@ Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable&
     if (!words.empty()) return {words, sure == table.shared_mark ? "" : sure, 0};
     return {beside.empty() ? kNotKnown : figure.missing, beside, 0};
   }
-  const int note = figure.is_time ? note_on_time(cell->cell, table) : 0;
   std::string mark = mark_of(figure.status(*cell));
   if (mark == table.shared_mark) mark.clear();
-  return {figure.text(*value), mark + (mark.empty() || beside.empty() ? "" : ", ") + beside, note,
-          value, figure.is_time ? cell->cell.command : ""};
+  return {figure.text(*value), mark + (mark.empty() || beside.empty() ? "" : ", ") + beside, 0,
+          value};
 }
 
 /// The mark that all figures of a table have; empty where they differ.
@@ -148,8 +142,7 @@ void add_rows(const Chosen& part, Grid Series::*grid, const std::string& label, 
     for (const auto& [series, cpus] : columns) {
       row.entries.push_back(entry(line ? *line : *series, cpus));
     }
-    const bool empty = std::ranges::all_of(row.entries, &std::string::empty, &Entry::text);
-    if (!apart || !empty) table.rows.push_back(std::move(row));
+    if (!apart || !row.empty()) table.rows.push_back(std::move(row));
   }
 }
 

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <iterator>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "scaling/report/forms/document.h"
 #include "scaling/report/scaling_table.h"
 
@@ -31,10 +25,13 @@ std::string place_text(const ScalingTable&, const Series&, const cells::Cell&);
 /// "CPU", or "GPU" of a series on devices, in the plural unless there is one.
 std::string cpus_text(const std::string& backend, int count);
 
+/// A part of 1 in percent, "93.1".
+inline std::string percent_text(double part) { return decimals<1>(100 * part); }
+
 /// A figure of a cell, nothing where it is not known.
 struct GridFigure {
   std::string caption;  ///< with the unit
-  std::function<std::optional<double>(const ScalingCell&)> value;
+  std::function<std::optional<double>(const ScalingCell&)> value{};
   std::function<cells::CellStatus(const ScalingCell&)> status = [](const ScalingCell& c) {
     return c.cell.status;
   };

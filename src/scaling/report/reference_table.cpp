@@ -1,13 +1,9 @@
 #include "scaling/report/reference_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <iterator>
 #include <set>
-#include <stdexcept>
-#include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -23,27 +19,17 @@ constexpr int kMostCount = 1 << 24;
 constexpr std::size_t kMostImages = 1'000'000'000'000;
 constexpr double kMostSeconds = 1e12;
 
-/// Where the reader is, for messages.
-struct FilePlace {
-  const std::string& name;
-  std::size_t line;
-
-  [[noreturn]] void wrong(const std::string& what) const {
-    fail(ExitCode::data,
-         "{}, line {}: {} (a published table has the columns cpus, batch and seconds_per_epoch); "
-         "see --reference in --help",
-         name, line, what);
-  }
-};
+/// Ends the reading of a line, which parse_reference() then names.
+[[noreturn]] void refuse_line(const std::string& what) { throw std::invalid_argument(what); }
 
 template <class T>
-T number_of(const std::string& text, T least, T most, const char* column, const FilePlace& place) {
+T number_of(const std::string& text, T least, T most, const char* column) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   // The second comparison refuses what is not a number, too.
   if (error != std::errc{} || end != text.data() + text.size() ||
       !(value >= least && value <= most)) {
-    place.wrong(fmt::format("{} must be a number from {} to {}, not \"{}\"", column, least, most,
+    refuse_line(fmt::format("{} must be a number from {} to {}, not \"{}\"", column, least, most,
                             printable(text)));
   }
   return value;
@@ -57,7 +43,7 @@ std::string trimmed(const std::string& text) {
 
 /// The field whose opening quote is at `at`, without its quotes. Leaves `at` behind the closing
 /// one.
-std::string quoted_field(const std::string& line, std::size_t& at, const FilePlace& place) {
+std::string quoted_field(const std::string& line, std::size_t& at) {
   std::string field;
   while (++at < line.size()) {
     if (line[at] == '"' && line.substr(at + 1, 1) != "\"") {
@@ -67,63 +53,61 @@ std::string quoted_field(const std::string& line, std::size_t& at, const FilePla
     at += line[at] == '"';  // a quote in a field is doubled
     field += line[at];
   }
-  place.wrong("a quote that this line does not close");
+  refuse_line("a quote that this line does not close");
 }
 
 /// Fields as RFC 4180 has them, on one line each, with blanks around them left out.
-std::vector<std::string> fields_of(const std::string& line, const FilePlace& place) {
+std::vector<std::string> fields_of(const std::string& line) {
   std::vector<std::string> fields;
   for (std::size_t at = 0; at <= line.size(); ++at) {
     const std::size_t first = line.find_first_not_of(" \t", at);
     const bool quoted = first != std::string::npos && line[first] == '"';
     if (quoted) {
       at = first;
-      fields.push_back(quoted_field(line, at, place));
+      fields.push_back(quoted_field(line, at));
     }
     const std::size_t end = std::min(line.find(',', at), line.size());
     const std::string rest = trimmed(line.substr(at, end - at));
     if (!quoted) fields.push_back(rest);
-    if (quoted && !rest.empty()) place.wrong("text between a closing quote and the next comma");
+    if (quoted && !rest.empty()) refuse_line("text between a closing quote and the next comma");
     at = end;
   }
   return fields;
 }
 
 /// Column numbers of cpus, batch and seconds_per_epoch.
-std::array<std::size_t, 3> wanted_columns(const std::vector<std::string>& head,
-                                          const FilePlace& place) {
+std::array<std::size_t, 3> wanted_columns(const std::vector<std::string>& head) {
   std::array<std::size_t, 3> columns{};
   for (std::size_t i = 0; const char* name : {"cpus", "batch", "seconds_per_epoch"}) {
     const auto found = std::ranges::find(head, name);
-    if (found == head.end()) place.wrong(fmt::format("there is no column {}", name));
-    if (std::ranges::count(head, name) > 1) place.wrong(fmt::format("two columns {}", name));
+    if (found == head.end()) refuse_line(fmt::format("there is no column {}", name));
+    if (std::ranges::count(head, name) > 1) refuse_line(fmt::format("two columns {}", name));
     columns[i++] = static_cast<std::size_t>(found - head.begin());
   }
   return columns;
 }
 
 void add_line(ReferenceTable& table, const std::vector<std::string>& fields,
-              const std::array<std::size_t, 3>& columns, std::size_t width,
-              const FilePlace& place) {
+              const std::array<std::size_t, 3>& columns, std::size_t width) {
   if (fields.size() != width) {
-    place.wrong(fmt::format("{} fields where the first line has {}", fields.size(), width));
+    refuse_line(fmt::format("{} fields where the first line has {}", fields.size(), width));
   }
-  const int cpus = number_of(fields[columns[0]], 1, kMostCount, "cpus", place);
-  const int batch = number_of(fields[columns[1]], 1, kMostCount, "batch", place);
+  const int cpus = number_of(fields[columns[0]], 1, kMostCount, "cpus");
+  const int batch = number_of(fields[columns[1]], 1, kMostCount, "batch");
   const std::string& time = fields[columns[2]];
   std::optional<double> seconds;
   if (!time.empty() && time != "n/a" && time != "N/A") {
-    seconds = number_of(time, 1e-9, kMostSeconds, "seconds_per_epoch", place);
+    seconds = number_of(time, 1e-9, kMostSeconds, "seconds_per_epoch");
   }
   if (!table.seconds.emplace(std::pair{static_cast<std::size_t>(batch), cpus}, seconds).second) {
-    place.wrong(fmt::format("batch {} on {} CPUs for a second time", batch, cpus));
+    refuse_line(fmt::format("batch {} on {} CPUs for a second time", batch, cpus));
   }
   if (table.seconds.size() > kMostFigures)
-    place.wrong(fmt::format("more than {} rows", kMostFigures));
+    refuse_line(fmt::format("more than {} rows", kMostFigures));
 }
 
 /// "# model=dogcat, image_size=256": takes what it knows, the rest is for people.
-void read_remark(ReferenceTable& table, const std::string& line, const FilePlace& place) {
+void read_remark(ReferenceTable& table, const std::string& line) {
   for (const std::string& part : split(line.substr(1), ',')) {
     const auto equals = part.find('=');
     if (equals == std::string::npos) continue;
@@ -131,10 +115,10 @@ void read_remark(ReferenceTable& table, const std::string& line, const FilePlace
     const std::string value = trimmed(part.substr(equals + 1));
     if (key == "model") table.model = printable(value);
     if (key == "image_size") {
-      table.image_size = number_of(value, 1, kMostCount, "image_size", place);
+      table.image_size = number_of(value, 1, kMostCount, "image_size");
     }
     if (key == "images") {
-      table.images = number_of<std::size_t>(value, 1, kMostImages, "images", place);
+      table.images = number_of<std::size_t>(value, 1, kMostImages, "images");
     }
   }
 }
@@ -174,22 +158,29 @@ ReferenceTable parse_reference(const std::string& text, const std::string& name)
   std::array<std::size_t, 3> columns{};
   std::size_t number = 0, width = 0;
   const bool marked = text.starts_with("\xef\xbb\xbf");  // as UTF-8, by spreadsheets
-  for (const std::string& line : split(std::string_view(text).substr(marked ? 3 : 0), '\n')) {
-    const FilePlace place{name, ++number};
-    if (line.starts_with('#')) {
-      read_remark(table, line, place);
-      continue;
+  try {
+    for (const std::string& line : split(std::string_view(text).substr(marked ? 3 : 0), '\n')) {
+      ++number;
+      if (line.starts_with('#')) {
+        read_remark(table, line);
+        continue;
+      }
+      const std::vector<std::string> fields = fields_of(line);
+      if (fields.size() == 1 && fields[0].empty()) continue;
+      if (width == 0) {
+        width = fields.size();
+        columns = wanted_columns(fields);
+      } else {
+        add_line(table, fields, columns, width);
+      }
     }
-    const std::vector<std::string> fields = fields_of(line, place);
-    if (fields.size() == 1 && fields[0].empty()) continue;
-    if (width == 0) {
-      width = fields.size();
-      columns = wanted_columns(fields, place);
-    } else {
-      add_line(table, fields, columns, width, place);
-    }
+    if (table.seconds.empty()) refuse_line("there are no figures");
+  } catch (const std::invalid_argument& mistake) {
+    fail(ExitCode::data,
+         "{}, line {}: {} (a published table has the columns cpus, batch and seconds_per_epoch); "
+         "see --reference in --help",
+         name, number, mistake.what());
   }
-  if (table.seconds.empty()) FilePlace{name, number}.wrong("there are no figures");
   std::set<int> cpus;
   std::set<std::size_t> batches;
   for (const auto& [where, seconds] : table.seconds) {

@@ -1,12 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "scaling/cells/cells.h"
 

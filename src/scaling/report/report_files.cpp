@@ -1,7 +1,5 @@
 #include "scaling/report/report_files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,7 +8,6 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "scaling/report/scaling_document.h"
-#include "scaling/report/scaling_table.h"
 #include "scaling/report/sweep_difference.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "system/files.h"
@@ -38,12 +35,6 @@ CellSource read_source(const fs::path& path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   return {folder, cells::read_cells(path), short_name(path)};
 }
-
-/// What the named folders hold.
-struct Sources {
-  std::vector<CellSource> sweeps;
-  RunList runs;
-};
 
 /// The runs of a folder, itself or those in it such as runs/; nothing where it holds none. Folders
 /// in it that are none are told beside them.
@@ -83,27 +74,26 @@ void check_holds_something(const fs::path& path) {
       path.string(), cells::kCellsName);
 }
 
-/// Sweeps are tables of their own; all runs together are one list, each of them once.
-Sources read_sources(const ReportRequest& request) {
-  Sources sources;
+/// What the named folders hold: sweeps, which are tables of their own; and runs, which together are
+/// one list, each of them once.
+std::vector<CellSource> read_sources(const ReportRequest& request, RunList& list) {
+  std::vector<CellSource> sweeps;
   std::set<fs::path> seen;
   for (const fs::path& path : request.folders) {
-    const std::vector<fs::path> runs = runs_in(path, sources.runs);
+    const std::vector<fs::path> runs = runs_in(path, list);
     if (runs.empty()) {
       check_holds_something(path);
-      sources.sweeps.push_back(read_source(path));
+      sweeps.push_back(read_source(path));
     }
     for (const fs::path& run : runs) {
       std::error_code error;
       const fs::path place = fs::canonical(run, error);
-      if (error || seen.insert(place).second) sources.runs.runs.push_back(read_run(run));
+      if (error || seen.insert(place).second) list.runs.push_back(read_run(run));
     }
   }
-  tell_names_apart(sources.runs.runs);
-  sort_by_accuracy(sources.runs.runs);
-  sources.runs.wanted_accuracy = request.target_accuracy;
-  sources.runs.prices = request.prices;
-  return sources;
+  tell_names_apart(list.runs);
+  sort_by_accuracy(list.runs);
+  return sweeps;
 }
 
 std::vector<double> all_rounded(std::vector<double> values) {
@@ -198,29 +188,18 @@ fs::path place_of(const ReportRequest& request) {
   return beside.empty() ? "." : beside;
 }
 
-/// Published tables are of epochs by CPUs and batch sizes.
-void check_flags_of_runs(const ReportRequest& request, const RunList& list) {
-  check_prices(request.prices, backends_of({}, list));
-  if (!request.reference) return;
-  fail(ExitCode::usage,
-       "--reference without a sweep: it belongs to the cells of sweeps, and these folders hold "
-       "single trainings; leave it out");
-}
-
-/// What the script of the plots looks for in every page.
-Json page_data(Json drawn) {
-  for (const char* list : {"series", "cells"}) {
-    if (!drawn.contains(list)) drawn[list] = Json::array();
-  }
-  return drawn;
-}
-
 Report write_runs(const ReportRequest& request, const RunList& list) {
-  check_flags_of_runs(request, list);
+  check_prices(request.prices, backends_of({}, list));
+  if (request.reference) {
+    fail(ExitCode::usage,
+         "--reference without a sweep: it belongs to the cells of sweeps, and these folders hold "
+         "single trainings; leave it out");
+  }
   Document document = runs_document(list);
-  Json drawn = runs_json(list);
-  std::string json = json_text(drawn, 1) + "\n";
-  drawn = page_data(Json{{"run_curves", run_curves_json(list)}});
+  std::string json = json_text(runs_json(list), 1) + "\n";
+  // The script of the plots looks for these in every page.
+  const Json drawn{
+      {"run_curves", run_curves_json(list)}, {"series", Json::array()}, {"cells", Json::array()}};
   auto files =
       write_all(place_of(request), "report", document, runs_csv(list), json, json_text(drawn));
   const bool evaluated =
@@ -232,7 +211,8 @@ Report write_runs(const ReportRequest& request, const RunList& list) {
 }  // namespace
 
 Report write_report(const ReportRequest& request) {
-  const auto [sources, runs] = read_sources(request);
+  RunList runs{.wanted_accuracy = request.target_accuracy, .prices = request.prices};
+  const std::vector<CellSource> sources = read_sources(request, runs);
   if (sources.empty()) return write_runs(request, runs);
   if (runs.runs.empty() && request.target_accuracy) {
     fail(ExitCode::usage,
@@ -275,18 +255,16 @@ Report write_report(const ReportRequest& request) {
 }
 
 Report write_difference(const fs::path& before, const fs::path& after, const fs::path& out) {
-  const CellSource a = read_source(before), b = read_source(after);
+  CellSource a = read_source(before), b = read_source(after);
   const auto differences = compare_sweeps(a.table, b.table);
   if (differences.empty()) {
     fail(ExitCode::data,
          "{} and {}: no cell is in both (nothing can be compared); name two sweeps of one grid",
          before.string(), after.string());
   }
-  std::string names[] = {short_name(before), short_name(after)};
-  if (names[0] == names[1]) names[0] = before.string(), names[1] = after.string();
-  Document document = difference_document(differences, a.table, names[0], b.table, names[1]);
-  std::string json =
-      json_text(difference_json(differences, a.table, names[0], b.table, names[1]), 1) + "\n";
+  if (a.name == b.name) a.name = before.string(), b.name = after.string();
+  Document document = difference_document(differences, a, b);
+  std::string json = json_text(difference_json(differences, a, b), 1) + "\n";
   std::vector<fs::path> files;
   if (!out.empty()) {
     files = write_all(out, "diff", document, difference_csv(differences), json, "{}");

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <filesystem>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "scaling/cells/cells.h"
 #include "scaling/report/forms/document.h"
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/statistics/statistics.h"
@@ -86,34 +84,10 @@ bool is_shown(const TimeRatio& gain) { return gain.interval && gain.interval->lo
 
 // The sentences that come first.
 
-/// Other cells with a time: those that the repeats do not tell from the fastest, and those of
-/// which too few repeats are there to say.
-struct Rivals {
-  int all = 0, alike = 0, unknown = 0;
-};
-
-Rivals rivals_of(const Grid& grid, const cells::Cell& fastest) {
-  Rivals rivals;
-  for (const auto& [where, other] : grid.cells) {
-    if (&other.cell == &fastest || !other.cell.seconds_per_epoch) continue;
-    const TimeRatio gain = gain_of(other.cell, fastest);
-    ++rivals.all;
-    rivals.alike += gain.interval && !is_shown(gain) ? 1 : 0;
-    rivals.unknown += gain.interval ? 0 : 1;
-  }
-  return rivals;
-}
-
-/// "Fastest", or what the repeats allow to say of the cell with the least time.
-std::string rank_text(const Rivals& rivals) {
-  if (rivals.all == 0) return "The only time";
-  return rivals.alike + rivals.unknown > 0 ? "Least time" : "Fastest";
-}
-
-/// " (no difference shown from 3 other cells)"; empty where there are none.
-std::string rivals_text(const Rivals& rivals) {
-  if (rivals.alike == 0) return "";
-  return fmt::format(" (no difference shown from {})", counted(rivals.alike, "other cell"));
+/// " (simulated)"; empty for measured.
+std::string mark_in_brackets(const cells::Cell& cell) {
+  const std::string mark = mark_of(cell.status);
+  return mark.empty() ? "" : " (" + mark + ")";
 }
 
 std::string count_text(const std::string& backend, int count) {
@@ -143,15 +117,26 @@ std::string gain_text(const FastestCell& fastest) {
                      interval);
 }
 
-/// "Fastest: 7.31 s per epoch (simulated) on 96 CPUs, batch 1024, 34.8 times as fast as 1 CPU ...".
+/// "Fastest: 7.31 s per epoch (simulated) on 96 CPUs, batch 1024, 34.8 times as fast as 1 CPU ...";
+/// or what else the repeats allow to say of the cell with the least time.
 std::string fastest_sentence(const FastestCell& fastest) {
   const cells::Cell& cell = fastest.cell->cell;
-  const std::string mark = mark_of(cell.status);
-  const Rivals rivals = rivals_of(grid_of(*fastest.series), cell);
-  return fmt::format("{}: {} s per epoch{} on {}{}{}{}.", rank_text(rivals),
-                     figure_text(*cell.seconds_per_epoch), mark.empty() ? "" : " (" + mark + ")",
-                     place_text(cell), rivals_text(rivals), gain_text(fastest),
-                     fastest.cell->suspect ? ", which is suspect" : "");
+  int others = 0, alike = 0, unknown = 0;  // unknown: of too few repeats to tell it from them
+  for (const auto& [where, other] : grid_of(*fastest.series).cells) {
+    if (&other.cell == &cell || !other.cell.seconds_per_epoch) continue;
+    const TimeRatio gain = gain_of(other.cell, cell);
+    ++others;
+    alike += gain.interval && !is_shown(gain) ? 1 : 0;
+    unknown += gain.interval ? 0 : 1;
+  }
+  return fmt::format(
+      "{}: {} s per epoch{} on {}{}{}{}.",
+      others == 0           ? "The only time"
+      : alike + unknown > 0 ? "Least time"
+                            : "Fastest",
+      figure_text(*cell.seconds_per_epoch), mark_in_brackets(cell), place_text(cell),
+      alike > 0 ? fmt::format(" (no difference shown from {})", counted(alike, "other cell")) : "",
+      gain_text(fastest), fastest.cell->suspect ? ", which is suspect" : "");
 }
 
 std::string knee_text(const FastestCell& fastest) {
@@ -243,9 +228,7 @@ std::optional<Card> scaling_card(const ScalingTable& table,
     card.subject += fmt::format(", {} images per epoch", with_commas(about.images_per_epoch));
   if (!about.data.empty()) card.subject += ", data " + without_folders(about.data);
   card.figure = figure_text(*cell.seconds_per_epoch) + " s";
-  const std::string mark = mark_of(cell.status);
-  card.what =
-      fmt::format("per epoch{} on {}", mark.empty() ? "" : " (" + mark + ")", place_text(cell));
+  card.what = fmt::format("per epoch{} on {}", mark_in_brackets(cell), place_text(cell));
   card.add("machine", machine_text(about.machine));
   if (!cell.device.empty()) card.add("GPUs", fmt::format("{} x {}", cell.gpus, cell.device));
   if (place.images_per_second) card.add("images/s", figure_text(*place.images_per_second));
@@ -284,25 +267,21 @@ constexpr SectionMaker* kSections[] = {seconds_section,
 
 Knee knee_of(const Grid& grid, const GridRow& row) {
   Knee knee;
-  const ScalingCell* from = nullptr;
-  for (const int cpus : grid.cpus) {
-    const ScalingCell* to = grid.at(row, cpus);
-    if (!to || !to->cell.seconds_per_epoch) continue;
-    if (from) {
-      const TimeRatio by_repeats = gain_of(from->cell, to->cell);
-      if (!by_repeats.interval) return {};
-      const double promised = static_cast<double>(cpus) / from->cell.cpus;
-      const double enough = 1 + 0.5 * (promised - 1);
-      knee.known = true;
-      if (is_shown(by_repeats) && by_repeats.of_means >= enough) {
-        knee = {cpus, 0, 1, false, true};
-      } else if (knee.cpus == from->cell.cpus) {
-        knee.next = cpus;
-        knee.gain = by_repeats.of_means;
-        knee.open = by_repeats.interval->high >= enough;
-      }
+  const auto timed = grid.timed(row);
+  for (std::size_t i = 1; i < timed.size(); ++i) {
+    const cells::Cell &from = *timed[i - 1], &to = *timed[i];
+    const TimeRatio by_repeats = gain_of(from, to);
+    if (!by_repeats.interval) return {};
+    const double promised = static_cast<double>(to.cpus) / from.cpus;
+    const double enough = 1 + 0.5 * (promised - 1);
+    knee.known = true;
+    if (is_shown(by_repeats) && by_repeats.of_means >= enough) {
+      knee = {to.cpus, 0, 1, false, true};
+    } else if (knee.cpus == from.cpus) {
+      knee.next = to.cpus;
+      knee.gain = by_repeats.of_means;
+      knee.open = by_repeats.interval->high >= enough;
     }
-    from = to;
   }
   return knee;
 }

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "scaling/report/forms/document.h"
 #include "scaling/report/reference_table.h"

@@ -1,12 +1,9 @@
 #include "scaling/report/scaling_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "core/error.h"
 #include "runfiles/metrics.h"
@@ -18,6 +15,15 @@ namespace cputrain::report {
 const ScalingCell* Grid::at(const GridRow& row, int cpu) const {
   const auto found = cells.find({row, cpu});
   return found == cells.end() ? nullptr : &found->second;
+}
+
+std::vector<const cells::Cell*> Grid::timed(const GridRow& row) const {
+  std::vector<const cells::Cell*> timed;
+  for (const int cpu : cpus) {
+    const ScalingCell* here = at(row, cpu);
+    if (here && here->cell.seconds_per_epoch) timed.push_back(&here->cell);
+  }
+  return timed;
 }
 
 std::optional<Interval> validation_interval(const Series& series, const cells::Cell& cell) {
@@ -41,13 +47,6 @@ void ScalingTable::for_each(
 
 namespace {
 
-/// Smaller is better founded.
-int doubt(cells::CellStatus status) { return static_cast<int>(status); }
-
-cells::CellStatus worse(cells::CellStatus a, cells::CellStatus b) {
-  return doubt(a) > doubt(b) ? a : b;
-}
-
 /// Cells of one series before they are placed, each with its folder.
 struct Gathered {
   cells::CellTable about;
@@ -58,7 +57,7 @@ struct Gathered {
 bool gather(Gathered& to, const cells::Cell& cell, const std::filesystem::path& folder) {
   const auto [found, fresh] = to.cells.try_emplace(cells::place_of(cell), cell, folder);
   if (fresh) return false;
-  if (doubt(cell.status) <= doubt(found->second.first.status)) found->second = {cell, folder};
+  if (cell.status <= found->second.first.status) found->second = {cell, folder};
   return true;
 }
 
@@ -107,7 +106,7 @@ void derive(Grid& grid, const cells::CellTable& about, const cells::Prices& pric
     c.speed_up = *base.seconds_per_epoch / seconds;
     c.efficiency = *c.speed_up * base_cpus / c.cell.cpus;
     c.suspect = cells::is_suspect(*c.efficiency);
-    c.against = worse(c.cell.status, base.status);
+    c.against = std::max(c.cell.status, base.status);
     if (c.cell.gflops && c.cell.fma_gflops.value_or(0) > 0) {
       c.peak_share = *c.cell.gflops / *c.cell.fma_gflops;
     }
@@ -164,32 +163,6 @@ const Series* cpus_beside(const Series& gpus, const std::vector<Series>& all) {
   return best;
 }
 
-/// The cells of a row with a time, by CPUs.
-std::vector<const cells::Cell*> timed_row(const Grid& grid, const GridRow& row) {
-  std::vector<const cells::Cell*> cells;
-  for (const int cpus : grid.cpus) {
-    const ScalingCell* here = grid.at(row, cpus);
-    if (here && here->cell.seconds_per_epoch) cells.push_back(&here->cell);
-  }
-  return cells;
-}
-
-/// What the cells of a row of GPUs have from standing beside CPUs.
-void set_row(Series& gpus, const Grid& cpus, const GridRow& row) {
-  const auto beside = timed_row(cpus, row);
-  if (beside.empty()) return;
-  for (const int count : gpus.strong.cpus) {
-    const auto found = gpus.strong.cells.find({row, count});
-    if (found == gpus.strong.cells.end() || !found->second.cell.seconds_per_epoch) continue;
-    ScalingCell& here = found->second;
-    here.against_cpus =
-        AgainstCpus{.cpus = beside.front()->cpus,
-                    .speed_up = *beside.front()->seconds_per_epoch / *here.cell.seconds_per_epoch,
-                    .speed_up_status = std::max(here.cell.status, beside.front()->status),
-                    .equal = cells::equal_cpus(here.cell, beside)};
-  }
-}
-
 /// Gives every series of devices the series of CPUs that it is compared with, and its cells what
 /// follows from both. Those have the same model, image size, images and data, and both are of runs
 /// or both are forecasts, whose data may differ; of several the one of the same machine and with
@@ -200,7 +173,16 @@ void set_beside_cpus(std::vector<Series>& all) {
     const Series* cpus = cpus_beside(series, all);
     if (!cpus) continue;
     series.beside = cpus->name;
-    for (const GridRow& row : series.strong.rows) set_row(series, cpus->strong, row);
+    for (auto& [where, here] : series.strong.cells) {
+      const auto beside = cpus->strong.timed(where.first);
+      if (beside.empty() || !here.cell.seconds_per_epoch) continue;
+      const cells::Cell& first = *beside.front();
+      here.against_cpus =
+          AgainstCpus{.cpus = first.cpus,
+                      .speed_up = *first.seconds_per_epoch / *here.cell.seconds_per_epoch,
+                      .speed_up_status = std::max(here.cell.status, first.status),
+                      .equal = cells::equal_cpus(here.cell, beside)};
+    }
   }
 }
 
@@ -292,7 +274,7 @@ std::optional<BatchIncrease> batch_increase(const Grid& grid) {
     if (!from || !to || !from->speed_up || !to->speed_up) continue;
     increase.by_cpus[cpus] = (*from->cell.seconds_per_epoch - *to->cell.seconds_per_epoch) /
                              *from->cell.seconds_per_epoch;
-    increase.status = worse(increase.status, worse(from->cell.status, to->cell.status));
+    increase.status = std::max({increase.status, from->cell.status, to->cell.status});
   }
   return increase;
 }

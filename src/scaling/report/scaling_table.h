@@ -1,18 +1,8 @@
 #pragma once
 
-#include <compare>
-#include <cstddef>
-#include <filesystem>
 #include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "core/statistics/statistics.h"
 #include "scaling/cells/axes.h"
-#include "scaling/cells/cells.h"
 #include "scaling/cells/device_rates.h"
 #include "scaling/report/trainings/run_record.h"
 
@@ -72,6 +62,8 @@ struct Grid {
   std::map<GridRow, int> bases;
 
   const ScalingCell* at(const GridRow& row, int cpu) const;
+  /// The cells of a row with a time, by CPUs.
+  std::vector<const cells::Cell*> timed(const GridRow& row) const;
   bool empty() const { return cells.empty(); }
 };
 

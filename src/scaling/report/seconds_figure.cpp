@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "core/text.h"
 #include "scaling/report/forms/escapes.h"
@@ -39,11 +37,6 @@ struct LineStyle {
   const char* dashes = "none";
   const char* shape = nullptr;
   bool filled = true;
-};
-
-struct FigureLine {
-  LineStyle style;
-  std::vector<FigurePoint> points;
 };
 
 /// From figures to pixels; both axes are logarithmic.
@@ -82,17 +75,18 @@ std::string point_at(double x, double y, const LineStyle& style) {
       style.shape, x, y, style.filled ? style.colour : "#ffffff", style.colour);
 }
 
-std::string drawn(const FigureLine& line, const Axes& axes) {
+std::string drawn(const LineStyle& style, const std::vector<FigurePoint>& line, const Axes& axes) {
+  if (line.empty()) return "";
   std::string way, bars, points;
-  for (const FigurePoint& p : line.points) {
+  for (const FigurePoint& p : line) {
     const double x = axes.x(p.cpus), y = axes.y(p.seconds);
     way += fmt::format("{}{:.1f} {:.1f}", way.empty() ? "M" : "L", x, y);
     if (p.most > p.least)
       bars += fmt::format("M{0:.1f} {1:.1f}V{2:.1f}", x, axes.y(p.least), axes.y(p.most));
-    points += point_at(x, y, line.style);
+    points += point_at(x, y, style);
   }
-  if (!bars.empty()) bars = path(bars, {line.style.colour, 1.4});
-  return path(way, line.style) + bars + points;
+  if (!bars.empty()) bars = path(bars, {style.colour, 1.4});
+  return path(way, style) + bars + points;
 }
 
 /// Numbers at an axis, without those that would stand in each other's way.
@@ -179,12 +173,10 @@ LineStyle in_colour(LineStyle style, const char* colour) {
 
 std::vector<FigurePoint> points_of(const Series& series, std::size_t batch) {
   std::vector<FigurePoint> points;
-  for (const int cpus : series.strong.cpus) {
-    const ScalingCell* here = series.strong.at(batch, cpus);
-    if (!here || !here->cell.seconds_per_epoch) continue;
-    const double seconds = *here->cell.seconds_per_epoch;
-    const Interval range = here->cell.spread.value_or(Interval{seconds, seconds});
-    points.push_back({cpus, seconds, range.low, range.high});
+  for (const cells::Cell* cell : series.strong.timed(batch)) {
+    const double seconds = *cell->seconds_per_epoch;
+    const Interval range = cell->spread.value_or(Interval{seconds, seconds});
+    points.push_back({cell->cpus, seconds, range.low, range.high});
   }
   return points;
 }
@@ -255,7 +247,7 @@ std::string seconds_svg(const ScalingTable& table, const std::optional<Reference
   }
   if (series.empty()) return "";
   Key key;
-  std::vector<FigureLine> lines;
+  std::vector<std::pair<LineStyle, std::vector<FigurePoint>>> lines;
   for (std::size_t number = 0; const std::size_t batch : batches) {
     const char* colour = kColours.at(number++ % kColours.size());
     if (reference) lines.push_back({in_colour(published, colour), points_of(*reference, batch)});
@@ -271,13 +263,13 @@ std::string seconds_svg(const ScalingTable& table, const std::optional<Reference
   key.push_back({{kIdeal, 1.5}, "ideal"});
   Axes axes{.right = right_of(key)};
   std::set<int> cpus;
-  for (const FigureLine& line : lines) {
-    for (const FigurePoint& p : line.points) axes.hold(p), cpus.insert(p.cpus);
+  for (const auto& [style, points] : lines) {
+    for (const FigurePoint& p : points) axes.hold(p), cpus.insert(p.cpus);
   }
   std::string ideal, figures;
   for (const Series* one : series) ideal += ideal_line(*one, axes);
   if (ideal.empty()) key.pop_back();
-  for (const FigureLine& line : lines) figures += line.points.empty() ? "" : drawn(line, axes);
+  for (const auto& [style, points] : lines) figures += drawn(style, points, axes);
   const bool devices =
       std::ranges::any_of(series, [](const Series* s) { return training::is_device(s->backend); });
   return fmt::format(

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "core/statistics/statistics.h"
 #include "scaling/cells/cells.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/scaling_document.h"
@@ -17,24 +15,24 @@ namespace {
 
 constexpr std::size_t kLeastTimes = 4, kLeastCounts = 3;
 
-bool can_be_fitted(std::span<const CoreTime> times) {
-  std::set<double> counts;
-  for (const auto& [cores, seconds] : times) {
-    if (!(cores > 0) || !(seconds > 0)) return false;
-    counts.insert(cores);
-  }
-  return times.size() >= kLeastTimes && counts.size() >= kLeastCounts;
+bool can_be_fitted(const std::vector<double>& cores, const std::vector<double>& seconds) {
+  const auto is_sound = [](double value) { return value > 0; };
+  return std::ranges::all_of(cores, is_sound) && std::ranges::all_of(seconds, is_sound) &&
+         seconds.size() >= kLeastTimes &&
+         std::set<double>(cores.begin(), cores.end()).size() >= kLeastCounts;
 }
 
 void add_published(const ReferenceTable& reference, std::vector<FittedRow>& rows) {
   for (const std::size_t batch : reference.batches) {
     for (const int cpus_per_core : {2, 1}) {
-      std::vector<CoreTime> times;
+      std::vector<double> cores, times;
       for (const int cpus : reference.cpus) {
         const auto seconds = reference.at(batch, cpus);
-        if (seconds) times.push_back({1.0 * cells::cores_of(cpus, cpus_per_core), *seconds});
+        if (!seconds) continue;
+        cores.push_back(cells::cores_of(cpus, cpus_per_core));
+        times.push_back(*seconds);
       }
-      if (const auto fit = fit_serial_and_work(times)) {
+      if (const auto fit = fit_serial_and_work(cores, times)) {
         rows.push_back({nullptr, batch, cpus_per_core, *fit, cells::CellStatus::measured});
       }
     }
@@ -49,18 +47,15 @@ int cores_on(const cells::CellMachine& machine, int cpus) {
 }
 
 std::optional<FittedRow> own_row(const Series& series, const GridRow& row) {
-  FittedRow fitted{&series, row.batch, std::max(1, series.about.machine.cpus_per_core), {}, {}};
-  fitted.status = cells::CellStatus::measured;
-  std::vector<CoreTime> times;
-  for (const int cpus : series.strong.cpus) {
-    const ScalingCell* cell = series.strong.at(row, cpus);
-    if (!cell || !cell->cell.seconds_per_epoch) continue;
-    const int cores = cores_on(series.about.machine, cpus);
-    if (cores == 0) return std::nullopt;
-    times.push_back({1.0 * cores, *cell->cell.seconds_per_epoch});
-    fitted.status = std::max(fitted.status, cell->cell.status);
+  FittedRow fitted{&series, row.batch, std::max(1, series.about.machine.cpus_per_core)};
+  std::vector<double> cores, times;
+  for (const cells::Cell* cell : series.strong.timed(row)) {
+    cores.push_back(cores_on(series.about.machine, cell->cpus));
+    if (cores.back() == 0) return std::nullopt;
+    times.push_back(*cell->seconds_per_epoch);
+    fitted.status = std::max(fitted.status, cell->status);
   }
-  const auto fit = fit_serial_and_work(times);
+  const auto fit = fit_serial_and_work(cores, times);
   if (!fit) return std::nullopt;
   fitted.fit = *fit;
   return fitted;
@@ -75,15 +70,9 @@ void add_entries(Row& row, const FittedRow* fitted) {
   const std::string status = mark_of(fitted->status);
   const std::string mark = status.empty() ? "fit" : "fit, " + status;
   const SerialFit& fit = fitted->fit;
-  row.entries.push_back({figure_text(fit.serial), mark, 0});
-  row.entries.push_back({figure_text(fit.work), mark, 0});
-  row.entries.push_back({fmt::format("{:.1f}", 100 * fit.largest_deviation), "", 0});
-}
-
-void add_head(DocumentTable& table) {
-  for (const char* head : {"serial (s)", "work (core s)", "largest deviation (%)"}) {
-    table.head.emplace_back(head);
-  }
+  row.entries.push_back({figure_text(fit.serial), mark});
+  row.entries.push_back({figure_text(fit.work), mark});
+  row.entries.push_back({percent_text(fit.largest_deviation)});
 }
 
 const FittedRow* find(const std::vector<FittedRow>& rows, const Series* series, std::size_t batch,
@@ -94,64 +83,49 @@ const FittedRow* find(const std::vector<FittedRow>& rows, const Series* series, 
   return found == rows.end() ? nullptr : &*found;
 }
 
-/// How CPUs are counted as cores.
-struct Reading {
-  int cpus_per_core;
-  int most_cores = 0;  ///< that the machine has; 0: as many as it takes
-};
-
-std::string text_of(const Reading& reading) {
-  const std::string most =
-      reading.most_cores > 0 ? fmt::format(", {} at most", reading.most_cores) : "";
-  if (reading.cpus_per_core == 1) return "cores = CPUs" + most;
-  return fmt::format("cores = max(1, CPUs / {}){}", reading.cpus_per_core, most);
+/// How the CPUs of a published table (nullptr) or of a series are counted as cores: where ranks
+/// filled all that the machine has, the further ones share them.
+std::string reading_text(const Series* series, int cpus_per_core) {
+  if (cpus_per_core > 1) return fmt::format("cores = max(1, CPUs / {})", cpus_per_core);
+  if (!series || series->strong.cpus.empty()) return "cores = CPUs";
+  const cells::CellMachine& machine = series->about.machine;
+  const bool shared =
+      machine.cpus_per_core == 0 && machine.cores > 0 && series->strong.cpus.back() > machine.cores;
+  return "cores = CPUs" + (shared ? fmt::format(", {} at most", machine.cores) : "");
 }
 
-/// Where ranks filled all cores, the further ones share them.
-Reading reading_of(const Series& series) {
-  const cells::CellMachine& machine = series.about.machine;
-  const int most = series.strong.cpus.empty() ? 0 : series.strong.cpus.back();
-  if (machine.cpus_per_core > 0) return {machine.cpus_per_core};
-  return {1, machine.cores > 0 && most > machine.cores ? machine.cores : 0};
-}
-
-/// A row's fits for each of these readings of a CPU.
+/// A row's fits for so many CPUs a core each.
 DocumentTable fits_table(const std::string& whose, const std::vector<FittedRow>& rows,
-                         const Series* series, const std::vector<Reading>& readings) {
-  DocumentTable table;
-  table.caption = "Fit of " + whose + ": seconds per epoch = serial + work / cores";
-  table.corner = "batch";
-  for (const Reading& reading : readings) {
-    table.groups.emplace_back(text_of(reading), 3);
-    add_head(table);
+                         const Series* series, const std::vector<int>& cpus_per_core) {
+  DocumentTable table{.caption = "Fit of " + whose + ": seconds per epoch = serial + work / cores",
+                      .corner = "batch"};
+  for (const int each : cpus_per_core) {
+    table.groups.emplace_back(reading_text(series, each), 3);
+    add_all(table.head, {"serial (s)", "work (core s)", "largest deviation (%)"});
   }
   std::set<std::size_t> batches;
   for (const FittedRow& row : rows) {
     if (row.series == series) batches.insert(row.batch);
   }
   for (const std::size_t batch : batches) {
-    Row& row = table.rows.emplace_back(Row{std::to_string(batch), {}, false});
-    for (const Reading& reading : readings) {
-      add_entries(row, find(rows, series, batch, reading.cpus_per_core));
-    }
+    Row& row = table.rows.emplace_back(Row{std::to_string(batch)});
+    for (const int each : cpus_per_core) add_entries(row, find(rows, series, batch, each));
   }
   return table;
 }
 
 }  // namespace
 
-std::optional<SerialFit> fit_serial_and_work(std::span<const CoreTime> times) {
-  if (!can_be_fitted(times)) return std::nullopt;
-  std::vector<double> parts, seconds_of;
-  for (const auto& [cores, seconds] : times) {
-    parts.push_back(1 / cores);
-    seconds_of.push_back(seconds);
-  }
-  const Line line = fit_line(parts, seconds_of);
-  SerialFit fit{line.fixed, line.each, 0, times.size()};
+std::optional<SerialFit> fit_serial_and_work(const std::vector<double>& cores,
+                                             const std::vector<double>& seconds) {
+  if (!can_be_fitted(cores, seconds)) return std::nullopt;
+  std::vector<double> parts;
+  for (const double count : cores) parts.push_back(1 / count);
+  const Line line = fit_line(parts, seconds);
+  SerialFit fit{line.fixed, line.each, 0, seconds.size()};
   if (!(fit.work > 0)) return std::nullopt;
-  for (const auto& [cores, seconds] : times) {
-    const double deviation = std::fabs(fit.serial + fit.work / cores - seconds) / seconds;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const double deviation = std::fabs(fit.serial + fit.work / cores[i] - seconds[i]) / seconds[i];
     fit.largest_deviation = std::max(fit.largest_deviation, deviation);
   }
   return fit;
@@ -183,7 +157,7 @@ Section fit_section(const ScalingFacts& facts) {
   std::set<const Series*> whose;
   for (const FittedRow& row : rows) whose.insert(row.series);
   if (whose.contains(nullptr)) {
-    section.tables.push_back(fits_table(reference->name, rows, nullptr, {{2}, {1}}));
+    section.tables.push_back(fits_table(reference->name, rows, nullptr, {2, 1}));
     section.remarks.push_back(
         "The published table does not say whether a CPU is a core or a hardware thread of one: the "
         "reading with the smaller deviations is the likelier. Rows without a time of one CPU fit "
@@ -191,7 +165,8 @@ Section fit_section(const ScalingFacts& facts) {
   }
   for (const Series& series : table.series) {
     if (!whose.contains(&series)) continue;
-    section.tables.push_back(fits_table(series.name, rows, &series, {reading_of(series)}));
+    const int cpus_per_core = std::max(1, series.about.machine.cpus_per_core);
+    section.tables.push_back(fits_table(series.name, rows, &series, {cpus_per_core}));
   }
   return section;
 }

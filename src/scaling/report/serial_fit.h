@@ -1,18 +1,10 @@
 #pragma once
 
-#include <optional>
-#include <span>
-#include <vector>
-
 #include "scaling/report/reference_table.h"
 #include "scaling/report/scaling_table.h"
 
 /// What a row of times says by itself: how much of it more cores do not shorten (Amdahl, 1967).
 namespace cputrain::report {
-
-struct CoreTime {
-  double cores, seconds;
-};
 
 /// seconds = serial + work / cores.
 struct SerialFit {
@@ -22,18 +14,19 @@ struct SerialFit {
   std::size_t times = 0;
 };
 
-/// The least squares of relative deviations: weights are 1 / seconds^2, so that short times count
-/// as much as long ones. `serial` is never below 0. Nothing for fewer than four times, for fewer
-/// than three numbers of cores, for a time or number of cores that is not above 0, and where times
-/// grow with the cores.
-std::optional<SerialFit> fit_serial_and_work(std::span<const CoreTime>);
+/// Of a time for each number of cores, by the least squares of relative deviations: weights are 1 /
+/// seconds^2, so that short times count as much as long ones. `serial` is never below 0. Nothing
+/// for fewer than four times, for fewer than three numbers of cores, for a time or number of cores
+/// that is not above 0, and where times grow with the cores.
+std::optional<SerialFit> fit_serial_and_work(const std::vector<double>& cores,
+                                             const std::vector<double>& seconds);
 
 /// The fit of a row of batches, of the published table or of a series of ours.
 struct FittedRow {
   const Series* series = nullptr;  ///< nullptr: published
   std::size_t batch = 0;
   int cpus_per_core = 1;
-  SerialFit fit;
+  SerialFit fit{};
   cells::CellStatus status = cells::CellStatus::measured;  ///< the least certain of the times
 };
 

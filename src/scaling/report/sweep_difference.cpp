@@ -28,17 +28,6 @@ cells::Place compared_place(const std::vector<cells::ListedFlag>& varied,
   return cells::place_of(cell);
 }
 
-std::vector<cells::ListedFlag> varied_in_either(const cells::CellTable& before,
-                                                const cells::CellTable& after) {
-  std::vector<cells::ListedFlag> varied = cells::varied_flags(before);
-  for (const cells::ListedFlag& flag : cells::varied_flags(after)) {
-    if (std::ranges::find(varied, flag.name, &cells::ListedFlag::name) == varied.end()) {
-      varied.push_back(flag);
-    }
-  }
-  return varied;
-}
-
 /// Why an epoch of one is not the work of an epoch of the other; empty where it is, as far as both
 /// say.
 std::string other_work(const cells::CellTable& before, const cells::CellTable& after) {
@@ -155,7 +144,8 @@ std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,
                                            const cells::CellTable& after) {
   std::vector<CellDifference> result;
   const std::string why_not = other_work(before, after);
-  const std::vector<cells::ListedFlag> varied = varied_in_either(before, after);
+  std::vector<cells::ListedFlag> varied = cells::varied_flags(before);
+  add_all(varied, cells::varied_flags(after));
   std::map<cells::Place, const cells::Cell*> others;
   for (const cells::Cell& cell : after.cells) {
     others.emplace(compared_place(varied, after, cell), &cell);
@@ -199,9 +189,8 @@ std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
 }
 
 Document difference_document(const std::vector<CellDifference>& differences,
-                             const cells::CellTable& before, const std::string& before_name,
-                             const cells::CellTable& after, const std::string& after_name) {
-  Document document{before_name + " and " + after_name + " beside each other"};
+                             const CellSource& before, const CellSource& after) {
+  Document document{before.name + " and " + after.name + " beside each other"};
   const std::size_t faster = count(differences, Verdict::faster),
                     slower = count(differences, Verdict::slower),
                     alike = count(differences, Verdict::no_difference_shown),
@@ -209,18 +198,18 @@ Document difference_document(const std::vector<CellDifference>& differences,
   document.summary.push_back(
       fmt::format("Of {} in both, {} faster in {}, {} slower, {} no difference, and {} n/a, with "
                   "the reason below the table.",
-                  counted(differences.size(), "cell"), verb_text(faster, "is", "are"), after_name,
+                  counted(differences.size(), "cell"), verb_text(faster, "is", "are"), after.name,
                   verb_text(slower, "is", "are"), verb_text(alike, "shows", "show"),
                   verb_text(absent, "is", "are")));
   Section section{.id = "difference",
                   .title = "Cell by cell",
                   .tables = {differences_table(differences)},
-                  .remarks = conditions_that_differ(before, after)};
-  if (differences.size() < std::max(before.cells.size(), after.cells.size())) {
+                  .remarks = conditions_that_differ(before.table, after.table)};
+  const std::size_t first = before.table.cells.size() - differences.size(),
+                    second = after.table.cells.size() - differences.size();
+  if (first + second > 0) {
     section.remarks.push_back(fmt::format("In one of them only: {} of {} and {} of {}.",
-                                          counted(before.cells.size() - differences.size(), "cell"),
-                                          before_name, after.cells.size() - differences.size(),
-                                          after_name));
+                                          counted(first, "cell"), before.name, second, after.name));
   }
   section.remarks.push_back(
       "The interval is Welch's t for the difference of the mean logarithms of the repeats, taken "
@@ -257,15 +246,14 @@ std::string difference_csv(const std::vector<CellDifference>& differences) {
   return csv.text();
 }
 
-Json difference_json(const std::vector<CellDifference>& differences, const cells::CellTable& before,
-                     const std::string& before_name, const cells::CellTable& after,
-                     const std::string& after_name) {
+Json difference_json(const std::vector<CellDifference>& differences, const CellSource& before,
+                     const CellSource& after) {
   return {{"version", 1},
-          {"before", before_name},
-          {"after", after_name},
+          {"before", before.name},
+          {"after", after.name},
           {"confidence", 0.95},
           {"method", "Welch's t on logarithms of seconds"},
-          {"warnings", conditions_that_differ(before, after)},
+          {"warnings", conditions_that_differ(before.table, after.table)},
           {"cells", rows_of(differences)}};
 }
 

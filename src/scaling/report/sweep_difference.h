@@ -1,12 +1,7 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-#include <string>
-#include <vector>
-
-#include "core/statistics/statistics.h"
-#include "scaling/cells/cells.h"
 #include "scaling/report/forms/document.h"
+#include "scaling/report/scaling_table.h"
 
 namespace cputrain::report {
 
@@ -18,8 +13,7 @@ std::string verdict_text(Verdict);
 /// One place (CPUs, ranks x threads, batch, backend) of two sweeps.
 struct CellDifference {
   cells::Cell before, after;
-  std::optional<TimeRatio>
-      ratio;  ///< after by before; nothing where one has no time, or other work
+  std::optional<TimeRatio> ratio;  ///< after by before; nothing without a time, or of other work
   Verdict verdict = Verdict::absent;
   std::string why;  ///< where there is no interval
 
@@ -40,14 +34,10 @@ std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,
 std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
                                                 const cells::CellTable& after);
 
-Document difference_document(const std::vector<CellDifference>&, const cells::CellTable& before,
-                             const std::string& before_name, const cells::CellTable& after,
-                             const std::string& after_name);
+Document difference_document(const std::vector<CellDifference>&, const CellSource& before,
+                             const CellSource& after);
 std::string difference_csv(const std::vector<CellDifference>&);
-nlohmann::ordered_json difference_json(const std::vector<CellDifference>&,
-                                       const cells::CellTable& before,
-                                       const std::string& before_name,
-                                       const cells::CellTable& after,
-                                       const std::string& after_name);
+nlohmann::ordered_json difference_json(const std::vector<CellDifference>&, const CellSource& before,
+                                       const CellSource& after);
 
 }  // namespace cputrain::report

@@ -101,7 +101,7 @@ std::string remedy(const ImageWait& wait) {
 }
 
 runfiles::Metrics metrics_of(const std::filesystem::path& folder) {
-  return runfiles::read_metrics(folder / runfiles::kMetricsName, runfiles::Steps::passed_over);
+  return runfiles::read_metrics(folder / runfiles::kMetricsName);
 }
 
 std::string lost_text(const std::filesystem::path& folder) {

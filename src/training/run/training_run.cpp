@@ -186,8 +186,8 @@ class Run {
     system::WriteQueue logs(bind_to_communication(session_));
     const auto reporter = make_reporter(training_, folder_.path, place_, logs);
     if (place_.goes_on()) {
-      reporter->resumed(
-          {progress_, session_.communicator->size(), checkpoint_, place_.lost_seconds});
+      reporter->resumed({progress_, place_.lost_seconds}, session_.communicator->size(),
+                        checkpoint_);
     }
     RunControl control(training_, folder_, identity_, progress_, has_best_, logs);
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);

@@ -28,12 +28,13 @@ RunRecord run(const std::string& name, std::vector<double> accuracies, double se
   r.outcome = Outcome::finished;
   r.configuration = {{"model", "dogcat"}, {"batch", "128"}};
   for (std::size_t i = 0; i < accuracies.size(); ++i) {
-    RunEpoch e{.epoch = static_cast<int>(i) + 1, .steps = 4, .images = 100, .seconds = seconds};
-    e.settled = true;
-    e.loss = 0.5;
-    e.val_loss = 0.4;
-    e.val_accuracy = accuracies[i];
-    r.epochs.push_back(e);
+    r.epochs.push_back({.epoch = static_cast<int>(i) + 1,
+                        .steps = 4,
+                        .images = 100,
+                        .seconds = seconds,
+                        .train = {.loss = 0.5},
+                        .validation = runfiles::Figures{.loss = 0.4, .accuracy = accuracies[i]},
+                        .settled = loop::SettledSteps{.steps = 4}});
   }
   r.seconds = seconds * static_cast<double>(accuracies.size());
   return r;
@@ -114,9 +115,9 @@ TEST(RunsDocument, SaysTheBestAndTheQuickestToWhatMostReached) {
 }
 
 TEST(RunsDocument, SaysWhichWeightsThereAre) {
-  const auto said = [](KeptEpochs kept) {
+  const auto said = [](std::optional<int> weights, std::optional<int> best = {}) {
     RunRecord r = run("a", {0.8, 0.95, 0.9, 0.95}, 10);
-    r.kept = kept;
+    r.weights_epoch = weights, r.best_epoch = best;
     const std::string text = runs_headline(list_of({r})).at(0);
     const std::string_view first =
         "Best validation accuracy: 0.9500, by a in epoch 2, after 20.0 s of training.";
@@ -124,15 +125,15 @@ TEST(RunsDocument, SaysWhichWeightsThereAre) {
     return text.substr(std::min(first.size(), text.size()));
   };
   EXPECT_EQ(said({}), "");  // not known
-  EXPECT_EQ(said({.weights = 3}),
+  EXPECT_EQ(said(3),
             " Its weights were not kept: weights.safetensors is of epoch 3 (0.9000) (--save-best "
             "--monitor accuracy keeps them).");
-  EXPECT_EQ(said({.weights = 3, .best = 1}),
+  EXPECT_EQ(said(3, 1),
             " Its weights were not kept: weights.safetensors is of epoch 3 (0.9000), "
             "best.safetensors is of epoch 1 (0.8000) (--save-best --monitor accuracy keeps them).");
-  EXPECT_EQ(said({.weights = 3, .best = 2}), " Its weights are in best.safetensors.");
-  EXPECT_EQ(said({.weights = 2}), " Its weights are in weights.safetensors.");
-  EXPECT_EQ(said({.weights = 4}), " weights.safetensors is of epoch 4, which did as well.");
+  EXPECT_EQ(said(3, 2), " Its weights are in best.safetensors.");
+  EXPECT_EQ(said(2), " Its weights are in weights.safetensors.");
+  EXPECT_EQ(said(4), " weights.safetensors is of epoch 4, which did as well.");
 }
 
 TEST(RunsDocument, TakesTheAccuracyThatIsAskedFor) {
@@ -178,7 +179,7 @@ TEST(RunsDocument, DataThatNoFileNamesAreSaidToBeUnknown) {
 
 TEST(RunsDocument, RunsWithoutValidationHaveNoColumnsOfIt) {
   RunRecord r = run("a", {0.9});
-  r.epochs[0].val_accuracy = r.epochs[0].val_loss = std::nullopt;
+  r.epochs[0].validation.reset();
   const RunList list = list_of({r});
   EXPECT_EQ(runs_headline(list),
             std::vector<std::string>{"One run without a validation accuracy."});

@@ -85,26 +85,25 @@ TEST_F(RunFolders, AreReadWhole) {
 TEST_F(RunFolders, SayWhichEpochsTheirWeightsAreOf) {
   const auto kept = [&](const std::string& more, const std::string& outcome = "finished") {
     return with(std::string(kFirst) + kSecond + kThird + R"({"type":"summary","outcome":")" +
-                outcome + R"(","epochs":3,"best_epoch":2)" + more + "}\n")
-        .kept;
+                outcome + R"(","epochs":3,"best_epoch":2)" + more + "}\n");
   };
   const std::string best = R"(,"training":{"end":{"epochs":9,"save-best":true}})";
   const std::string stopped =
       R"(,"early_stopped":true,"training":{"end":{"epochs":9,"early-stopping":1}})";
-  EXPECT_FALSE(kept(best).weights || kept(best).best);  // without files
+  EXPECT_FALSE(kept(best).weights_epoch || kept(best).best_epoch);  // without files
   write("weights.safetensors", "");
-  EXPECT_FALSE(kept(stopped).weights);  // the best was deleted, or could not be written
-  EXPECT_FALSE(kept("", "interrupted").weights);
-  EXPECT_EQ(kept("").weights, 3);
+  EXPECT_FALSE(kept(stopped).weights_epoch);  // the best was deleted, or could not be written
+  EXPECT_FALSE(kept("", "interrupted").weights_epoch);
+  EXPECT_EQ(kept("").weights_epoch, 3);
   write("best.safetensors", "");
-  EXPECT_EQ(kept(best).weights, 3);
-  EXPECT_EQ(kept(best).best, 2);
-  EXPECT_EQ(kept(stopped).weights, 2);
+  EXPECT_EQ(kept(best).weights_epoch, 3);
+  EXPECT_EQ(kept(best).best_epoch, 2);
+  EXPECT_EQ(kept(stopped).weights_epoch, 2);
   for (const char* none : {"", R"(,"training":3)", R"(,"training":{"end":[]})"}) {
-    EXPECT_EQ(kept(none).weights, 3);
-    EXPECT_FALSE(kept(none).best);  // of an earlier start
+    EXPECT_EQ(kept(none).weights_epoch, 3);
+    EXPECT_FALSE(kept(none).best_epoch);  // of an earlier start
   }
-  EXPECT_FALSE(with(std::string(kFirst) + kSecond).kept.weights);  // killed
+  EXPECT_FALSE(with(std::string(kFirst) + kSecond).weights_epoch);  // killed
 }
 
 TEST_F(RunFolders, SpeedIncludesTrialsWhereNothingElseIsThere) {
@@ -141,7 +140,7 @@ TEST_F(RunFolders, AreStoppedWithinAnEpochThatDidNotValidate) {
            "\n"
            R"({"type":"summary","outcome":"interrupted","seconds":13})"
            "\n");
-  EXPECT_EQ(r.epochs.back().loss, 0.65);
+  EXPECT_EQ(r.epochs.back().train.loss, 0.65);
   EXPECT_EQ(r.val_loss(), 0.6);
   EXPECT_EQ(r.outcome, Outcome::interrupted);
 }

@@ -13,7 +13,11 @@
 namespace cputrain::report {
 namespace {
 
-std::optional<SerialFit> fit(std::vector<CoreTime> times) { return fit_serial_and_work(times); }
+std::optional<SerialFit> fit(const std::vector<std::pair<double, double>>& times) {
+  std::vector<double> cores, seconds;
+  for (const auto& [n, s] : times) cores.push_back(n), seconds.push_back(s);
+  return fit_serial_and_work(cores, seconds);
+}
 
 TEST(SerialFit, IsExactWhereTimesAreSerialAndWork) {
   const auto exact = fit({{1, 900}, {2, 500}, {4, 300}, {8, 200}});

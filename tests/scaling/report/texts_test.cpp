@@ -254,7 +254,8 @@ TEST(Difference, AVerdictNeedsAnIntervalThatLeavesOutOne) {
   EXPECT_NEAR(differences[0].ratio->of_means, std::cbrt(90.0 * 91 * 92 / (100 * 101 * 102)), 1e-12);
   EXPECT_EQ(differences[3].interval(), nullptr);
   EXPECT_EQ(differences[3].why, "too few repeats: an interval needs two of each");
-  const Document document = difference_document(differences, before, "old", after, "new");
+  const Document document =
+      difference_document(differences, {{}, before, "old"}, {{}, after, "new"});
   EXPECT_EQ(document.summary.at(0),
             "Of 5 cells in both, 1 is faster in new, 1 is slower, 1 shows no difference, and 2 are "
             "n/a, with the reason below the table.");

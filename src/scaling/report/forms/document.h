@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -27,6 +29,9 @@ struct Row {
   std::string label{};
   std::vector<Entry> entries{};
   bool apart = false;  ///< another kind of row, such as the time that a larger batch saves
+
+  /// Whether no entry has a text.
+  bool empty() const { return std::ranges::all_of(entries, &std::string::empty, &Entry::text); }
 };
 
 struct DocumentTable {
@@ -49,6 +54,11 @@ struct DocumentTable {
 
 /// 1234, 123, 12.3, 1.23, 0.123: three digits, and never an exponent.
 std::string figure_text(double);
+/// With so many decimals.
+template <int kDecimals>
+std::string decimals(double value) {
+  return fmt::format("{:.{}f}", value, kDecimals);
+}
 /// What stands in the place of a figure that is not known.
 inline constexpr const char* kNotKnown = "–";
 /// A figure that the page sorts by its value; kNotKnown where there is none.

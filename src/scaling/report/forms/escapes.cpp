@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <utility>
 
 #include "core/csv.h"

@@ -1,11 +1,5 @@
 // Documents as one HTML page that loads nothing: tables in HTML, plots drawn by an embedded script.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <string_view>
-#include <vector>
-
 #include "scaling/report/forms/document.h"
 #include "scaling/report/forms/escapes.h"
 

@@ -2,10 +2,6 @@
 // waits: figures shrink to the line and come in parts that fit on a page, sentences break lines and
 // pages.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "scaling/report/forms/document.h"
 #include "scaling/report/forms/escapes.h"
 

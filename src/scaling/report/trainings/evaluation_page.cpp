@@ -1,13 +1,8 @@
 #include "scaling/report/trainings/evaluation_page.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 
-#include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/run_list.h"
 
 namespace cputrain::report {
@@ -19,14 +14,11 @@ using training::EvaluationFacts;
 constexpr std::size_t kMostWithRates = 12;  // classes whose counts have rates beside them
 constexpr std::size_t kMostPairs = 12;
 
-std::string count_text(double count) { return fmt::format("{:.0f}", count); }
-
-Entry rate_entry(double part, double all) {
-  return figure_entry(all > 0 ? std::optional(part / all) : std::nullopt,
-                      [](double rate) { return fmt::format("{:.4f}", rate); });
+Entry part_entry(double part, double all) {
+  return figure_entry(all > 0 ? std::optional(part / all) : std::nullopt, decimals<4>);
 }
 
-Entry count_entry(double count) { return figure_entry(count, count_text); }
+Entry count_entry(double count) { return figure_entry(count, decimals<0>); }
 
 Section classes_section(const EvaluationFacts& facts) {
   using C = const ClassPredictions&;
@@ -38,10 +30,10 @@ Section classes_section(const EvaluationFacts& facts) {
       {{"images", [](C c, T) { return count_entry(c.images); }},
        {"predictions", [](C c, T) { return count_entry(c.predictions); }},
        {"right", [](C c, T) { return count_entry(c.correct); }},
-       {"recall", [](C c, T) { return rate_entry(c.correct, c.images); }},
-       {"precision", [](C c, T) { return rate_entry(c.correct, c.predictions); }},
+       {"recall", [](C c, T) { return part_entry(c.correct, c.images); }},
+       {"precision", [](C c, T) { return part_entry(c.correct, c.predictions); }},
        // The harmonic mean of both.
-       {"F1", [](C c, T) { return rate_entry(2 * c.correct, c.images + c.predictions); }}});
+       {"F1", [](C c, T) { return part_entry(2 * c.correct, c.images + c.predictions); }}});
   table.filterable = facts.classes.size() > kMostWithRates;
   Section section{.id = "classes", .title = "By class", .tables = {std::move(table)}};
   if (facts.matrix.empty())
@@ -119,7 +111,7 @@ DocumentTable mistakes_table(const EvaluationFacts& facts) {
       [&](M m) { return classes[m.truth].name; },
       {{"predicted", [&](M m, T) { return Entry{classes[m.prediction].name}; }},
        {"images", [](M m, T) { return count_entry(m.count); }},
-       {"of class", [&](M m, T) { return rate_entry(m.count, classes[m.truth].images); }}});
+       {"of class", [&](M m, T) { return part_entry(m.count, classes[m.truth].images); }}});
 }
 
 Section confusion_section(const EvaluationFacts& facts) {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <string>
-
 #include "scaling/report/forms/document.h"
 #include "training/run/run_logs.h"
 

@@ -1,13 +1,10 @@
 // A run folder as a record. Nothing in it is trusted, and nothing that is wrong keeps the rest
 // away.
 
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string_view>
 
 #include "core/json_fields.h"
 #include "core/text.h"
@@ -112,35 +109,14 @@ void take_environment(const nlohmann::json& environment, RunRecord& run) {
   run.configuration["version"] = text_in(environment, "cputrain");
 }
 
-/// Nothing where a part is more than there was.
-std::optional<Budget> sound(const std::optional<Budget>& budget, double seconds) {
-  constexpr double kRounding = 1.01;
-  const auto fits = [&](const BudgetPart& part) {
-    return (*budget).*part.seconds <= kRounding * seconds;
-  };
-  return budget && std::ranges::all_of(kBudgetParts, fits) ? budget : std::nullopt;
-}
-
-RunEpoch epoch_of(const runfiles::EpochLine& line) {
-  RunEpoch e{.epoch = line.epoch,
-             .steps = static_cast<double>(line.steps),
-             .images = static_cast<double>(line.images),
-             .seconds = line.seconds,
-             .validation_seconds = line.validation_seconds,
-             .settled = line.is_settled(),
-             .loss = line.train.finite_loss(),
-             .budget = sound(line.budget, line.seconds),
-             .taken = line.taken};
-  // An accuracy beside a loss that is not finite means nothing.
-  if (e.loss) e.accuracy = line.train.accuracy;
-  if (line.validation) e.val_loss = line.validation->finite_loss();
-  if (e.val_loss) e.val_accuracy = line.validation->accuracy;
-  return e;
-}
-
 void take_metrics(const runfiles::Metrics& metrics, RunRecord& run) {
-  for (const runfiles::EpochLine& line : metrics.epochs) {
-    run.epochs.push_back(epoch_of(line));
+  run.epochs = metrics.epochs;
+  for (runfiles::EpochLine& line : run.epochs) {
+    constexpr double kRounding = 1.01;
+    const auto is_too_much = [&](const BudgetPart& part) {
+      return (*line.budget).*part.seconds > kRounding * line.seconds;
+    };
+    if (line.budget && std::ranges::any_of(kBudgetParts, is_too_much)) line.budget.reset();
     run.where = line.nan ? fmt::format("epoch {}", line.epoch) : "";
   }
   run.resumed = static_cast<int>(metrics.resumes.size());
@@ -172,21 +148,19 @@ Outcome outcome_of(const runfiles::Metrics& metrics, const RunRecord& run) {
 }
 
 /// By the summary, where the files are there. Early stopping ends with the best weights.
-KeptEpochs kept_epochs(const fs::path& folder, const runfiles::SummaryLine& summary) {
-  KeptEpochs kept;
+void take_kept_epochs(const runfiles::SummaryLine& summary, RunRecord& run) {
   std::error_code ignored;
   const auto identity = nlohmann::ordered_json::parse(summary.training, nullptr, false);
-  if (fs::is_regular_file(folder / training::kBestName, ignored) &&
+  if (fs::is_regular_file(run.folder / training::kBestName, ignored) &&
       training::keeps_best(identity) && summary.best) {
-    kept.best = summary.best->epoch;
+    run.best_epoch = summary.best->epoch;
   }
   // An interrupted run may have weights from within an epoch, and of one that early stopping ended
   // best.safetensors alone tells whether the best could be written.
-  const bool known = !summary.interrupted && (kept.best || !summary.early_stopped);
-  if (known && fs::is_regular_file(folder / training::kWeightsName, ignored)) {
-    kept.weights = summary.early_stopped ? kept.best : summary.epochs;
+  const bool known = !summary.interrupted && (run.best_epoch || !summary.early_stopped);
+  if (known && fs::is_regular_file(run.folder / training::kWeightsName, ignored)) {
+    run.weights_epoch = summary.early_stopped ? run.best_epoch : summary.epochs;
   }
-  return kept;
 }
 
 }  // namespace
@@ -210,11 +184,10 @@ RunRecord read_run(const fs::path& folder) {
   take_environment(
       object_of(runfiles::read_environment, folder, runfiles::kEnvironmentName, run.troubles), run);
   run.devices = cells::devices_of_run(folder);
-  const runfiles::Metrics metrics =
-      runfiles::read_metrics(folder / runfiles::kMetricsName, runfiles::Steps::passed_over);
+  const runfiles::Metrics metrics = runfiles::read_metrics(folder / runfiles::kMetricsName);
   take_metrics(metrics, run);
   run.outcome = outcome_of(metrics, run);
-  if (metrics.summary) run.kept = kept_epochs(folder, *metrics.summary);
+  if (metrics.summary) take_kept_epochs(*metrics.summary, run);
   run.checkpoint = training::newest_checkpoint(folder);
   run.lost = runfiles::lost_seconds(folder, metrics);
   run.evaluations = read_evaluations(folder / "evaluations.jsonl", run.troubles);

@@ -57,11 +57,6 @@ std::string last_names(const std::vector<std::string>& names, std::size_t count)
   return join({names.begin() + static_cast<std::ptrdiff_t>(first), names.end()}, "/");
 }
 
-template <class Number>
-std::string number_text(const std::optional<Number>& number) {
-  return number ? std::to_string(*number) : "";
-}
-
 /// "--batch 128" of config.json, "4 ranks" of environment.json.
 std::string difference_text(const std::string& key, const std::string& value) {
   if (key == "machine") return value;
@@ -105,6 +100,10 @@ std::optional<double> cost_of(const RunRecord& run, const cells::Prices& prices)
     units = run.devices.count > 0 ? run.devices.count : *run.ranks;
   }
   return prices.of(run.backend, units, *seconds);
+}
+
+std::optional<double> last_loss(const RunRecord& run) {
+  return run.epochs.empty() ? std::nullopt : run.epochs.back().train.finite_loss();
 }
 
 void tell_names_apart(std::vector<RunRecord>& runs) {
@@ -175,27 +174,22 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
     return training::backend_in_figures(r.backend, r.precision) +
            (r.devices.emulated ? ", emulated: its times mean nothing" : "");
   };
-  const auto batch = [](const RunRecord& r) { return number_text(r.batch); };
-  const auto batch_value = [](const RunRecord& r) {
-    return r.batch ? std::optional(static_cast<double>(*r.batch)) : std::nullopt;
-  };
-  const auto size_value = [](const RunRecord& r) {
-    return r.image_size ? std::optional(static_cast<double>(*r.image_size)) : std::nullopt;
+  const auto batch = [](const RunRecord& r) { return r.batch ? std::to_string(*r.batch) : ""; };
+  const auto value_of = [](auto number) {
+    return [number](const RunRecord& r) {
+      return r.*number ? std::optional(static_cast<double>(*(r.*number))) : std::nullopt;
+    };
   };
   const auto rule = [](const RunRecord& r) { return r.rule; };
   const auto machine = [](const RunRecord& r) { return r.machine; };
   return {{"model", model, after("model", model)},
           {"data", data, after("data", data)},
-          {"image size", size, after("images of", size), size_value},
+          {"image size", size, after("images of", size), value_of(&RunRecord::image_size)},
           {"ranks x threads", places, places_words, cpus},
           {"backend", backend, after("backend", backend)},
-          {"batch", batch, after("batch", batch), batch_value},
+          {"batch", batch, after("batch", batch), value_of(&RunRecord::batch)},
           {"optimizer", rule, rule},
           {"machine", machine, machine}};
-}
-
-bool is_known(const Choice& choice, const std::vector<RunRecord>& runs) {
-  return std::ranges::any_of(runs, [&](const RunRecord& r) { return !choice.text(r).empty(); });
 }
 
 }  // namespace cputrain::report

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "scaling/cells/cells.h"
 #include "scaling/report/trainings/run_record.h"
@@ -12,7 +9,7 @@ namespace cputrain::report {
 
 /// What a report of runs is made from.
 struct RunList {
-  std::vector<RunRecord> runs;              ///< by best accuracy of validation, the best first
+  std::vector<RunRecord> runs{};            ///< by best accuracy of validation, the best first
   std::vector<std::string> left_out{};      ///< folders that hold no run
   std::vector<std::string> sweeps{};        ///< folders that hold a sweep, beside runs
   std::optional<double> wanted_accuracy{};  ///< --target-accuracy of the report
@@ -21,6 +18,9 @@ struct RunList {
 
 /// What the whole training cost; nothing where its backend has no price or its seconds are unknown.
 std::optional<double> cost_of(const RunRecord&, const cells::Prices&);
+
+/// Of training in the last epoch; nothing where it is not finite.
+std::optional<double> last_loss(const RunRecord&);
 
 /// Names that several runs have get the folders before them: "first/run", "second/run".
 void tell_names_apart(std::vector<RunRecord>&);
@@ -51,8 +51,5 @@ struct Choice {
 /// Model, data, image size, ranks and threads, backend, batch, optimizer, machine: of these runs,
 /// since long paths are cut to the part that tells them apart.
 std::vector<Choice> choices_of(const std::vector<RunRecord>&);
-
-/// Whether any run says it.
-bool is_known(const Choice&, const std::vector<RunRecord>&);
 
 }  // namespace cputrain::report

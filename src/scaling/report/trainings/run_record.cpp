@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -18,12 +17,13 @@ namespace cputrain::report {
 namespace {
 
 /// Those that show the speed; the first finds algorithms.
-std::vector<double> rates_of(const std::vector<RunEpoch>& epochs, bool settled_only) {
+std::vector<double> rates_of(const std::vector<runfiles::EpochLine>& epochs, bool settled_only) {
   std::vector<double> rates;
   for (std::size_t i = settled_only || epochs.size() > 1 ? 1 : 0; i < epochs.size(); ++i) {
-    const RunEpoch& epoch = epochs[i];
-    if (settled_only && !epoch.settled) continue;
-    if (epoch.images > 0 && epoch.seconds > 0) rates.push_back(epoch.images / epoch.seconds);
+    const runfiles::EpochLine& epoch = epochs[i];
+    if (settled_only && !epoch.is_settled()) continue;
+    if (epoch.images > 0 && epoch.seconds > 0)
+      rates.push_back(static_cast<double>(epoch.images) / epoch.seconds);
   }
   return rates;
 }
@@ -84,7 +84,7 @@ void thin(std::vector<double>& values, std::size_t most) {
 std::optional<double> RunRecord::seconds_until(int epoch) const {
   double sum = 0;
   int expected = 1;
-  for (const RunEpoch& e : epochs) {
+  for (const runfiles::EpochLine& e : epochs) {
     if (e.epoch != expected++) return std::nullopt;
     sum += e.seconds;
     if (e.epoch == epoch) return sum;
@@ -93,24 +93,24 @@ std::optional<double> RunRecord::seconds_until(int epoch) const {
 }
 
 std::optional<BestAccuracy> RunRecord::best() const {
-  const RunEpoch* best = nullptr;
-  for (const RunEpoch& e : epochs) {
-    if (e.val_accuracy && (!best || *e.val_accuracy > *best->val_accuracy)) best = &e;
+  const runfiles::EpochLine* best = nullptr;
+  for (const runfiles::EpochLine& e : epochs) {
+    if (e.val_accuracy() && (!best || *e.val_accuracy() > *best->val_accuracy())) best = &e;
   }
   if (!best) return std::nullopt;
-  return BestAccuracy{best->epoch, *best->val_accuracy, seconds_until(best->epoch)};
+  return BestAccuracy{best->epoch, *best->val_accuracy(), seconds_until(best->epoch)};
 }
 
 std::optional<BestAccuracy> RunRecord::first_with(double accuracy) const {
   const auto found = std::ranges::find_if(
-      epochs, [&](const RunEpoch& e) { return e.val_accuracy && *e.val_accuracy >= accuracy; });
+      epochs, [&](const runfiles::EpochLine& e) { return e.val_accuracy() >= accuracy; });
   if (found == epochs.end()) return std::nullopt;
-  return BestAccuracy{found->epoch, *found->val_accuracy, seconds_until(found->epoch)};
+  return BestAccuracy{found->epoch, *found->val_accuracy(), seconds_until(found->epoch)};
 }
 
 std::optional<double> RunRecord::val_loss() const {
   for (auto e = epochs.rbegin(); e != epochs.rend(); ++e) {
-    if (e->val_loss) return e->val_loss;
+    if (e->val_loss()) return e->val_loss();
   }
   return std::nullopt;
 }
@@ -118,7 +118,7 @@ std::optional<double> RunRecord::val_loss() const {
 std::optional<double> RunRecord::total_seconds() const {
   if (seconds || epochs.empty()) return seconds;
   double sum = 0;
-  for (const RunEpoch& e : epochs) sum += e.seconds + e.validation_seconds;
+  for (const runfiles::EpochLine& e : epochs) sum += e.seconds + e.validation_seconds;
   return sum;
 }
 
@@ -128,14 +128,14 @@ std::optional<double> RunRecord::images_per_second() const {
   return rates.empty() ? std::nullopt : std::optional(median(std::move(rates)));
 }
 
-RunRecord::Time RunRecord::time() const {
-  Time time;
-  for (const RunEpoch& e : epochs) {
-    if (e.budget) time.budget += *e.budget, time.seconds += e.seconds;
+runfiles::EpochLine RunRecord::time() const {
+  runfiles::EpochLine time{.budget = Budget{}};
+  for (const runfiles::EpochLine& e : epochs) {
+    if (e.budget) *time.budget += *e.budget, time.seconds += e.seconds;
   }
   for (const auto part : {&TakenTime::stolen, &TakenTime::cpu_wait}) {
     double taken = 0, of = 0;
-    for (const RunEpoch& e : epochs) {
+    for (const runfiles::EpochLine& e : epochs) {
       if (e.taken.*part) taken += *(e.taken.*part) * e.seconds, of += e.seconds;
     }
     if (of > 0) time.taken.*part = taken / of;
@@ -180,7 +180,7 @@ double rounded(double value) {
 
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
   Curve curve;
-  const auto steps = runfiles::read_metrics(metrics, runfiles::Steps::read).steps;
+  const auto steps = runfiles::read_metrics_and_steps(metrics).steps;
   const bool timed = std::ranges::all_of(
       steps, [](const runfiles::StepLine& line) { return line.seconds.has_value(); });
   std::uint64_t step = 0;

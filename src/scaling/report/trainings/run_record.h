@@ -2,28 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "core/budget.h"
 #include "runfiles/lost_seconds.h"
 #include "scaling/cells/run_figures.h"
 
 namespace cputrain::report {
-
-/// An epoch of a training, as its line in metrics.jsonl says.
-struct RunEpoch {
-  int epoch = 0;  ///< from 1
-  double steps = 0, images = 0, seconds = 0;
-  double validation_seconds = 0;  ///< not in `seconds`
-  bool settled = false;           ///< no step but the first tried algorithms
-  std::optional<double> loss{}, accuracy{}, val_loss{}, val_accuracy{};
-  std::optional<Budget> budget{};  ///< how `seconds` were spent
-  TakenTime taken{};
-};
 
 /// How a training ended, as far as its folder tells.
 enum class Outcome {
@@ -42,11 +26,6 @@ struct BestAccuracy {
   int epoch = 0;
   double accuracy = 0;
   std::optional<double> seconds{};  ///< training until its end; nothing where epochs are missing
-};
-
-/// The epochs whose weights a run's files have, where that is known.
-struct KeptEpochs {
-  std::optional<int> weights{}, best{};  ///< weights.safetensors, best.safetensors
 };
 
 /// What `eval` found for weights of a run.
@@ -77,13 +56,14 @@ struct RunRecord {
   /// All flags that change weights or times, but the seed, and the machine.
   std::map<std::string, std::string> configuration;
 
-  std::vector<RunEpoch> epochs;  ///< ascending
+  std::vector<runfiles::EpochLine> epochs;  ///< ascending
   Outcome outcome = Outcome::no_figures;
   std::string where;                          ///< where a loss was not finite: "step 7"
   int resumed = 0;                            ///< how often it went on from a checkpoint
   std::optional<std::uint64_t> checkpoint{};  ///< step of the newest one
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says
-  KeptEpochs kept{};
+  /// Whose weights weights.safetensors and best.safetensors have, where that is known.
+  std::optional<int> weights_epoch{}, best_epoch{};
   std::vector<RunEvaluation> evaluations;  ///< the newest first
   runfiles::LostSeconds lost;              ///< times without computing
   std::vector<std::string> troubles;       ///< what of its files could not be read, and why
@@ -101,13 +81,9 @@ struct RunRecord {
   /// is no such epoch, of what there is.
   std::optional<double> images_per_second() const;
   bool includes_trials() const;
-  /// Where the time of all epochs went whose lines say it.
-  struct Time {
-    Budget budget{};
-    double seconds = 0;
-    TakenTime taken{};  ///< means over the seconds
-  };
-  Time time() const;
+  /// Where the time of all epochs went whose lines say it: their seconds, budget, and what was
+  /// taken, as means over the seconds. Nothing else of such a line.
+  runfiles::EpochLine time() const;
 };
 
 /// Whether a training left files there: metrics.jsonl, or config.json and environment.json.

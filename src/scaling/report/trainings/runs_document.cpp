@@ -1,17 +1,10 @@
 #include "scaling/report/trainings/runs_document.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <functional>
-#include <iterator>
 #include <set>
-#include <utility>
 
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
-#include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/evaluation_page.h"
 
 namespace cputrain::report {
@@ -45,7 +38,9 @@ Columns chosen_columns(const RunList& list, const std::vector<Choice>& choices) 
   };
   add("best");
   for (const Choice& choice : choices) {
-    if (!shared_words(choice, list.runs).empty() || !is_known(choice, list.runs)) continue;
+    const bool silent =
+        std::ranges::all_of(list.runs, [&](Run run) { return choice.text(run).empty(); });
+    if (silent || !shared_words(choice, list.runs).empty()) continue;
     columns.push_back({choice.head, [choice](Run run, Table) {
                          const std::string text = choice.text(run);
                          Entry entry{text.empty() ? kNotKnown : text};
@@ -115,18 +110,10 @@ Section repeats_section(const RunList& list) {
   const auto spread = [](std::function<Value(Run)> of, std::string (*text)(double)) {
     return [of, text](const Repeats& r, Table) { return spread_entry(r.runs, of, text); };
   };
-  const auto accuracy = [](Run r) {
-    const auto best = r.best();
-    return best ? Value(best->accuracy) : std::nullopt;
-  };
-  const auto seconds_to_it = [](Run r) {
-    const auto best = r.best();
-    return best ? best->seconds : std::nullopt;
-  };
-  const auto accuracy_text = [](double value) { return fmt::format("{:.4f}", value); };
+  const auto accuracy = [](Run r) { return r.best() ? Value(r.best()->accuracy) : std::nullopt; };
+  const auto seconds_to_it = [](Run r) { return r.best() ? r.best()->seconds : std::nullopt; };
   const auto count = [](const Repeats& r, Table) {
-    const auto whole = [](double n) { return fmt::format("{:.0f}", n); };
-    return figure_entry(static_cast<double>(r.runs.size()), whole);
+    return figure_entry(static_cast<double>(r.runs.size()), decimals<0>);
   };
   const auto rate = [](Run r) { return r.images_per_second(); };
   const auto seconds = [](Run r) { return r.seconds; };
@@ -138,7 +125,7 @@ Section repeats_section(const RunList& list) {
       .tables = {table_of<Repeats>("Runs of one configuration: medians, and least to most",
                                    "configuration", repeats, &Repeats::what,
                                    {{"runs", count},
-                                    {"best validation accuracy", spread(accuracy, accuracy_text)},
+                                    {"best validation accuracy", spread(accuracy, decimals<4>)},
                                     {"seconds to it", spread(seconds_to_it, figure_text)},
                                     {"images/s", spread(rate, figure_text)},
                                     {"seconds in all", spread(seconds, figure_text)},
@@ -204,7 +191,7 @@ struct Evaluated {
 };
 
 Entry accuracy_entry(const Evaluated& e, DocumentTable& table) {
-  Entry entry = figure_entry(e.what->accuracy, [](double a) { return fmt::format("{:.4f}", a); });
+  Entry entry = figure_entry(e.what->accuracy, decimals<4>);
   std::vector<std::string> notes;
   if (!e.what->doubt.empty()) notes.push_back(doubt_sentence(e.what->doubt));
   if (!e.what->command.empty()) notes.push_back("Command: " + e.what->command);
@@ -255,7 +242,7 @@ constexpr std::size_t kMostRemarks = 5;
 
 Entry share_entry(std::optional<double> share) {
   if (share) *share *= 100;
-  return figure_entry(share, [](double percent) { return fmt::format("{:.1f}", percent); });
+  return figure_entry(share, decimals<1>);
 }
 
 /// With its name where there are several.
@@ -270,14 +257,9 @@ DocumentTable lost_table(const RunList& list) {
   std::vector<RunRecord> runs;
   std::ranges::copy_if(list.runs, std::back_inserter(runs), [](R r) { return r.lost.any(); });
   const auto seconds = [](runfiles::LostSeconds::Loss runfiles::LostSeconds::*loss) {
-    return [loss](R r, T) {
-      return figure_entry((r.lost.*loss).seconds,
-                          [](double s) { return fmt::format("{:.1f}", s); });
-    };
+    return [loss](R r, T) { return figure_entry((r.lost.*loss).seconds, decimals<1>); };
   };
-  const auto restarts = [](R r, T) {
-    return figure_entry(r.lost.restarts.times, [](double n) { return fmt::format("{:.0f}", n); });
-  };
+  const auto restarts = [](R r, T) { return figure_entry(r.lost.restarts.times, decimals<0>); };
   return table_of<RunRecord>(
       "Seconds that were lost: from a checkpoint to the restart that goes on from it; steps that "
       "waited for checkpoints since the last start; ranks that waited for the last one; stalls "
@@ -291,8 +273,8 @@ DocumentTable lost_table(const RunList& list) {
 }
 
 std::vector<cells::LostTime> lost_time_of(const RunRecord& run) {
-  const RunRecord::Time time = run.time();
-  return cells::lost_time(time.budget, time.seconds, time.taken.stolen, time.taken.cpu_wait);
+  const runfiles::EpochLine time = run.time();
+  return cells::lost_time(*time.budget, time.seconds, time.taken.stolen, time.taken.cpu_wait);
 }
 
 /// What a run was starved of most, and what to try.
@@ -320,11 +302,11 @@ Section time_section(const RunList& list) {
                                "optimizer", "other", "taken by the host", "wait for CPUs"}};
   Section section{"time", "Where the time went"};
   for (const RunRecord& run : list.runs) {
-    const RunRecord::Time time = run.time();
+    const runfiles::EpochLine time = run.time();
     if (time.seconds <= 0) continue;
     Row& row = table.rows.emplace_back(Row{run.name});
     for (const BudgetPart& part : kBudgetParts)
-      row.entries.push_back(share_entry(time.budget.*part.seconds / time.seconds));
+      row.entries.push_back(share_entry((*time.budget).*part.seconds / time.seconds));
     row.entries.push_back(share_entry(time.taken.stolen));
     row.entries.push_back(share_entry(time.taken.cpu_wait));
     for (const cells::LostTime& lost : lost_time_of(run)) {

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "scaling/report/forms/document.h"
 #include "scaling/report/forms/escapes.h"

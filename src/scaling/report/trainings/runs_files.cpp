@@ -1,23 +1,12 @@
 // Columns of runs, their files of CSV and JSON, and their curves for the page.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "runfiles/metrics.h"
-#include "scaling/report/forms/document.h"
-#include "scaling/report/forms/escapes.h"
 #include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {
@@ -71,8 +60,6 @@ std::string outcome_details(const RunRecord& run) {
 
 // Entries of tables.
 
-std::string accuracy_text(double accuracy) { return fmt::format("{:.4f}", accuracy); }
-
 int epochs_done(const RunRecord& run) { return run.epochs.empty() ? 0 : run.epochs.back().epoch; }
 
 /// Where files could not be read, some epochs may be missing.
@@ -114,10 +101,6 @@ Entry started_entry(const RunRecord& run, DocumentTable&) {
   return {text};
 }
 
-Value last_loss(const RunRecord& run) {
-  return run.epochs.empty() ? std::nullopt : run.epochs.back().loss;
-}
-
 /// A figure of the best epoch of a run.
 Column<RunRecord> best_column(const char* head, Value (*figure)(const BestAccuracy&),
                               std::string (*text)(double)) {
@@ -131,7 +114,6 @@ Column<RunRecord> best_column(const char* head, Value (*figure)(const BestAccura
 Value accuracy_of(const BestAccuracy& best) { return best.accuracy; }
 Value epoch_of(const BestAccuracy& best) { return best.epoch; }
 Value seconds_of(const BestAccuracy& best) { return best.seconds; }
-std::string whole_text(double n) { return fmt::format("{:.0f}", n); }
 
 // Columns of runs as JSON.
 
@@ -143,9 +125,9 @@ Json best_json(const RunRecord& run) {
 }
 
 Json time_json(const RunRecord& run) {
-  RunRecord::Time time = run.time();
+  runfiles::EpochLine time = run.time();
   Json json{{"seconds", time.seconds},
-            {"budget", time.seconds > 0 ? json_of(time.budget) : Json()}};
+            {"budget", time.seconds > 0 ? json_of(*time.budget) : Json()}};
   JsonMembers members(json);
   fields_of_taken(members, time.taken);
   return json;
@@ -202,65 +184,61 @@ Json run_json(const RunRecord& run, const std::vector<RunColumn>& columns) {
   return json;
 }
 
-/// Where a number of images lies in epochs and in seconds of training. Between the ends of epochs
-/// both are in proportion; after the last end the seconds are not known.
-class Progress {
- public:
-  explicit Progress(const RunRecord& run) {
-    double seconds = 0;
-    int expected = 1;
-    for (const RunEpoch& e : run.epochs) {
-      if (e.epoch != expected++) break;
-      seconds += e.seconds;
-      ends_.push_back({ends_.back().images + e.images, static_cast<double>(e.epoch), seconds});
-    }
-  }
-
-  struct Place {
-    double images, epochs;
-    Value seconds;
-  };
-
-  Place at(double images) const {
-    const auto end = std::ranges::lower_bound(ends_, images, {}, &Place::images);
-    if (end == ends_.begin()) return {images, 0, 0};
-    if (end != ends_.end()) {
-      const Place& before = *(end - 1);
-      const double part = (images - before.images) / (end->images - before.images);
-      return {images, before.epochs + part * (end->epochs - before.epochs),
-              *before.seconds + part * (*end->seconds - *before.seconds)};
-    }
-    // In an epoch that has not ended: as large as the last one that did.
-    const Place& last = ends_.back();
-    const double size = ends_.size() > 1 ? last.images - (ends_.end() - 2)->images : 0;
-    return {images, size > 0 ? last.epochs + (images - last.images) / size : last.epochs, {}};
-  }
-
-  const std::vector<Place>& ends() const { return ends_; }
-
- private:
-  std::vector<Place> ends_{{0, 0, 0}};
+/// A number of images in epochs and in seconds of training, where these are known.
+struct Progress {
+  double images, epochs;
+  Value seconds;
 };
 
+/// Of the beginning and of the ends of epochs, until one is missing.
+std::vector<Progress> ends_of(const RunRecord& run) {
+  std::vector<Progress> ends{{0, 0, 0}};
+  for (const runfiles::EpochLine& e : run.epochs) {
+    if (e.epoch != static_cast<int>(ends.size())) break;
+    const Progress& before = ends.back();
+    ends.push_back({before.images + static_cast<double>(e.images), static_cast<double>(e.epoch),
+                    *before.seconds + e.seconds});
+  }
+  return ends;
+}
+
+/// Between the ends of epochs all are in proportion; after the last one seconds are not known.
+Progress progress_at(const std::vector<Progress>& ends, double images) {
+  const auto end = std::ranges::lower_bound(ends, images, {}, &Progress::images);
+  if (end == ends.begin()) return {images, 0, 0};
+  if (end != ends.end()) {
+    const Progress& before = *(end - 1);
+    const double part = (images - before.images) / (end->images - before.images);
+    return {images, before.epochs + part * (end->epochs - before.epochs),
+            *before.seconds + part * (*end->seconds - *before.seconds)};
+  }
+  // In an epoch that has not ended: as large as the last one that did.
+  const Progress& last = ends.back();
+  const double size = ends.size() > 1 ? last.images - (ends.end() - 2)->images : 0;
+  return {images, size > 0 ? last.epochs + (images - last.images) / size : last.epochs, {}};
+}
+
 /// A point as [images, epochs, seconds, value].
-Json point(const Progress::Place& place, double value) {
+Json point(const Progress& place, double value) {
   return {place.images, rounded(place.epochs),
           place.seconds ? Json(rounded(*place.seconds)) : Json(), rounded(value)};
 }
 
 Json curve_json(const RunRecord& run, const std::string& data, std::size_t most) {
-  const Progress progress(run);
+  const std::vector<Progress> ends = ends_of(run);
   const Curve steps = read_curve(run.folder / runfiles::kMetricsName, most);
   Json loss = Json::array(), val_loss = Json::array(), accuracy = Json::array();
   for (std::size_t i = 0; i < steps.images.size(); ++i)
-    loss.push_back(point(progress.at(steps.images[i]), steps.loss[i]));
+    loss.push_back(point(progress_at(ends, steps.images[i]), steps.loss[i]));
   // Without lines of steps (--log-every 0) the means of epochs are all that there is.
-  for (std::size_t i = 0; i + 1 < progress.ends().size(); ++i) {
-    const RunEpoch& epoch = run.epochs[i];
-    const Progress::Place& end = progress.ends()[i + 1];
-    if (steps.images.empty() && epoch.loss) loss.push_back(point(end, *epoch.loss));
-    if (epoch.val_loss) val_loss.push_back(point(end, *epoch.val_loss));
-    if (epoch.val_accuracy) accuracy.push_back(point(end, *epoch.val_accuracy));
+  for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+    const runfiles::EpochLine& epoch = run.epochs[i];
+    const auto add = [&end = ends[i + 1]](Json& curve, const Value& value) {
+      if (value) curve.push_back(point(end, *value));
+    };
+    if (steps.images.empty()) add(loss, epoch.train.finite_loss());
+    add(val_loss, epoch.val_loss());
+    add(accuracy, epoch.val_accuracy());
   }
   return {{"name", run.name},
           {"data", data},
@@ -296,7 +274,7 @@ std::vector<RunColumn> result_columns(const RunList& list) {
     return {{head, [of](Run r, Table) { return figure_entry(of(r)); }, always}};
   };
   const auto last_accuracy = [](Run r) {
-    return r.epochs.empty() ? std::nullopt : r.epochs.back().accuracy;
+    return last_loss(r) ? r.epochs.back().train.accuracy : std::nullopt;
   };
   return {
       plain("epochs", epochs_done, {{"epochs", epochs_entry}}),
@@ -306,8 +284,8 @@ std::vector<RunColumn> result_columns(const RunList& list) {
        {{"best_val_accuracy", "/val_accuracy"},
         {"best_epoch", "/epoch"},
         {"seconds_to_best", "/seconds"}},
-       {best_column("best validation accuracy", accuracy_of, accuracy_text),
-        best_column("in epoch", epoch_of, whole_text),
+       {best_column("best validation accuracy", accuracy_of, decimals<4>),
+        best_column("in epoch", epoch_of, decimals<0>),
         best_column("seconds to it", seconds_of, figure_text)}},
       plain("loss", last_loss, figure("loss", last_loss)),
       {"accuracy", shown(last_accuracy)},

@@ -1,13 +1,8 @@
 // What comes first in a report of trainings: sentences, and the card.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "core/text.h"
-#include "scaling/report/forms/document.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "training/run/run_folder.h"
 
@@ -24,31 +19,21 @@ std::string after_text(const BestAccuracy& at) {
       at.seconds ? fmt::format(", after {} s of training", figure_text(*at.seconds)) : "");
 }
 
-/// Whether an epoch validated just so well.
-bool has_accuracy(const RunRecord& run, int epoch, double accuracy) {
-  const auto found = std::ranges::find(run.epochs, epoch, &RunEpoch::epoch);
-  return found != run.epochs.end() && found->val_accuracy == accuracy;
-}
-
-std::string kept_text(const RunRecord& run, const char* file, int epoch) {
-  const auto found = std::ranges::find(run.epochs, epoch, &RunEpoch::epoch);
-  const bool known = found != run.epochs.end() && found->val_accuracy;
-  return fmt::format("{} is of epoch {}{}", file, epoch,
-                     known ? fmt::format(" ({:.4f})", *found->val_accuracy) : "");
-}
-
 /// In which file the weights of the best epoch are, or that they are in none; empty where that is
 /// not known.
 std::string kept_sentence(const RunRecord& run, const BestAccuracy& best) {
   std::vector<std::string> others;
-  for (const auto& [file, epoch] : {std::pair{training::kWeightsName, run.kept.weights},
-                                    std::pair{training::kBestName, run.kept.best}}) {
+  for (const auto& [file, epoch] : {std::pair{training::kWeightsName, run.weights_epoch},
+                                    std::pair{training::kBestName, run.best_epoch}}) {
     if (!epoch) continue;
     if (*epoch == best.epoch) return fmt::format(" Its weights are in {}.", file);
-    if (has_accuracy(run, *epoch, best.accuracy)) {
+    const auto found = std::ranges::find(run.epochs, *epoch, &runfiles::EpochLine::epoch);
+    const auto accuracy = found != run.epochs.end() ? found->val_accuracy() : std::nullopt;
+    if (accuracy == best.accuracy) {
       return fmt::format(" {} is of epoch {}, which did as well.", file, *epoch);
     }
-    others.push_back(kept_text(run, file, *epoch));
+    others.push_back(fmt::format("{} is of epoch {}{}", file, *epoch,
+                                 accuracy ? fmt::format(" ({:.4f})", *accuracy) : ""));
   }
   if (others.empty()) return "";
   return fmt::format(" Its weights were not kept: {} (--save-best --monitor accuracy keeps them).",
@@ -140,10 +125,10 @@ void add_figure(Card& card, const RunRecord& run) {
                             run.epochs.back().epoch);
     return;
   }
-  const bool known = !run.epochs.empty() && run.epochs.back().loss;
-  card.figure = known ? figure_text(*run.epochs.back().loss) : kNotKnown;
-  card.what = known ? fmt::format("loss of training in epoch {}", run.epochs.back().epoch)
-                    : "no epoch came to its end";
+  const auto loss = last_loss(run);
+  card.figure = loss ? figure_text(*loss) : kNotKnown;
+  card.what = loss ? fmt::format("loss of training in epoch {}", run.epochs.back().epoch)
+                   : "no epoch came to its end";
 }
 
 std::string time_text(const RunRecord& run) {
