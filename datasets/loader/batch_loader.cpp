@@ -193,9 +193,9 @@ std::unique_ptr<data::BatchSource> make_batch_loader(const data::ImageSet& set,
   return std::make_unique<PrefetchingLoader>(set, plan, request);
 }
 
-data::BatchMemory memory_of_batches(const data::DataSource& source, Shape image,
-                                    const data::BatchPlan& plan,
-                                    const data::BatchRequest& request) {
+compute::FeedBytes memory_of_batches(const data::DataSource& source, Shape image,
+                                     const data::BatchPlan& plan,
+                                     const data::BatchRequest& request) {
   const auto turned = [&](std::uint32_t sample) {
     return source.dataset->view(sample).turn != data::Turn::none;
   };
@@ -210,10 +210,10 @@ data::BatchMemory memory_of_batches(const data::DataSource& source, Shape image,
       (1 + mixed) * ((changes && !device_moves(request) ? 1 : 0) + read * sides * sides) + mixed;
   const std::size_t kept = request.on_device ? images_of(*source.dataset, source.train).size() : 0;
   const compute::FeedSize size = feed_size(image, plan, request, kept);
-  const compute::FeedBytes feed =
-      request.feeder ? request.feeder->feed_bytes(size) : compute::FeedBytes{};
-  return {.host = copies * size.slots * size.images * image.size() + feed.host,
-          .device = feed.device};
+  compute::FeedBytes bytes;
+  if (request.feeder) bytes = request.feeder->feed_bytes(size);
+  bytes.host += copies * size.slots * size.images * image.size();
+  return bytes;
 }
 
 }  // namespace cputrain::datasets

@@ -16,7 +16,7 @@ std::unique_ptr<data::BatchSource> make_batch_loader(const data::ImageSet&, cons
                                                      const data::BatchRequest&);
 
 /// What such a loader of the training images keeps.
-data::BatchMemory memory_of_batches(const data::DataSource&, Shape image, const data::BatchPlan&,
-                                    const data::BatchRequest&);
+compute::FeedBytes memory_of_batches(const data::DataSource&, Shape image, const data::BatchPlan&,
+                                     const data::BatchRequest&);
 
 }  // namespace cputrain::datasets

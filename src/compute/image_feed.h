@@ -36,7 +36,7 @@ struct FeedSize {
   std::size_t kept = 0;    ///< images that stay on the device, so that micro-batches send no bytes
 };
 
-/// Bytes of a feed: of the host's memory, and of the device's.
+/// Bytes of images on their way: of the host's memory, and of the device's.
 struct FeedBytes {
   std::size_t host = 0, device = 0;
 };

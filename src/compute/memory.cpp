@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <cstdint>
 #include <cstring>
 
 #include "core/hash.h"
-#include "system/pages.h"
 
 namespace cputrain::compute {
 namespace {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
-#include <optional>
-#include <utility>
 
 #include "core/hash.h"
 

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/hash.h"
 
 namespace cputrain::compute {
 namespace {

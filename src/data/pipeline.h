@@ -94,12 +94,6 @@ struct BatchRequest {
   std::function<void()> on_whole{};
 };
 
-/// Bytes of images that a batch source keeps beside what lies in memory.
-struct BatchMemory {
-  std::size_t host = 0;
-  std::size_t device = 0;  ///< the feeder's
-};
-
 /// What `data pack` is to do.
 struct PackRequest {
   std::string file;
@@ -184,8 +178,9 @@ struct DataPipeline {
   std::function<std::unique_ptr<BatchSource>(const ImageSet&, const BatchPlan&,
                                              const BatchRequest&)>
       batches;
-  /// What such a source of the training images will keep.
-  std::function<BatchMemory(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&)>
+  /// Bytes that such a source of the training images will keep beside what lies in memory.
+  std::function<compute::FeedBytes(const DataSource&, Shape image, const BatchPlan&,
+                                   const BatchRequest&)>
       batch_memory;
   /// Reads one image file for `predict`.
   std::function<ReadResult(const std::string& path, Shape image, const Resizing&, Exif,

@@ -4,11 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <iterator>
-#include <limits>
 #include <numbers>
-#include <optional>
 #include <system_error>
 #include <utility>
 

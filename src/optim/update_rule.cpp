@@ -1,7 +1,6 @@
 #include "optim/update_rule.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace cputrain::optim {
 namespace {

@@ -114,14 +114,14 @@ data::BatchRequest Training::validation_request() const {
 }
 
 /// Validation has micro-batches of its own on a device, and of images that are still coming.
-data::BatchMemory Training::batch_memory(bool on_device) const {
+compute::FeedBytes Training::batch_memory(bool on_device) const {
   const auto memory_of = [&](const data::BatchPlan& plan, const data::BatchRequest& request) {
     return session_.services.data.batch_memory(*source_, plan_.spec.image, plan, request);
   };
-  data::BatchMemory memory = memory_of(batches_->train, training_request(on_device));
+  compute::FeedBytes memory = memory_of(batches_->train, training_request(on_device));
   const data::BatchRequest request = validation_request();
   if (!request.feeder && !request.filling) return memory;
-  const data::BatchMemory validation = memory_of(batches_->validation, request);
+  const compute::FeedBytes validation = memory_of(batches_->validation, request);
   return {memory.host + validation.host, memory.device + validation.device};
 }
 

@@ -94,7 +94,7 @@ class Training {
   data::BatchRequest training_request(bool on_device) const;
   std::vector<double> weights_of_classes() const;
   data::BatchRequest validation_request() const;
-  data::BatchMemory batch_memory(bool on_device) const;
+  compute::FeedBytes batch_memory(bool on_device) const;
   void tell_folders(const std::vector<std::string>& folders);
   bool keeps_all() const { return place_.keep == ImagePlace::kAll; }
   bool is_decoded_later() const;

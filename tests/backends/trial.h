@@ -7,7 +7,6 @@
 namespace cputrain::testing {
 
 using compute::relative_distance;
-using selftest::array_of;
 using selftest::make_images;
 using selftest::Outcome;
 using selftest::Samples;

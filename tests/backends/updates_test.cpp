@@ -32,6 +32,13 @@ std::vector<Rule> rules() {
           {"lamb", optim::Lamb{}}};
 }
 
+/// These numbers in the backend's memory and type.
+compute::OwnedArray array_of(compute::Backend& backend, std::span<const double> values) {
+  compute::OwnedArray owned(backend.memory(), values.size(), backend.dtype());
+  compute::write_numbers(backend.memory(), values, owned.array());
+  return owned;
+}
+
 using Parameters = std::tuple<BackendUnderTest, Rule>;
 class Updates : public ::testing::TestWithParam<Parameters> {};
 

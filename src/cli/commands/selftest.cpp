@@ -64,17 +64,17 @@ class CasesReport {
     if (!result.passed()) system::print("       {}\n", result.wrong);
     system::flush_output();
   }
-  void leave_out(const selftest::LeftOut& what) {
-    left_out_.push_back(what);
+  void leave_out(const std::string& name, const std::string& why) {
+    left_out_.push_back({{"name", name}, {"reason", why}});
     const bool has_name = std::exchange(begun_, false);
     if (!prints_) return;
-    system::print("{}left out: {}\n", has_name ? "" : what.name + " ... ", what.why);
+    system::print("{}left out: {}\n", has_name ? "" : name + " ... ", why);
     system::flush_output();
   }
 
   std::size_t passed() const { return cases_.size() - failed_; }
   std::size_t failed() const { return failed_; }
-  const std::vector<selftest::LeftOut>& left_out() const { return left_out_; }
+  const Json& left_out() const { return left_out_; }
 
   Json cases_json() const {
     Json list = Json::array();
@@ -89,19 +89,13 @@ class CasesReport {
     }
     return list;
   }
-  Json left_out_json() const {
-    Json list = Json::array();
-    for (const selftest::LeftOut& what : left_out_)
-      list.push_back({{"name", what.name}, {"reason", what.why}});
-    return list;
-  }
 
  private:
   bool prints_;
   bool begun_ = false;  ///< a line has a name, and no end yet
   std::size_t failed_ = 0;
   std::vector<compute::SelftestCase> cases_;
-  std::vector<selftest::LeftOut> left_out_;
+  Json left_out_ = Json::array();
 };
 
 selftest::MakeBackend maker_of(const training::Session& session) {
@@ -129,7 +123,7 @@ Json result_json(const training::Session& session, const std::string& device, st
           {"passed", report.passed()},
           {"failed", report.failed()},
           {"cases", report.cases_json()},
-          {"left_out", report.left_out_json()}};
+          {"left_out", report.left_out()}};
 }
 
 class SelftestCommand final : public cli::CommandWith<SelftestOptions> {
@@ -197,7 +191,8 @@ ExitCode SelftestCommand::run(const training::Services& services) {
                  .own = own_of_(session.backend->name()),
                  .device = session.device.device},
                 {.done = [&](const compute::SelftestCase& result) { report.add(result); },
-                 .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); },
+                 .left_out = [&](const std::string& name,
+                                 const std::string& why) { report.leave_out(name, why); },
                  .begins = [&](const std::string& name) { report.begin(name); }});
   if (options_.prints()) {
     system::print("{} passed, {} failed, {} left out\n", counted(report.passed(), "case"),

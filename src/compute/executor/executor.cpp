@@ -85,15 +85,16 @@ void Executor::lay_out_parameters() {
     layout.parameters[p].columns = formats[p]->columns();
     layout.parameters[p].factors = formats[p]->factors();
   }
-  std::size_t told = 0;
+  final_behind_.resize(ops_.size());
+  std::size_t told = 0, last = 0;
   for (std::size_t i = ops_.size(); i-- > 0;) {
     const std::size_t first = first_of_op[i];
     if (first == first_of_op[i + 1] || !layout.parameters[first].learnt) continue;
     if (layout.parameters[first].range.end <= told) continue;
-    told = layout.parameters[first].range.end;
-    final_after_.push_back({.op = i, .gradients = told});
+    told = final_behind_[i] = layout.parameters[first].range.end;
+    last = i;
   }
-  if (!final_after_.empty()) final_after_.pop_back();  // the last of them is reported at the end
+  final_behind_[last] = 0;  // it is reported at the end
   parameters_.emplace(std::move(layout), std::move(formats), target_->memory());
 }
 
@@ -196,9 +197,9 @@ void Executor::backward(const Backward& call) {
     target_->mark(0);  // event 0 has no other use, since images have no gradient
     target_->end_call();
     if (times_layers_) wait();
-    for (const auto& [op, gradients] : final_after_) {
-      if (Event* event = last_.images > 0 ? target_->event(op) : nullptr)
-        call.ready(gradients, event);
+    for (std::size_t i = ops_.size(); last_.images > 0 && i-- > 0;) {
+      if (final_behind_[i] == 0) continue;
+      if (Event* event = target_->event(i)) call.ready(final_behind_[i], event);
     }
     call.ready(layout().gradient_size, target_->event(0));
   });
@@ -218,13 +219,12 @@ void Executor::run_backward_of_nothing(Accumulate accumulate) {
 void Executor::run_backward(const Execution& execution, const ReadySink& ready) {
   target_->run(execution, [&] {
     if (execution.forward) call_forward(execution);
-    auto final = final_after_.begin();
     for (std::size_t i = ops_.size(); i-- > 1;) {  // images have no gradient
       ops_[i]->backward(execution);
-      if (final == final_after_.end() || final->op != i) continue;
-      if (execution.sums) (*execution.sums)(final->gradients);
-      if (!target_->mark(i)) ready(final->gradients, nullptr);
-      ++final;
+      const std::size_t gradients = final_behind_[i];
+      if (gradients == 0) continue;
+      if (execution.sums) (*execution.sums)(gradients);
+      if (!target_->mark(i)) ready(gradients, nullptr);
     }
     if (execution.sums) (*execution.sums)(layout().gradient_size);
   });

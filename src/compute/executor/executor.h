@@ -34,11 +34,6 @@ class Executor final : public Program {
   void keep_features(std::size_t most_bytes) override;
 
  private:
-  /// Gradients [0, gradients) are final behind backward of operator `op`.
-  struct FinalGradients {
-    std::size_t op, gradients;
-  };
-
   void compile(const CompileOptions&);
   void lay_out_parameters();
   void allocate();
@@ -58,8 +53,9 @@ class Executor final : public Program {
   MemoryPlan memory_;
   std::unique_ptr<system::SharedBlock> arena_;  ///< the activations'
   OpList ops_;
-  LossOp* loss_ = nullptr;                   ///< the last of them
-  std::vector<FinalGradients> final_after_;  ///< in the order of backward, but for the last
+  LossOp* loss_ = nullptr;  ///< the last of them
+  /// By operator: gradients [0, n) are final behind its backward. 0 where no more are, or all.
+  std::vector<std::size_t> final_behind_;
   std::optional<StoredParameters> parameters_;
   Arenas arenas_;
   std::vector<Range> own_gradients_;  ///< what this rank makes

@@ -1,6 +1,5 @@
 #include "compute/executor/frozen_prefix.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 
-#include "compute/selftest_case.h"
 #include "optim/update_math.h"
 
 namespace cputrain::selftest {
@@ -113,41 +113,51 @@ CasePlan plan(const std::string& name, double limit, Backend& tested, Backend& r
           .expect = [&reference, run] { return run(reference); }};
 }
 
-struct Rule {
-  const char* name;
-  optim::UpdateRule rule;
-  double decay = 0;
-};
-
-std::vector<Rule> rules() {
-  using optim::RmsProp, optim::Sgd;
-  return {
-      {"update by SGD", Sgd{}},
-      {"update by momentum with weight decay", Sgd{.momentum = 0.9}, 0.02},
-      {"update by Nesterov's momentum", Sgd{0.9, true}},
-      {"update by RMSprop", RmsProp{}},
-      {"update by RMSprop, momentum", RmsProp{.momentum = 0.5}},
-      {"update by RMSprop, centered", RmsProp{.centered = true}},
-      {"update by RMSprop, both with weight decay", RmsProp{.momentum = 0.5, .centered = true},
-       0.02},
-      {"update by Adam", optim::Adam{}},
-      {"update by LARS", optim::Lars{}},
-      {"update by LAMB", optim::Lamb{}},
+std::vector<CasePlan> update_plans(std::uint64_t seed, Backend& tested, Backend& reference) {
+  std::vector<CasePlan> plans;
+  const auto add = [&](const char* name, const optim::UpdateRule& rule, double decay = 0) {
+    CaseNumbers numbers(seed, name);
+    const auto run = [rule, decay, parts = draw_slice(numbers)](Backend& backend) {
+      return after(backend, parts, optim::state_arrays(rule), [&](optim::UpdateSlice slice) {
+        slice.decays = true;
+        backend.make_update({.rule = rule, .slices = {slice}, .weight_decay = decay})
+            ->apply({rule, 0.013, 4});
+      });
+    };
+    plans.push_back(plan(name, kLimit, tested, reference, run));
   };
+  using optim::RmsProp, optim::Sgd;
+  add("update by SGD", Sgd{});
+  add("update by momentum with weight decay", Sgd{.momentum = 0.9}, 0.02);
+  add("update by Nesterov's momentum", Sgd{0.9, true});
+  add("update by RMSprop", RmsProp{});
+  add("update by RMSprop, momentum", RmsProp{.momentum = 0.5});
+  add("update by RMSprop, centered", RmsProp{.centered = true});
+  add("update by RMSprop, both with weight decay", RmsProp{.momentum = 0.5, .centered = true},
+      0.02);
+  add("update by Adam", optim::Adam{});
+  add("update by LARS", optim::Lars{});
+  add("update by LAMB", optim::Lamb{});
+  return plans;
 }
 
-struct Change {
-  const char* name;
-  optim::GradientOperation operation;
-  int states = 0;
-};
-
-std::vector<Change> changes() {
-  return {{"gradients with weights added", optim::AddWeights{0.2}},
-          {"gradients that are clipped", optim::ClipValues{0.5}},
-          {"gradients that are scaled", optim::ScaleGradients{0.37}},
-          {"gradients that are averaged", optim::MoveAverage{0.9}},
-          {"gradients in LAMB's direction", optim::LambDirection{optim::Lamb{}, 0.05, 4}, 2}};
+std::vector<CasePlan> change_plans(std::uint64_t seed, Backend& tested, Backend& reference) {
+  std::vector<CasePlan> plans;
+  const auto add = [&](const char* name, const optim::GradientOperation& change, int states = 0) {
+    CaseNumbers numbers(seed, name);
+    const auto run = [change, states, parts = draw_slice(numbers)](Backend& backend) {
+      return after(backend, parts, states, [&](const optim::UpdateSlice& slice) {
+        backend.change_gradients(change, slice);
+      });
+    };
+    plans.push_back(plan(name, kLimit, tested, reference, run));
+  };
+  add("gradients with weights added", optim::AddWeights{0.2});
+  add("gradients that are clipped", optim::ClipValues{0.5});
+  add("gradients that are scaled", optim::ScaleGradients{0.37});
+  add("gradients that are averaged", optim::MoveAverage{0.9});
+  add("gradients in LAMB's direction", optim::LambDirection{optim::Lamb{}, 0.05, 4}, 2);
+  return plans;
 }
 
 CasePlan sum_plan(std::uint64_t seed, int count, Backend& tested, Backend& reference) {
@@ -227,31 +237,8 @@ CasePlan copy_plan(std::uint64_t seed, Backend& tested) {
 }  // namespace
 
 std::vector<CasePlan> array_plans(std::uint64_t seed, Backend& tested, Backend& reference) {
-  std::vector<CasePlan> plans;
-  for (const Rule& rule : rules()) {
-    CaseNumbers numbers(seed, rule.name);
-    plans.push_back(plan(
-        rule.name, kLimit, tested, reference,
-        [rule, parts = draw_slice(numbers)](Backend& backend) {
-          return after(
-              backend, parts, optim::state_arrays(rule.rule), [&](optim::UpdateSlice slice) {
-                slice.decays = true;
-                backend
-                    .make_update({.rule = rule.rule, .slices = {slice}, .weight_decay = rule.decay})
-                    ->apply({rule.rule, 0.013, 4});
-              });
-        }));
-  }
-  for (const Change& change : changes()) {
-    CaseNumbers numbers(seed, change.name);
-    plans.push_back(plan(change.name, kLimit, tested, reference,
-                         [change, parts = draw_slice(numbers)](Backend& backend) {
-                           return after(backend, parts, change.states,
-                                        [&](const optim::UpdateSlice& slice) {
-                                          backend.change_gradients(change.operation, slice);
-                                        });
-                         }));
-  }
+  std::vector<CasePlan> plans = update_plans(seed, tested, reference);
+  std::ranges::move(change_plans(seed, tested, reference), std::back_inserter(plans));
   for (const int count : {2, 3, 11}) plans.push_back(sum_plan(seed, count, tested, reference));
   plans.push_back(norm_plan(seed, tested, reference));
   plans.push_back(copy_plan(seed, tested));

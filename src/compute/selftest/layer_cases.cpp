@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "compute/selftest_case.h"
-
 namespace cputrain::selftest {
 namespace {
 

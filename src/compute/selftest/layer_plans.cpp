@@ -5,7 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "compute/selftest_case.h"
 #include "core/error.h"
 #include "core/random/random.h"
 #include "model/init.h"
@@ -22,25 +21,32 @@ int last_kink(const model::Graph& graph) {
   return last;
 }
 
+bool multiplies(const model::Graph::Node& node) { return model::facts_of(node.layer).has_kernel; }
+
+/// Sums of n products stay about as large as what they are of: 2^exponent is near sqrt(2 n).
+int exponent_of(const model::Graph::Node& node) {
+  const auto& extents = node.parameters.front().extents;
+  double products = 1;
+  for (std::size_t i = 0; i + 1 < extents.size(); ++i) products *= extents[i];
+  return std::ilogb(std::sqrt(2 * products));
+}
+
 /// Kernels of few bits up to the last kink of an exact case, so that every sum before it is exact
 /// in float, and biases of odd multiples of half a step, so that no sum is 0, or at ReLU6's other
 /// kink. Steps are as large as the pixels': numbers near 6 are exact in 16 bits, too.
-class Weights {
- public:
-  Weights(const LayerCase& c, std::uint64_t seed)
-      : seed_(seed),
-        exact_until_(c.exact ? last_kink(c.graph) : -1),
-        exponent_(1 - std::ilogb(c.graph.input().scale.of[0])) {
-    for (const model::Graph::Node& node : c.graph.nodes()) {
-      exponents_.push_back(exponent_);
-      if (multiplies(node) && node.origin < exact_until_) exponent_ += exponent_of(node);
-    }
+WeightSource case_weights(const LayerCase& c, std::uint64_t seed) {
+  const int exact_until = c.exact ? last_kink(c.graph) : -1;
+  // The pixels' steps and one, since the first bias adds half of such a step.
+  int exponent = 1 - std::ilogb(c.graph.input().scale.of[0]);
+  std::vector<int> exponents;
+  for (const model::Graph::Node& node : c.graph.nodes()) {
+    exponents.push_back(exponent);
+    if (multiplies(node) && node.origin < exact_until) exponent += exponent_of(node);
   }
-
-  std::vector<double> operator()(const model::Graph::Node& node, std::size_t index) const {
-    if (!multiplies(node) || node.origin >= exact_until_) return trial_weights(node, index);
-    compute::CaseNumbers numbers(seed_, node.parameters[index].name);
-    const int before = exponents_[static_cast<std::size_t>(node.origin)];
+  return [=](const model::Graph::Node& node, std::size_t index) {
+    if (!multiplies(node) || node.origin >= exact_until) return trial_weights(node, index);
+    compute::CaseNumbers numbers(seed, node.parameters[index].name);
+    const int before = exponents[static_cast<std::size_t>(node.origin)];
     const int own = exponent_of(node);
     std::vector<double> values(node.parameters[index].size());
     for (double& value : values) {
@@ -48,25 +54,8 @@ class Weights {
                          : std::ldexp(2 * numbers.between(-3, 2) + 1, -(before + own + 1));
     }
     return values;
-  }
-
- private:
-  static bool multiplies(const model::Graph::Node& node) {
-    return model::facts_of(node.layer).has_kernel;
-  }
-  /// Sums of n products stay about as large as what they are of: 2^exponent is near sqrt(2 n).
-  static int exponent_of(const model::Graph::Node& node) {
-    const auto& extents = node.parameters.front().extents;
-    double products = 1;
-    for (std::size_t i = 0; i + 1 < extents.size(); ++i) products *= extents[i];
-    return std::ilogb(std::sqrt(2 * products));
-  }
-
-  std::uint64_t seed_;
-  int exact_until_;
-  int exponent_;  ///< the pixels' steps and one, since the first bias adds half of such a step
-  std::vector<int> exponents_;
-};
+  };
+}
 
 /// Gradients are compared by their length, so they should not cancel: images differ in brightness,
 /// and there are not as many of each class.
@@ -115,7 +104,7 @@ compute::RunOutputs train(compute::Backend& backend, const LayerCase& c, std::ui
                           double before) {
   constexpr std::uint64_t kStep = 4;
   Trial trial(backend, c.graph, c.pieces, compute::Phase::train, nullptr, nullptr,
-              Weights(c, seed));
+              case_weights(c, seed));
   const std::vector<double> poison(trial.gradients().size, before);
   compute::write_numbers(backend.memory(), poison, trial.gradients());
   const Outcome outcome = trial.train(samples_of(c, seed), c.pieces, kStep);
@@ -245,12 +234,6 @@ Outcome Trial::train(const Samples& samples, const std::vector<int>& pieces, std
 
 Outcome Trial::evaluate(const Samples& samples, const std::vector<int>& pieces) {
   return run(samples, pieces, {compute::Phase::evaluate, kSeed, 0, true}, total(pieces));
-}
-
-compute::OwnedArray array_of(compute::Backend& backend, std::span<const double> values) {
-  compute::OwnedArray owned(backend.memory(), values.size(), backend.dtype());
-  compute::write_numbers(backend.memory(), values, owned.array());
-  return owned;
 }
 
 }  // namespace cputrain::selftest

@@ -76,7 +76,4 @@ class Trial {
   std::unique_ptr<compute::Program> program_;
 };
 
-/// These numbers in the backend's memory and type.
-compute::OwnedArray array_of(compute::Backend&, std::span<const double> values);
-
 }  // namespace cputrain::selftest

@@ -4,16 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <memory>
 #include <optional>
-#include <set>
-#include <string>
 #include <utility>
-#include <variant>
-#include <vector>
 
-#include "compute/selftest/cases.h"
 #include "compute/selftest/layer_plans.h"
 #include "core/error.h"
 
@@ -26,18 +19,6 @@ constexpr double kRounding = 0x1p-9;
 /// Where a kernel stays in float, roundings are missing that would cancel others. Where a float sum
 /// falls on the other side of a tie, other numbers are rounded.
 constexpr double kOtherRoundings = 3;
-
-/// What is rounded turns predictions, and moves numbers by more than sums do.
-enum class Rounds {
-  nothing,
-  factors,     ///< those of convolutions: what that moves is allowed
-  activations  ///< and their gradients
-};
-
-Rounds rounds_in(Precision precision, const Own& own) {
-  if (own.rounded.contains(precision)) return Rounds::activations;
-  return precision == Precision::bf16 ? Rounds::factors : Rounds::nothing;
-}
 
 /// With names of their own. Where activations are rounded, some fall on the other side of zero, or
 /// win in another window: a part of them as large as the roundoff. These have wholly other
@@ -58,9 +39,13 @@ std::vector<Way> ways_in(Precision precision, const Own& own) {
 
 struct OpenWay {
   Way way;
-  Rounds rounds;
+  Precision precision;
   std::unique_ptr<compute::Backend> backend;
 };
+
+std::string name_in(const LayerCase& c, const OpenWay& open) {
+  return fmt::format("{} ({})", c.name, open.way.name);
+}
 
 /// A case that an error ended before it was made.
 compute::SelftestCase failed_case(const std::string& name, const Error& error) {
@@ -89,9 +74,9 @@ std::vector<OpenWay> open_ways(const Request& request, const LayerCase& first,
     }
     if (!refusal.empty()) {
       if (request.all_must_be) fail(ExitCode::usage, refusal);
-      results.left_out({way.name, refusal});
+      results.left_out(way.name, refusal);
     } else if (backend) {
-      ways.push_back({way, rounds_in(precision, request.own), std::move(backend)});
+      ways.push_back({way, precision, std::move(backend)});
     }
   };
   for (const Precision precision : request.precisions) {
@@ -135,23 +120,17 @@ compute::CasePlan with_rounded_factors(const compute::CasePlan& plan, const Laye
   return allowed;
 }
 
-/// A layer that the backend lacks, or what became of the case.
-std::variant<LeftOut, compute::SelftestCase> try_layer(
-    const LayerCase& c, const OpenWay& open, const std::string& name,
-    const std::function<compute::RunOutputs()>& expected, const Request& request) {
-  const auto& [way, rounds, backend] = open;
-  try {
-    const std::string refusal = refusal_of(c, *backend);
-    if (!refusal.empty()) return LeftOut{c.name, refusal};
-    compute::CasePlan plan = plan_of(c, request.seed, way.limit, *backend, *request.reference);
-    plan.expect = expected;
-    plan.name = name;
-    if (rounds == Rounds::factors) plan = with_rounded_factors(plan, c, request);
-    if (rounds == Rounds::activations) plan = with_other_predictions(plan);
-    return compute::run_case(plan);
-  } catch (const Error& error) {
-    return failed_case(name, error);
-  }
+/// The layer's, for a way.
+compute::CasePlan plan_in(const LayerCase& c, const OpenWay& open,
+                          const std::function<compute::RunOutputs()>& expected,
+                          const Request& request) {
+  compute::CasePlan plan =
+      plan_of(c, request.seed, open.way.limit, *open.backend, *request.reference);
+  plan.expect = expected;
+  plan.name = name_in(c, open);
+  // What is rounded turns predictions, and moves numbers by more than sums do.
+  if (request.own.rounded.contains(open.precision)) return with_other_predictions(plan);
+  return open.precision == Precision::bf16 ? with_rounded_factors(plan, c, request) : plan;
 }
 
 void run_layer(const LayerCase& c, const Request& request, const std::vector<OpenWay>& ways,
@@ -163,11 +142,16 @@ void run_layer(const LayerCase& c, const Request& request, const std::vector<Ope
   };
   for (const OpenWay& open : ways) {
     if (!open.way.concerns(c)) continue;
-    const std::string name = fmt::format("{} ({})", c.name, open.way.name);
-    results.begins(name);
-    const auto outcome = try_layer(c, open, name, expected, request);
-    if (const auto* left_out = std::get_if<LeftOut>(&outcome)) results.left_out(*left_out);
-    if (const auto* done = std::get_if<compute::SelftestCase>(&outcome)) results.done(*done);
+    results.begins(name_in(c, open));
+    std::string refusal;
+    compute::SelftestCase result;
+    try {
+      refusal = refusal_of(c, *open.backend);
+      if (refusal.empty()) result = compute::run_case(plan_in(c, open, expected, request));
+    } catch (const Error& error) {
+      result = failed_case(name_in(c, open), error);
+    }
+    refusal.empty() ? results.done(result) : results.left_out(c.name, refusal);
   }
 }
 

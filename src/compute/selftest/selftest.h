@@ -58,15 +58,11 @@ struct Request {
   int device = 0;  ///< one of the backend's, for its own cases
 };
 
-/// What was not tested: a layer or a precision that the backend lacks.
-struct LeftOut {
-  std::string name, why;
-};
-
 /// Where results go, case by case.
 struct Results {
   std::function<void(const compute::SelftestCase&)> done;
-  std::function<void(const LeftOut&)> left_out;
+  /// What was not tested: a layer or a precision that the backend lacks.
+  std::function<void(const std::string& name, const std::string& why)> left_out;
   /// Before a case: its name. done() or left_out() follows, unless the case never ends.
   std::function<void(const std::string& name)> begins = [](const std::string&) {};
 };

@@ -311,7 +311,7 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
     mine.elsewhere = taken.own - taken.own_buffers + mine.state + mine.workspace + mine.copy +
                      mine.snapshot + mine.library;
     compiled.images_on_device = keep_images_on_device(session, plan, before, mine.elsewhere);
-    const data::BatchMemory& images = compiled.images_on_device ? before.kept : before.batches;
+    const compute::FeedBytes& images = compiled.images_on_device ? before.kept : before.batches;
     mine.batches = images.host;
     mine.images = images.device;
     mine.elsewhere += mine.images;

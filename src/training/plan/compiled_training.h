@@ -63,7 +63,7 @@ struct MemoryBefore {
   std::size_t views = 0;
   /// What images in flight will take on this rank, and what it will be where all stay on the
   /// device.
-  data::BatchMemory batches{}, kept{};
+  compute::FeedBytes batches{}, kept{};
 };
 
 /// Compiles for these numbers of images and asks everything for its bytes. Error(usage) on all
