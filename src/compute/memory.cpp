@@ -32,25 +32,15 @@ bool checked(std::span<const T> values) {
   return !bad;
 }
 
-class HostMemory final : public Memory {
- public:
-  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
-    return std::make_unique<system::Pages>(bytes);
-  }
-  void read(const void* src, std::span<std::byte> dst) override {
-    copy(src, dst.data(), dst.size());
-  }
-  void write(std::span<const std::byte> src, void* dst) override {
-    copy(src.data(), dst, src.size());
-  }
-  void copy(const void* src, void* dst, std::size_t bytes) override {
-    if (bytes > 0) std::memcpy(dst, src, bytes);
-  }
-  bool is_host() const override { return true; }
-  std::optional<std::size_t> available() const override { return std::nullopt; }
-};
-
 }  // namespace
+
+std::unique_ptr<system::SharedBlock> Memory::allocate(std::size_t bytes) {
+  return std::make_unique<system::Pages>(bytes);
+}
+
+void Memory::copy(const void* src, void* dst, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(dst, src, bytes);
+}
 
 OwnedArray::OwnedArray(Memory& memory, std::size_t elements, DType dtype)
     : block_(memory.allocate(elements * size_of(dtype))),
@@ -110,7 +100,7 @@ std::unique_ptr<system::SharedBlock> Memory::staging(std::size_t bytes) {
 }
 
 Memory& host_memory() {
-  static HostMemory memory;
+  static Memory memory;
   return memory;
 }
 

@@ -14,20 +14,25 @@
 namespace cputrain::compute {
 
 /// Where the arrays of a backend lie: weights, gradients, optimizer state, all that its kernels
-/// read and write. Unless is_host(), the host may touch them through these calls alone: their
-/// addresses mean something to the backend only. Calls may come from any thread. They see what the
-/// backend's calls before them computed, and are done when they return.
+/// read and write. This one is the host's: pages of this process, and memcpy. Unless is_host(), the
+/// host may touch arrays through these calls alone: their addresses mean something to the backend
+/// only. Calls may come from any thread. They see what the backend's calls before them computed,
+/// and are done when they return.
 class Memory {
  public:
   virtual ~Memory() = default;
 
   /// Zeros, on a 64-byte boundary, which are freed with the block; this memory lasts longer.
   /// Error(internal) where there is no room.
-  virtual std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) = 0;
+  virtual std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes);
   /// To the host. `src` may be anywhere within a block, as may the other addresses.
-  virtual void read(const void* src, std::span<std::byte> dst) = 0;
+  virtual void read(const void* src, std::span<std::byte> dst) {
+    copy(src, dst.data(), dst.size());
+  }
   /// From the host.
-  virtual void write(std::span<const std::byte> src, void* dst) = 0;
+  virtual void write(std::span<const std::byte> src, void* dst) {
+    copy(src.data(), dst, src.size());
+  }
   /// The same of what nothing writes that a device is still at: they do not wait for it.
   virtual void read_now(const void* src, std::span<std::byte> dst) { read(src, dst); }
   virtual void write_now(std::span<const std::byte> src, void* dst) { write(src, dst); }
@@ -35,18 +40,18 @@ class Memory {
   /// longer. Its contents are undefined.
   virtual std::unique_ptr<system::SharedBlock> staging(std::size_t bytes);
   /// Between two places of this memory that do not overlap.
-  virtual void copy(const void* src, void* dst, std::size_t bytes) = 0;
+  virtual void copy(const void* src, void* dst, std::size_t bytes);
   /// Whether it is memory of this process, so that code of the host may use the arrays as they are
   /// and the ranks of a node may share them.
-  virtual bool is_host() const = 0;
+  virtual bool is_host() const { return true; }
   /// Bytes that this rank can still get of a memory that is not the host's, its part where several
   /// ranks have one device; nothing where that is not known. (The host's:
   /// system/limits/available_memory.h.) A rank takes some of a device as soon as it has a backend
   /// there, so ask when all of them have.
-  virtual std::optional<std::size_t> available() const = 0;
+  virtual std::optional<std::size_t> available() const { return std::nullopt; }
 };
 
-/// Pages of this process, and memcpy. It has no state, so that one serves all.
+/// It has no state, so that one serves all.
 Memory& host_memory();
 
 /// An array in a memory, which is freed with the object.

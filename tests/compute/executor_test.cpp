@@ -90,16 +90,7 @@ class NotedEvent final : public Event {
 /// The host's memory, said to be a device's.
 class FarMemory final : public Memory {
  public:
-  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
-    return host_memory().allocate(bytes);
-  }
-  void read(const void* src, std::span<std::byte> dst) override { host_memory().read(src, dst); }
-  void write(std::span<const std::byte> src, void* dst) override { host_memory().write(src, dst); }
-  void copy(const void* src, void* dst, std::size_t bytes) override {
-    host_memory().copy(src, dst, bytes);
-  }
   bool is_host() const override { return false; }
-  std::optional<std::size_t> available() const override { return std::nullopt; }
 };
 
 class NotedTarget final : public Target {

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <memory>
 
-#include "optim/update_math.h"
+#include "optim/update_rule.h"
 
 namespace cputrain::selftest {
 namespace {
@@ -20,22 +19,18 @@ using compute::RunOutputs;
 /// Rounded once where arrays are floats.
 constexpr double kLimit = 2e-6;
 
-/// An array in the middle of a larger one, behind so many numbers of others.
-struct Part {
-  std::vector<float> values;
-  std::size_t before;
-};
-
+/// Drawn numbers in the middle of a larger array, behind so many numbers of others.
 class PlacedArray {
  public:
-  PlacedArray(Backend& backend, const Part& part)
+  PlacedArray(Backend& backend, CaseNumbers& numbers, std::size_t size, float low, float high)
       : memory_(backend.memory()),
-        begin_(part.before),
-        size_(part.values.size()),
-        all_(memory_, part.before + size_ + kBehind, backend.dtype()) {
-    std::vector<double> numbers(all_.array().size, kOthers);
-    std::ranges::copy(part.values, numbers.begin() + static_cast<std::ptrdiff_t>(begin_));
-    compute::write_numbers(memory_, numbers, all_.array());
+        begin_(static_cast<std::size_t>(numbers.between(0, 9))),
+        size_(size),
+        all_(memory_, begin_ + size + kBehind, backend.dtype()) {
+    std::vector<double> all(all_.array().size, kOthers);
+    std::ranges::copy(numbers.reals(size, low, high),
+                      all.begin() + static_cast<std::ptrdiff_t>(begin_));
+    compute::write_numbers(memory_, all, all_.array());
   }
 
   Array array() const { return all_.array().slice(begin_, begin_ + size_); }
@@ -63,34 +58,18 @@ class PlacedArray {
   compute::OwnedArray all_;
 };
 
-Part draw_part(CaseNumbers& numbers, std::size_t size, float low, float high) {
-  const auto before = static_cast<std::size_t>(numbers.between(0, 9));
-  return {numbers.reals(size, low, high), before};
-}
-
-/// Weights, gradients and state of a slice.
-struct SliceParts {
-  Part weights, gradients;
-  std::array<Part, optim::kMaxStateArrays> state;
-};
-
-/// Squares are not below zero, and above those of means.
-SliceParts draw_slice(CaseNumbers& numbers) {
-  const auto size = static_cast<std::size_t>(numbers.odd_between(5001, 9001));
-  return {draw_part(numbers, size, -1, 1),
-          draw_part(numbers, size, -1, 1),
-          {draw_part(numbers, size, 1, 2), draw_part(numbers, size, 0.1f, 0.9f),
-           draw_part(numbers, size, -1, 1)}};
-}
-
-/// All arrays behind work(slice).
+/// All arrays of a slice behind work(slice). Squares in its state are not below zero, and above
+/// those of means.
 template <class Work>
-RunOutputs after(Backend& backend, const SliceParts& parts, int states, const Work& work) {
-  const PlacedArray weights(backend, parts.weights), gradients(backend, parts.gradients);
+RunOutputs after(Backend& backend, CaseNumbers numbers, int states, const Work& work) {
+  constexpr float kLow[]{1, 0.1f, -1}, kHigh[]{2, 0.9f, 1};
+  const auto size = static_cast<std::size_t>(numbers.odd_between(5001, 9001));
+  const PlacedArray weights(backend, numbers, size, -1, 1),
+      gradients(backend, numbers, size, -1, 1);
   std::vector<std::unique_ptr<PlacedArray>> state;
   optim::UpdateSlice slice{.weights = weights.array(), .gradients = gradients.array()};
   for (std::size_t i = 0; i < static_cast<std::size_t>(states); ++i) {
-    state.push_back(std::make_unique<PlacedArray>(backend, parts.state[i]));
+    state.push_back(std::make_unique<PlacedArray>(backend, numbers, size, kLow[i], kHigh[i]));
     slice.state[i] = state.back()->array();
   }
   work(slice);
@@ -116,9 +95,8 @@ CasePlan plan(const std::string& name, double limit, Backend& tested, Backend& r
 std::vector<CasePlan> update_plans(std::uint64_t seed, Backend& tested, Backend& reference) {
   std::vector<CasePlan> plans;
   const auto add = [&](const char* name, const optim::UpdateRule& rule, double decay = 0) {
-    CaseNumbers numbers(seed, name);
-    const auto run = [rule, decay, parts = draw_slice(numbers)](Backend& backend) {
-      return after(backend, parts, optim::state_arrays(rule), [&](optim::UpdateSlice slice) {
+    const auto run = [rule, decay, numbers = CaseNumbers(seed, name)](Backend& backend) {
+      return after(backend, numbers, optim::state_arrays(rule), [&](optim::UpdateSlice slice) {
         slice.decays = true;
         backend.make_update({.rule = rule, .slices = {slice}, .weight_decay = decay})
             ->apply({rule, 0.013, 4});
@@ -144,9 +122,8 @@ std::vector<CasePlan> update_plans(std::uint64_t seed, Backend& tested, Backend&
 std::vector<CasePlan> change_plans(std::uint64_t seed, Backend& tested, Backend& reference) {
   std::vector<CasePlan> plans;
   const auto add = [&](const char* name, const optim::GradientOperation& change, int states = 0) {
-    CaseNumbers numbers(seed, name);
-    const auto run = [change, states, parts = draw_slice(numbers)](Backend& backend) {
-      return after(backend, parts, states, [&](const optim::UpdateSlice& slice) {
+    const auto run = [change, states, numbers = CaseNumbers(seed, name)](Backend& backend) {
+      return after(backend, numbers, states, [&](const optim::UpdateSlice& slice) {
         backend.change_gradients(change, slice);
       });
     };
@@ -162,15 +139,13 @@ std::vector<CasePlan> change_plans(std::uint64_t seed, Backend& tested, Backend&
 
 CasePlan sum_plan(std::uint64_t seed, int count, Backend& tested, Backend& reference) {
   const std::string name = fmt::format("sum of {} arrays, into the last", count);
-  CaseNumbers numbers(seed, name);
-  const auto size = static_cast<std::size_t>(numbers.odd_between(5001, 9001));
-  std::vector<Part> parts;
-  for (int i = 0; i < count; ++i) parts.push_back(draw_part(numbers, size, -1000, 1000));
-  return plan(name, kLimit, tested, reference, [parts](Backend& backend) {
+  return plan(name, kLimit, tested, reference, [seed, name, count](Backend& backend) {
+    CaseNumbers numbers(seed, name);
+    const auto size = static_cast<std::size_t>(numbers.odd_between(5001, 9001));
     std::vector<std::unique_ptr<PlacedArray>> placed;
     std::vector<Array> arrays;
-    for (const Part& part : parts) {
-      placed.push_back(std::make_unique<PlacedArray>(backend, part));
+    for (int i = 0; i < count; ++i) {
+      placed.push_back(std::make_unique<PlacedArray>(backend, numbers, size, -1000, 1000));
       arrays.push_back(placed.back()->array());
     }
     backend.sum(arrays, arrays.back());
@@ -183,14 +158,13 @@ CasePlan sum_plan(std::uint64_t seed, int count, Backend& tested, Backend& refer
 
 CasePlan norm_plan(std::uint64_t seed, Backend& tested, Backend& reference) {
   const std::string name = "norms of blocks";
-  CaseNumbers numbers(seed, name);
-  const auto size = static_cast<std::size_t>(numbers.odd_between(9001, 30001));
-  const auto position = static_cast<std::size_t>(numbers.between(1, 5000));
-  const Part part = draw_part(numbers, size, -3, 3);
   // Products of floats are exact in double.
-  return plan(name, 1e-13, tested, reference, [part, position](Backend& backend) {
-    const PlacedArray array(backend, part);
-    const compute::ArenaPart placed{{position, position + part.values.size()}, array.array()};
+  return plan(name, 1e-13, tested, reference, [seed, name](Backend& backend) {
+    CaseNumbers numbers(seed, name);
+    const auto size = static_cast<std::size_t>(numbers.odd_between(9001, 30001));
+    const auto position = static_cast<std::size_t>(numbers.between(1, 5000));
+    const PlacedArray array(backend, numbers, size, -3, 3);
+    const compute::ArenaPart placed{{position, position + size}, array.array()};
     RunOutputs outputs;
     outputs.add("norms", backend.block_norms({&placed, 1}).wait());
     outputs.add("norm of all", std::vector{backend.sum_of_squares(array.array())});

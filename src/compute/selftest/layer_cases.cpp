@@ -155,21 +155,16 @@ void add_pools(Drawing& drawing) {
                         [](const Sizes&) { return Layers{model::GlobalAveragePool{}}; });
 }
 
-/// Channels of a group, and its filters.
-struct Group {
-  int channels, filters;
-};
-
-/// Behind as many channels as the groups have.
+/// Behind so many channels, that groups share.
 void add_groups(Drawing& drawing) {
   using enum Padding;
-  const auto add = [&](const std::string& what, const Group& group, int groups, const Window& w) {
+  const auto add = [&](const std::string& what, int channels, int filters, int groups,
+                       const Window& w) {
     const std::string name = window_name(what, w.size, w.stride, w.padding);
     CaseNumbers numbers(drawing.seed(), name);
     const Sizes sizes = draw_sizes(numbers);
-    const int channels = groups * group.channels;
     const Layers layers{model::Convolution{.filters = channels, .kernel = 1},
-                        model::Convolution{.filters = groups * group.filters,
+                        model::Convolution{.filters = filters,
                                            .kernel = w.size,
                                            .stride = w.stride,
                                            .padding = w.padding,
@@ -179,12 +174,12 @@ void add_groups(Drawing& drawing) {
   };
   for (const Window& w : {Window{3, 1, same}, Window{3, 2, half}, Window{5, 2, same},
                           Window{5, 1, valid}, Window{3, 2, valid}}) {
-    add("depthwise convolution", {1, 1}, 32, w);
+    add("depthwise convolution", 32, 32, 32, w);
   }
-  add("depthwise convolution of odd channels", {1, 1}, 21, {3, 1, same});
-  add("depthwise convolution, two filters a channel", {1, 2}, 16, {3, 2, half});
-  add("convolution in groups", {16, 16}, 2, {3, 1, same});
-  add("convolution in groups of odd channels", {5, 3}, 3, {3, 2, half});
+  add("depthwise convolution of odd channels", 21, 21, 21, {3, 1, same});
+  add("depthwise convolution, two filters a channel", 16, 32, 16, {3, 2, half});
+  add("convolution in groups", 32, 32, 2, {3, 1, same});
+  add("convolution in groups of odd channels", 15, 9, 3, {3, 2, half});
 }
 
 void add_dense(Drawing& drawing) {
