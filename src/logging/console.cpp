@@ -1,11 +1,6 @@
-#include "logging/console.h"
+// Keras' lines and the bar on a terminal, and lines of progress where there is none.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <optional>
-#include <utility>
 
 #include "core/text.h"
 #include "logging/reporters.h"

@@ -5,12 +5,9 @@
 #include <cmath>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <system_error>
-#include <utility>
 
 #include "core/json_text.h"
 #include "core/text.h"

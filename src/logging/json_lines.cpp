@@ -1,4 +1,3 @@
-#include <optional>
 
 #include "logging/log_file.h"
 #include "logging/reporters.h"

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "system/files.h"

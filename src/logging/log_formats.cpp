@@ -1,16 +1,7 @@
 // The table of logs in other programs' formats, and that of tf_cnn_benchmarks.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <memory>
 #include <numeric>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/statistics/statistics.h"
 #include "logging/reporters.h"

@@ -2,12 +2,8 @@
 // that its compliance checker expects (mlperf_logging). Submitters fill in who they are; what this
 // program does not do (clear the system's caches) is said as it is.
 
-#include <algorithm>
-#include <cstdint>
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "core/json_text.h"
 #include "core/text.h"

@@ -1,18 +1,9 @@
 #pragma once
 
 #include <cstdio>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "compute/layer_time.h"
 #include "loop/progress.h"
-#include "loop/records.h"
 #include "runfiles/metrics.h"
 #include "system/clock.h"
 #include "system/files.h"
@@ -66,6 +57,27 @@ enum class Verbosity { silent = 0, bar = 1, lines = 2 };
 /// threads than there are CPUs.
 std::unique_ptr<RunReporter> console_reporter(std::FILE* lines, std::FILE* notices, Verbosity,
                                               bool crowded = false);
+
+// Its line with the bar, as long as the terminal is wide.
+
+/// What of an epoch's steps a redrawn line tells. Texts begin with a blank; one may be empty.
+struct BarLine {
+  std::size_t step = 0, steps = 0;
+  std::string time{};      ///< " - ETA: 12s"
+  std::string loss{};      ///< " - loss: 0.1234"
+  std::string accuracy{};  ///< " - accuracy: 0.5678"
+};
+
+/// 0.1234, or 1.2340e-04 where that would say little: as Keras prints figures.
+std::string figure_text(double);
+
+/// While steps are made. What gives way where the room is too small stands in one table in the
+/// source: the bar shrinks, then accuracy goes, the bar, the loss; counter and time stay.
+std::string running_line(const BarLine&, std::optional<std::size_t> space);
+
+/// Behind the epoch: `values` are results, so all of them stay, and the bar alone gives way.
+std::string finished_line(std::size_t step, std::size_t steps, const std::string& values,
+                          std::optional<std::size_t> space);
 
 /// A line on a stream every 30 s of training or evaluation (LogPace), for where no bar is drawn.
 /// `now` is a clock in seconds.

@@ -1,12 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "system/files.h"
 
 /// TensorBoard's event files: records of `length (8 bytes) | masked CRC of the length | data |

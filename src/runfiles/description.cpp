@@ -1,6 +1,5 @@
 #include "runfiles/description.h"
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"

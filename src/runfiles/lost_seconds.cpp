@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <utility>
 
 #include "core/json_text.h"
 #include "core/text.h"

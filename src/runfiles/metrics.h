@@ -1,14 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <limits>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "core/budget.h"
 #include "loop/records.h"
 #include "optim/learning_rate.h"
 

@@ -1,4 +1,4 @@
-#include "logging/console.h"
+#include "logging/reporters.h"
 
 #include <gtest/gtest.h>
 
