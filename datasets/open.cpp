@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
-#include "data/parse_data.h"
+#include "data/dataset.h"
 #include "datasets/folders/found.h"
 #include "datasets/formats/packed.h"
 #include "datasets/formats/pickles.h"

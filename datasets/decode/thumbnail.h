@@ -5,7 +5,7 @@
 
 #include "core/shape.h"
 #include "data/dataset.h"
-#include "data/exif.h"
+#include "data/resize.h"
 
 namespace cputrain::datasets {
 

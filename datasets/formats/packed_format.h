@@ -8,7 +8,6 @@
 #include <span>
 #include <type_traits>
 
-#include "data/exif.h"
 #include "data/resize.h"
 
 /// Layout of a packed file; numbers are little-endian.

@@ -6,7 +6,6 @@
 
 #include "core/shape.h"
 #include "data/augment.h"
-#include "data/exif.h"
 #include "data/resize.h"
 #include "datasets/pixels/colour.h"
 #include "datasets/pixels/pixel_map.h"

@@ -6,7 +6,7 @@
 
 #include "compute/image_feed.h"
 #include "core/shape.h"
-#include "data/exif.h"
+#include "data/resize.h"
 
 namespace cputrain::datasets {
 

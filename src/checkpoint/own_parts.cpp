@@ -379,20 +379,16 @@ void OwnParts::restore_factors(const TensorFile* file) {
       if (range) all.push_back({*range, bytes_of(file->read(tensor.name), dtype)});
     }
   });
-  const std::size_t count = comm::gather_values(training_.communicator, all.size()).front();
-  all.resize(count);
+  const auto from_rank_0 = [&](auto value) {
+    return comm::gather_values(training_.communicator, value).front();
+  };
+  all.resize(from_rank_0(all.size()));
   for (Factors& factors : all) {
-    struct Head {
-      Range range;
-      std::size_t bytes;
-    };
-    const Head head =
-        comm::gather_values(training_.communicator, Head{factors.range, factors.bytes.size()})
-            .front();
-    factors.bytes.resize(head.bytes);
+    factors.range = from_rank_0(factors.range);
+    factors.bytes.resize(from_rank_0(factors.bytes.size()));
     training_.communicator.broadcast(factors.bytes, 0);
-    if (!holds(training_.exchange.owned(), head.range)) continue;
-    kept_->set_factors(head.range, array_in(factors.bytes, dtype));
+    if (!holds(training_.exchange.owned(), factors.range)) continue;
+    kept_->set_factors(factors.range, array_in(factors.bytes, dtype));
   }
 }
 

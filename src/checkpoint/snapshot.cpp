@@ -16,7 +16,6 @@
 #include "checkpoint/arena_tensors.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/own_parts.h"
-#include "checkpoint/state_file.h"
 #include "comm/communicator.h"
 #include "compute/memory.h"
 #include "core/error.h"
@@ -96,7 +95,7 @@ class Restoring {
         state_names_(loop::state_names(training.optimizer.options())),
         own_parts_(training) {}
 
-  Restored run(const std::filesystem::path& folder) {
+  SavedState run(const std::filesystem::path& folder) {
     comm::on_rank_0(training_.communicator, [&] { open(folder); });
     loop::Progress progress = spread_progress();
     comm::on_rank_0(training_.communicator, [&] { load_weights(); });
@@ -343,7 +342,7 @@ SnapshotBytes snapshot_bytes(const loop::RankProgram& training,
   return bytes;
 }
 
-Restored restore(loop::Parts& training, const std::filesystem::path& folder) {
+SavedState restore(loop::Parts& training, const std::filesystem::path& folder) {
   return Restoring(training).run(folder);
 }
 

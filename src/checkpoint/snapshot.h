@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <string>
 
 #include "checkpoint/schedule.h"
+#include "checkpoint/state_file.h"
 #include "loop/parts.h"
 #include "loop/progress.h"
 #include "optim/update_rule.h"
@@ -64,12 +64,8 @@ SnapshotBytes snapshot_bytes(const loop::RankProgram&, const loop::OptimizerOpti
 /// a whole checkpoint's (its files are read as hostile all the same); others pass nothing. The
 /// number of ranks and the backend may differ from those that wrote it: own_parts.h has what that
 /// means. Tuned methods are of use to the same kernels only; others keep their own or try anew.
+/// Returns its state, whose `tuned_for` is there on rank 0 where other kernels wrote it.
 /// Collective; Error(data) on all ranks.
-struct Restored {
-  loop::Progress progress;
-  /// The kernels that wrote it, on rank 0, where others go on from it; empty where not known.
-  std::string other_kernels{};
-};
-Restored restore(loop::Parts&, const std::filesystem::path& folder);
+SavedState restore(loop::Parts&, const std::filesystem::path& folder);
 
 }  // namespace cputrain::checkpoint

@@ -144,7 +144,7 @@ void write_state(const std::filesystem::path& folder, const loop::Progress& prog
 
 SavedState read_state(const std::filesystem::path& folder) {
   return from_file(folder, [](const Json& state) {
-    SavedState saved{progress_of_state(state), {}};
+    SavedState saved{progress_of_state(state)};
     const auto word = state.find(kTunedFor);
     if (word != state.end() && word->is_string()) saved.tuned_for = word->get<std::string>();
     return saved;

@@ -22,7 +22,7 @@ void write_state(const std::filesystem::path& folder, const loop::Progress&,
 /// Its content.
 struct SavedState {
   loop::Progress progress;
-  std::string tuned_for;
+  std::string tuned_for{};  ///< the kernels that its tuned methods are of; empty where not known
 };
 /// Error(data).
 SavedState read_state(const std::filesystem::path& folder);

@@ -12,7 +12,6 @@
 #include "training/weights/named_weights.h"
 #include "weights/safetensors.h"
 #include "weights/weight_file.h"
-#include "zoo/published.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::cli {

@@ -10,7 +10,7 @@
 #include "core/overloaded.h"
 #include "core/text.h"
 #include "data/augment.h"
-#include "data/parse_data.h"
+#include "data/dataset.h"
 #include "system/limits/process_limits.h"
 #include "training/plan/batch_plans.h"
 #include "training/plan/compiled_training.h"

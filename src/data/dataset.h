@@ -11,10 +11,25 @@
 
 #include "core/names.h"
 #include "core/shape.h"
-#include "data/exif.h"
 #include "data/resize.h"
 
 namespace cputrain::data {
+
+/// --data as it is written: a word and what it is applied to ("cifar10:DIR"), or a path alone.
+struct DataSpec {
+  std::string word;  ///< "cifar10", "coco", ..., "synthetic"; empty before a path alone
+  std::vector<std::string> parts;  ///< paths, several of coco; of synthetic the number, if any
+};
+
+inline constexpr const char* kSynthetic = "synthetic";
+
+DataSpec parse_data_spec(const std::string& text);
+
+/// Whether images of the data may be photographs with an EXIF orientation.
+bool may_have_exif(const std::string& text);
+
+/// The same data from any working folder: paths begin at the root (absolute_path()).
+std::string absolute_data_spec(const std::string& text);
 
 /// How reading one sample went. The reasons are those `data check` counts.
 enum class ReadStatus { ok, unreadable, empty, not_an_image, truncated, too_large, unsupported };

@@ -17,7 +17,6 @@
 #include "data/batch_source.h"
 #include "data/check_report.h"
 #include "data/dataset.h"
-#include "data/exif.h"
 #include "data/resize.h"
 
 /// The data side as the commands see it; `datasets/` implements it.

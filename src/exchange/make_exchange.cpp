@@ -1,4 +1,4 @@
-#include "exchange/make_exchange.h"
+#include "exchange/exchanges.h"
 
 #include <fmt/format.h>
 

@@ -18,28 +18,6 @@ std::size_t arena_bytes(const compute::ParameterLayout& layout) {
   return layout.arena_size * size_of(layout.dtype);
 }
 
-std::unique_ptr<NodeBlocks> allocate_blocks(comm::Communicator& communicator,
-                                            const compute::ParameterLayout& layout, int lanes) {
-  auto blocks = std::make_unique<NodeBlocks>();
-  std::unique_ptr<system::Pages> replica;
-  const auto undo = [&] { blocks.reset(); };
-  // A rank's own memory first: one rank alone may lack it, while the others wait for shared memory.
-  comm::attempt_together(
-      communicator, [&] { replica = NodeWeights::make_replica(layout); }, undo);
-  comm::attempt_together(
-      communicator,
-      [&] {
-        comm::NodeMemory& memory = communicator.node_memory();
-        blocks->gradients = std::make_unique<comm::NodeArrays>(
-            memory, layout.gradient_size, layout.dtype, lanes,
-            compute::used_gradients(layout, memory.local_rank(), memory.local_size()));
-        blocks->weights = std::make_unique<NodeWeights>(memory, layout, std::move(replica));
-        blocks->version = std::make_unique<comm::NodeVersion>(memory);
-      },
-      undo);
-  return blocks;
-}
-
 }  // namespace
 
 std::unique_ptr<system::Pages> NodeWeights::make_replica(const compute::ParameterLayout& layout) {
@@ -65,10 +43,34 @@ NodeMemoryExchange::NodeMemoryExchange(comm::Communicator& communicator, const c
                                        const compute::ParameterLayout& layout, int lanes)
     : BasicExchange(communicator),
       map_(map),
-      blocks_(allocate_blocks(communicator, layout, lanes)),
       peers_(communicator.make_point_to_point()),
       node_(*peers_, map.own()),
-      over_owners_(comm::make_tree(node_)) {}
+      over_owners_(comm::make_tree(node_)) {
+  allocate(layout, lanes);
+}
+
+void NodeMemoryExchange::allocate(const compute::ParameterLayout& layout, int lanes) {
+  std::unique_ptr<system::Pages> replica;
+  const auto undo = [&] {
+    gradients_.reset();
+    weights_.reset();
+    version_.reset();
+  };
+  // A rank's own memory first: one rank alone may lack it, while the others wait for shared memory.
+  comm::attempt_together(
+      communicator_, [&] { replica = NodeWeights::make_replica(layout); }, undo);
+  comm::attempt_together(
+      communicator_,
+      [&] {
+        comm::NodeMemory& memory = communicator_.node_memory();
+        gradients_ = std::make_unique<comm::NodeArrays>(
+            memory, layout.gradient_size, layout.dtype, lanes,
+            compute::used_gradients(layout, memory.local_rank(), memory.local_size()));
+        weights_ = std::make_unique<NodeWeights>(memory, layout, std::move(replica));
+        version_ = std::make_unique<comm::NodeVersion>(memory);
+      },
+      undo);
+}
 
 void NodeMemoryExchange::meet() {
   communicator_.barrier();
@@ -76,12 +78,12 @@ void NodeMemoryExchange::meet() {
 }
 
 void NodeMemoryExchange::end_update() {
-  blocks_->weights->fetch();
-  blocks_->version->end();
+  weights_->fetch();
+  version_->end();
 }
 
 void NodeMemoryExchange::spread_weights() {
-  const NodeWeights& weights = *blocks_->weights;
+  const NodeWeights& weights = *weights_;
   if (!weights.one_copy()) return communicator_.broadcast(weights.arena().bytes(), 0);
   if (map_.local == 0) {
     comm::PointToPointGroup firsts(*peers_, map_.lane(0));
@@ -108,7 +110,6 @@ class NodeExchange final : public NodeMemoryExchange {
         sharded_(compute::sharded_parameters(parts.layout)),
         overlaps_(parts.overlap != Overlap::none),
         sum_(overlaps_ ? comm::sum_plainly : parts.sum),
-        gradients_(*blocks_->gradients),
         between_nodes_(std::move(between_nodes)),
         thread_peers_(parts.communicator.make_point_to_point()),
         thread_node_(*thread_peers_, map.own()),
@@ -123,19 +124,19 @@ class NodeExchange final : public NodeMemoryExchange {
     }
   }
 
-  compute::Arenas arenas() const override { return {blocks_->weights->arena(), gradients_.mine()}; }
+  compute::Arenas arenas() const override { return {weights_->arena(), gradients_->mine()}; }
   KeptParts* kept_parts() override { return between_nodes_->kept_parts(); }
 
   ExchangeMemory memory() const override {
-    const NodeWeights& weights = *blocks_->weights;
-    return {blocks_->own_bytes() + between_nodes_->memory(), weights.shared().bytes().size(),
+    const NodeWeights& weights = *weights_;
+    return {own_bytes() + between_nodes_->memory(), weights.shared().bytes().size(),
             weights.own_bytes()};
   }
 
   std::string describe() const override {
     return std::string("slices over the node's shared memory, one copy of the weights per node") +
-           (blocks_->weights->one_copy() ? "" : " and a replica per rank (batch normalization)") +
-           describe_volume(*between_nodes_, owned_, gradients_.mine().dtype);
+           (weights_->one_copy() ? "" : " and a replica per rank (batch normalization)") +
+           describe_volume(*between_nodes_, owned_, gradients_->mine().dtype);
   }
 
  private:
@@ -173,9 +174,9 @@ class NodeExchange final : public NodeMemoryExchange {
     compute::wait_for(after);
     if (overlaps_) wait_for_ranks();
     for (const auto& [range, complete] : slices_of(bucket)) {
-      const Array sum = gradients_.mine().slice(range.begin, range.end);
+      const Array sum = gradients_->mine().slice(range.begin, range.end);
       const system::Stopwatch watch;
-      if (!complete) sum_(gradients_.slices(range), sum);
+      if (!complete) sum_(gradients_->slices(range), sum);
       if (!overlaps_) own_sums_ += watch.seconds();  // else of another thread, which is waited for
       between_nodes_->sum(range, sum);
     }
@@ -194,7 +195,6 @@ class NodeExchange final : public NodeMemoryExchange {
   bool overlaps_;
   double own_sums_ = 0;  ///< seconds of this step
   comm::SumArrays sum_;
-  comm::NodeArrays& gradients_;
   std::unique_ptr<GradientSum> between_nodes_;
   std::unique_ptr<comm::PointToPoint> thread_peers_;
   comm::PointToPointGroup thread_node_;

@@ -35,9 +35,9 @@ class OrderedExchange final : public NodeMemoryExchange {
     }
   }
 
-  compute::Arenas arenas() const override { return {blocks_->weights->arena(), sum_}; }
+  compute::Arenas arenas() const override { return {weights_->arena(), sum_}; }
   compute::Arenas lane_arenas(int lane) const override {
-    return {blocks_->weights->arena(), blocks_->gradients->mine(lane)};
+    return {weights_->arena(), gradients_->mine(lane)};
   }
 
   compute::Accumulate begin(int k, bool) override {
@@ -52,10 +52,10 @@ class OrderedExchange final : public NodeMemoryExchange {
   }
 
   ExchangeMemory memory() const override {
-    std::size_t own = blocks_->own_bytes();
+    std::size_t own = own_bytes();
     for (const Range& range : owned_) own += range.size() * size_of(sum_.dtype);
     for (const auto& chunks : received_) own += chunks.size() * needed_bytes();
-    return {own, blocks_->weights->shared().bytes().size(), blocks_->weights->own_bytes()};
+    return {own, weights_->shared().bytes().size(), weights_->own_bytes()};
   }
   std::string describe() const override {
     return "gradients of chunks added one by one in the order of images, one copy of the weights "
@@ -113,7 +113,7 @@ class OrderedExchange final : public NodeMemoryExchange {
   /// theirs what the slice needs.
   std::vector<Array> chunks_in_order() {
     std::vector<Array> by_rank(static_cast<std::size_t>(communicator_.size() * lanes_));
-    const std::vector<Array> mine = blocks_->gradients->slices({0, sum_.size});
+    const std::vector<Array> mine = gradients_->slices({0, sum_.size});
     place(by_rank, map_.own(), mine);
     for (int distance = 1; distance < map_.nodes(); ++distance) {
       const int nodes = map_.nodes();

@@ -1,11 +1,72 @@
 #include "model/graph.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <cmath>
+#include <numbers>
 
 #include "core/error.h"
+#include "core/random/random.h"
 
 namespace cputrain::model {
+namespace {
+
+/// What numbers are drawn from: a normal law of this deviation, or a uniform one within the limit.
+struct Law {
+  bool normal;
+  double scale;
+};
+
+/// That of an HWIO or (in, out) kernel.
+Law law_of(const ParameterSpec& kernel) {
+  const auto& e = kernel.extents;
+  const double area = e.size() == 4 ? static_cast<double>(e[0]) * e[1] : 1.0;
+  // Numbers that one output is made of, and those that one input goes to.
+  const double in = area * e[e.size() - 2], out = area * e.back();
+  switch (kernel.drawn.value_or(Initializer::glorot_uniform)) {
+    case Initializer::he_normal:
+      return {true, std::sqrt(2 / in)};
+    case Initializer::he_normal_out:
+      return {true, std::sqrt(2 / out)};
+    case Initializer::he_normal_group:
+      return {true, std::sqrt(2 * kernel.groups / out)};
+    case Initializer::uniform_in:
+    case Initializer::uniform_in_only:
+      return {false, 1 / std::sqrt(in)};
+    case Initializer::uniform_out:
+      return {false, 1 / std::sqrt(out)};
+    case Initializer::normal_hundredth:
+      return {true, 0.01};
+    default:
+      return {false, std::sqrt(6 / (in + out))};
+  }
+}
+
+/// Two numbers of the normal law of deviation 1 from two words (Box and Muller 1958).
+std::array<double, 2> normal_numbers(std::uint32_t a, std::uint32_t b) {
+  const auto unit = [](std::uint32_t word) { return (word + 0.5) / 4294967296.0; };  // never 0
+  const double length = std::sqrt(-2 * std::log(unit(a)));
+  const double angle = 2 * std::numbers::pi * unit(b);
+  return {length * std::cos(angle), length * std::sin(angle)};
+}
+
+/// Four numbers of the law.
+std::array<double, 4> drawn(const Law& law, const std::array<std::uint32_t, 4>& words) {
+  std::array<double, 4> numbers{};
+  if (law.normal) {
+    const auto first = normal_numbers(words[0], words[1]),
+               second = normal_numbers(words[2], words[3]);
+    numbers = {first[0], first[1], second[0], second[1]};
+  } else {
+    for (std::size_t i = 0; i < 4; ++i)
+      numbers[i] = 2 * static_cast<double>(unit_float(words[i])) - 1;
+  }
+  for (double& number : numbers) number = static_cast<float>(number * law.scale);
+  return numbers;
+}
+
+}  // namespace
 
 Graph::Graph(Shape image, Input input) {
   nodes_.push_back({.name = "input", .layer = input, .src = {}, .dst = image, .parameters = {}});
@@ -39,6 +100,20 @@ int Graph::add(Layer layer, std::string name, std::vector<int> src) {
   for (auto& parameter : node.parameters) parameter.name = name + "/" + parameter.name;
   names_.insert(node.name);
   nodes_.push_back(std::move(node));
+  return index;
+}
+
+int Graph::append(const Node& node, std::vector<int> src) {
+  const int index = add(node.layer, node.name, std::move(src));
+  Node& copy = nodes_.back();
+  copy.origin = node.origin;
+  copy.frozen = node.frozen;
+  copy.rate = node.rate;
+  for (ParameterSpec& parameter : copy.parameters) {
+    parameter.learnt &= !node.frozen;
+    parameter.averaged &= !node.frozen;
+    parameter.rate = node.rate;
+  }
   return index;
 }
 
@@ -93,6 +168,24 @@ double Graph::training_flops() const {
     leads_back = leads_back || learns;
   }
   return total;
+}
+
+std::vector<double> initial_values(const Graph::Node& node, const ParameterSpec& parameter,
+                                   std::uint64_t seed) {
+  std::vector<double> values(parameter.size(), parameter.fill);
+  if (!parameter.drawn) return values;
+  const ParameterSpec& kernel = node.parameters.front();
+  const Law law = law_of(kernel);
+  const bool is_bias = parameter.extents.size() < 2;
+  const RandomStream stream(seed, Purpose::weights, static_cast<std::uint32_t>(node.origin));
+  const std::size_t first = is_bias ? (kernel.size() + 3) / 4 : 0;  // behind the kernel's words
+  for (std::size_t group = 0; group * 4 < values.size(); ++group) {
+    const auto numbers = drawn(law, stream.at(static_cast<std::uint32_t>(first + group)));
+    for (std::size_t i = 0; i < 4 && group * 4 + i < values.size(); ++i) {
+      values[group * 4 + i] = numbers[i];
+    }
+  }
+  return values;
 }
 
 }  // namespace cputrain::model

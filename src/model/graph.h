@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <span>
@@ -34,6 +35,9 @@ class Graph {
   /// gets Keras' next one for its type. Throws Error(usage) where shapes do not fit.
   int add(Layer layer, std::string name = {});
   int add(Layer layer, std::string name, std::vector<int> src);
+  /// The same with the layer of another graph's node, whose name, origin, rate and freezing it
+  /// keeps.
+  int append(const Node&, std::vector<int> src);
 
   std::span<const Node> nodes() const { return nodes_; }
   const Node& back() const { return nodes_.back(); }
@@ -55,11 +59,16 @@ class Graph {
   double training_flops() const;
 
  private:
-  friend class GraphEditor;
   std::string next_name(const Layer&);
   std::vector<Node> nodes_;
   std::set<std::string> names_;
   std::map<std::string, int> next_number_;  ///< by Keras' name of a type
 };
+
+/// Starting values in the canonical layout: kernels by their layer's Initializer, biases 0 unless
+/// it says otherwise, batch norm's gamma and moving variance 1. A function of (seed, node), rounded
+/// to float so that every precision starts from the same numbers.
+std::vector<double> initial_values(const Graph::Node& node, const ParameterSpec& parameter,
+                                   std::uint64_t seed);
 
 }  // namespace cputrain::model

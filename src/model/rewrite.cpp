@@ -5,35 +5,6 @@
 
 namespace cputrain::model {
 
-/// Builds a changed copy of a graph and keeps names and origins.
-class GraphEditor {
- public:
-  explicit GraphEditor(const Graph& graph) : graph_(graph.image()) {
-    graph_.nodes_.front() = graph.nodes().front();
-  }
-
-  /// Appends `node` reading `src` (an index in the new graph) and returns its new index.
-  int append(const Graph::Node& node, std::vector<int> src) {
-    const int index = graph_.add(node.layer, node.name, std::move(src));
-    graph_.nodes_[index].origin = node.origin;
-    graph_.nodes_[index].frozen = node.frozen;
-    graph_.nodes_[index].rate = node.rate;
-    for (auto& parameter : graph_.nodes_[index].parameters) {
-      parameter.learnt &= !node.frozen;
-      parameter.averaged &= !node.frozen;
-      parameter.rate = node.rate;
-    }
-    return index;
-  }
-
-  void set_input(const Input& input) { graph_.nodes_.front().layer = input; }
-
-  Graph take() { return std::move(graph_); }
-
- private:
-  Graph graph_;
-};
-
 namespace {
 
 /// Whether node `index` is a ReLU that only a max pool reads, which is the next node.
@@ -48,35 +19,34 @@ bool relu_before_pool(const Graph& graph, int index) {
 }  // namespace
 
 Graph pool_before_relu(const Graph& graph) {
-  GraphEditor editor(graph);
+  Graph copy(graph.image(), graph.input());
   const auto nodes = graph.nodes();
   std::vector<int> moved(nodes.size());  // old index -> index of the same value in the new graph
   for (int i = 1; i < static_cast<int>(nodes.size()); ++i) {
     std::vector<int> src;
     for (const int s : nodes[i].src) src.push_back(moved[s]);
     if (relu_before_pool(graph, i)) {
-      const int pooled = editor.append(nodes[i + 1], std::move(src));
-      moved[i + 1] = editor.append(nodes[i], {pooled});
+      const int pooled = copy.append(nodes[i + 1], std::move(src));
+      moved[i + 1] = copy.append(nodes[i], {pooled});
       ++i;  // the pool is done; it alone reads the ReLU's full-size output
     } else {
-      moved[i] = editor.append(nodes[i], std::move(src));
+      moved[i] = copy.append(nodes[i], std::move(src));
     }
   }
-  return editor.take();
+  return copy;
 }
 
 Graph without_relus(const Graph& graph) {
-  GraphEditor editor(graph);
+  Graph copy(graph.image(), graph.input());
   const auto nodes = graph.nodes();
   std::vector<int> moved(nodes.size());  // old index -> index of what stands for it
   for (std::size_t i = 1; i < nodes.size(); ++i) {
     std::vector<int> src;
     for (const int s : nodes[i].src) src.push_back(moved[static_cast<std::size_t>(s)]);
-    moved[i] = std::holds_alternative<Relu>(nodes[i].layer)
-                   ? src.front()
-                   : editor.append(nodes[i], std::move(src));
+    moved[i] = std::holds_alternative<Relu>(nodes[i].layer) ? src.front()
+                                                            : copy.append(nodes[i], std::move(src));
   }
-  return editor.take();
+  return copy;
 }
 
 namespace {
@@ -84,13 +54,13 @@ namespace {
 /// A copy in which `change` may alter every node, but neither its inputs nor its shape.
 template <class Change>
 Graph changed(const Graph& graph, const Change& change) {
-  GraphEditor editor(graph);
+  Graph copy(graph.image(), graph.input());
   for (std::size_t i = 1; i < graph.nodes().size(); ++i) {
     Graph::Node node = graph.nodes()[i];
     change(node);
-    editor.append(node, node.src);
+    copy.append(node, node.src);
   }
-  return editor.take();
+  return copy;
 }
 
 }  // namespace
@@ -102,12 +72,11 @@ Graph with_dropout(const Graph& graph, float rate) {
 }
 
 Graph with_input(const Graph& graph, const Input& input) {
-  GraphEditor editor(graph);
-  editor.set_input(input);
+  Graph copy(graph.image(), input);
   for (std::size_t i = 1; i < graph.nodes().size(); ++i) {
-    editor.append(graph.nodes()[i], graph.nodes()[i].src);
+    copy.append(graph.nodes()[i], graph.nodes()[i].src);
   }
-  return editor.take();
+  return copy;
 }
 
 Graph with_label_smoothing(const Graph& graph, float smoothing) {

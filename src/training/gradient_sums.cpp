@@ -6,7 +6,7 @@
 
 #include "exchange/compression/compression.h"
 #include "exchange/exchange.h"
-#include "exchange/make_exchange.h"
+#include "exchange/exchanges.h"
 
 namespace cputrain::training {
 namespace {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/shape.h"
-#include "data/exif.h"
 #include "data/resize.h"
 #include "model/graph.h"
 #include "weights/safetensors.h"

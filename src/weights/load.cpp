@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
-#include "model/init.h"
+#include "model/graph.h"
 #include "weights/description.h"
 #include "weights/safetensors.h"
 

@@ -1,4 +1,4 @@
-#include "zoo/model_file.h"
+#include "zoo/zoo.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -28,9 +29,7 @@ model::Graph chips(Shape image, int classes);
 model::Graph vgg16(Shape image, int classes);
 
 /// Numbers of blocks in the four stacks of a residual network.
-struct StackDepths {
-  int conv2, conv3, conv4, conv5;
-};
+using StackDepths = std::array<int, 4>;
 
 /// He et al.'s residual network with pre-activation (arXiv 1603.05027) as Keras' ResNet50V2 and its
 /// deeper sisters have it: the stride sits in the last block of a stack, whose shortcut is a 1x1

@@ -1,4 +1,4 @@
-#include "zoo/published.h"
+#include "zoo/zoo.h"
 
 #include <fmt/format.h>
 

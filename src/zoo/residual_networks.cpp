@@ -60,7 +60,7 @@ model::Graph resnet(Shape image, int classes, const StackDepths& depths, bool wi
   graph.add(model::Relu{}, "relu");
   graph.add(model::MaxPool{3, 2, model::Padding::half}, "maxpool");
   int stack = 0;
-  for (const int blocks : {depths.conv2, depths.conv3, depths.conv4, depths.conv5}) {
+  for (const int blocks : depths) {
     for (int i = 0; i < blocks; ++i) {
       const int stride = stack > 0 && i == 0 ? 2 : 1;
       add_residual_block(graph, {64 << stack, stride, wide},
@@ -135,10 +135,10 @@ model::Graph resnet_v2(Shape image, int classes, const StackDepths& depths) {
   graph.add(model::Convolution{.filters = 64, .kernel = 7, .stride = 2}, "conv1_conv");
   graph.add(model::ZeroPad{1, 1, 1, 1}, "pool1_pad");
   graph.add(model::MaxPool{.size = 3, .stride = 2}, "pool1_pool");
-  add_stack(graph, 64, depths.conv2, 2, "conv2");
-  add_stack(graph, 128, depths.conv3, 2, "conv3");
-  add_stack(graph, 256, depths.conv4, 2, "conv4");
-  add_stack(graph, 512, depths.conv5, 1, "conv5");
+  add_stack(graph, 64, depths[0], 2, "conv2");
+  add_stack(graph, 128, depths[1], 2, "conv3");
+  add_stack(graph, 256, depths[2], 2, "conv4");
+  add_stack(graph, 512, depths[3], 1, "conv5");
   add_activation(graph, "post");
   graph.add(model::GlobalAveragePool{}, "avg_pool");
   graph.add(model::Dense{classes}, "predictions");

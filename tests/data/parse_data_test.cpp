@@ -1,4 +1,4 @@
-#include "data/parse_data.h"
+#include "data/dataset.h"
 
 #include <gtest/gtest.h>
 

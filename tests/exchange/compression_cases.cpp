@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exchange/make_exchange.h"
+#include "exchange/exchanges.h"
 #include "tests/exchange/compressed_sums.h"
 
 namespace cputrain::exchange {

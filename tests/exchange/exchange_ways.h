@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "exchange/make_exchange.h"
+#include "exchange/exchanges.h"
 #include "tests/support/locked_exchange.h"
 
 /// What the cases of exchange_cases.cpp are made of: layouts, ways to exchange, gradients.

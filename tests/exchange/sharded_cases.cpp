@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "exchange/make_exchange.h"
+#include "exchange/exchanges.h"
 #include "tests/exchange/cases.h"
 
 /// Exchanges of parameters of which each rank of a node makes the gradient of some rows.

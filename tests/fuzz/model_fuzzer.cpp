@@ -2,7 +2,7 @@
 #include "model/rewrite.h"
 #include "model/summary.h"
 #include "tests/fuzz/fuzzer.h"
-#include "zoo/model_file.h"
+#include "zoo/zoo.h"
 
 namespace cputrain::testing {
 namespace {

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "comm/communicator.h"
-#include "exchange/make_exchange.h"
-#include "model/init.h"
+#include "exchange/exchanges.h"
+#include "model/graph.h"
 
 namespace cputrain::golden {
 

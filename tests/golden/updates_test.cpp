@@ -10,7 +10,7 @@
 #include "backends/reference/reference_backend.h"
 #include "backends/threads/threads_communicator.h"
 #include "comm/communicator.h"
-#include "exchange/make_exchange.h"
+#include "exchange/exchanges.h"
 #include "loop/optimizer.h"
 #include "tests/support/sliced_exchange.h"
 #include "tests/support/test_data.h"

@@ -5,7 +5,7 @@
 #include "core/random/random.h"
 #include "datasets/datasets.h"
 #include "exchange/compression/compression.h"
-#include "exchange/make_exchange.h"
+#include "exchange/exchanges.h"
 #include "model/rewrite.h"
 #include "tests/support/locked_backend.h"
 #include "weights/load.h"

@@ -1,4 +1,4 @@
-#include "model/init.h"
+#include "model/graph.h"
 
 #include <gtest/gtest.h>
 

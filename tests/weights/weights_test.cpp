@@ -6,7 +6,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "core/error.h"
-#include "model/init.h"
+#include "model/graph.h"
 #include "model/model_json.h"
 #include "tests/support/own_program.h"
 #include "tests/support/temporary_folder.h"

@@ -1,12 +1,12 @@
-#include "zoo/model_file.h"
+#include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_fields.h"
 #include "model/model_json.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"

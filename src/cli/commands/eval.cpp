@@ -15,7 +15,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "data/classes/class_names.h"
-#include "data/parse_data.h"
+#include "data/dataset.h"
 #include "system/print.h"
 #include "training/request/flag_grammars.h"
 #include "training/run/run_folder.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "data/parse_data.h"
+#include "data/dataset.h"
 #include "training/weights/named_weights.h"
 
 namespace cputrain::commands {

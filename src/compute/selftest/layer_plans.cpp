@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/random/random.h"
-#include "model/init.h"
+#include "model/graph.h"
 
 namespace cputrain::selftest {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "data/parse_data.h"
+#include "data/dataset.h"
 #include "model/model_json.h"
 #include "scaling/cells/cells.h"
 #include "scaling/simulation/calibrate.h"

@@ -10,7 +10,7 @@
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "exchange/make_exchange.h"
+#include "exchange/exchanges.h"
 #include "model/layer_patterns.h"
 #include "model/rewrite.h"
 #include "system/pages.h"

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/parse_data.h"
+#include "data/dataset.h"
 #include "system/limits/available_memory.h"
 #include "system/scratch/scratch_file.h"
 #include "training/plan/compiled_training.h"

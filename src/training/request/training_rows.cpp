@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/text.h"
-#include "data/parse_data.h"
+#include "data/dataset.h"
 #include "model/normalization.h"
 #include "system/files.h"
 #include "training/request/choose_training.h"

@@ -10,7 +10,7 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "data/classes/alike_names.h"
-#include "data/parse_data.h"
+#include "data/dataset.h"
 #include "data/pixel_sample.h"
 #include "model/normalization.h"
 

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "data/classes/alike_names.h"
 #include "data/classes/class_names.h"
-#include "data/parse_data.h"
+#include "data/dataset.h"
 #include "model/layer_patterns.h"
 #include "model/normalization.h"
 #include "training/weights/past_data.h"

@@ -11,7 +11,7 @@
 
 #include "backends/threads/threads_communicator.h"
 #include "core/error.h"
-#include "exchange/make_exchange.h"
+#include "exchange/exchanges.h"
 #include "tests/support/refusal.h"
 
 namespace cputrain::threads {
