@@ -36,7 +36,7 @@ class MpiCommunicator final : public comm::Communicator {
  public:
   MpiCommunicator(const HoldSignals& hold, std::optional<int> ranks_a_node, const StartLimit& limit,
                   const comm::AddArrays& add)
-      : session_(hold, limit), node_(ranks_a_node), memory_(node_), barrier_(node_), add_(add) {
+      : session_(hold, limit), node_(ranks_a_node), memory_(node_), add_(add) {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
   }
@@ -51,7 +51,6 @@ class MpiCommunicator final : public comm::Communicator {
   void barrier() override { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
 
   comm::NodeMemory& node_memory() override { return memory_; }
-  comm::NodeBarrier& node_barrier() override { return barrier_; }
 
   std::unique_ptr<comm::PointToPoint> make_point_to_point() override {
     return make_mpi_point_to_point(add_);
@@ -74,7 +73,6 @@ class MpiCommunicator final : public comm::Communicator {
   MpiSession session_;  // first: everything below needs MPI, also to be destroyed
   NodeRanks node_;
   MpiNodeMemory memory_;
-  MpiNodeBarrier barrier_;
   comm::AddArrays add_;
   int rank_ = 0, size_ = 1;
 };

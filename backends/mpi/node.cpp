@@ -175,7 +175,7 @@ std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_touched(std::size_t
     block.reset();  // before the exception, which leaves windows alone
     fail(ExitCode::internal, failure);
   }
-  MpiNodeBarrier(node_).wait();
+  barrier();
   return block;
 }
 
@@ -197,7 +197,7 @@ std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_in(const std::strin
   return std::make_unique<SharedFile>(node_, folder, bytes);
 }
 
-void MpiNodeBarrier::wait() {
+void MpiNodeMemory::barrier() {
   // MPI_Barrier promises nothing about plain stores to shared memory. The fences keep compiler and
   // processor from moving them over it; MPI_Win_sync would do the same for one window.
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -39,6 +39,7 @@ class MpiNodeMemory final : public comm::NodeMemory {
   int first_rank() const override { return node_.first_rank(); }
   std::unique_ptr<system::SharedBlock> allocate_touched(std::size_t bytes,
                                                         std::span<const Range> mine) override;
+  void barrier() override;
   std::unique_ptr<system::SharedBlock> allocate_large(std::size_t bytes) override;
   std::string folder_of_large(std::size_t bytes) override;
   std::string folder_for(std::size_t bytes) override;
@@ -49,15 +50,6 @@ class MpiNodeMemory final : public comm::NodeMemory {
   void require_memory_for(std::span<const Range> mine) const;
   std::string touch(const system::SharedBlock&, std::span<const Range> mine);
 
-  const NodeRanks& node_;
-};
-
-class MpiNodeBarrier final : public comm::NodeBarrier {
- public:
-  explicit MpiNodeBarrier(const NodeRanks& node) : node_(node) {}
-  void wait() override;
-
- private:
   const NodeRanks& node_;
 };
 

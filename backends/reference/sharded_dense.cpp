@@ -11,7 +11,7 @@ ShardedDense<T>::ShardedDense(comm::Communicator& node, const compute::Parameter
                               std::size_t images)
     : in_(kernel.range.size() / kernel.row),
       out_(kernel.row),
-      layer_(node.node_memory(), node.node_barrier(), {in_, out_, images}, dtype_of<T>()) {
+      layer_(node.node_memory(), {in_, out_, images}, dtype_of<T>()) {
   const Range shard = compute::shard_of(kernel, layer_.local_rank(), layer_.ranks());
   rows_ = {(shard.begin - kernel.range.begin) / out_, (shard.end - kernel.range.begin) / out_};
 }

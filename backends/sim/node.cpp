@@ -41,7 +41,7 @@ std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_touched(std::size_t
   auto* shared = &pages;
   check(MPI_Bcast(&shared, sizeof(void*), MPI_BYTE, 0, node_.comm()), "MPI_Bcast");
   if (node_.rank() != 0) pages = *shared;
-  MpiNodeBarrier(node_).wait();  // the first rank's pointer lives until all have copied it
+  barrier();  // the first rank's pointer lives until all have copied it
   return std::make_unique<SimulatedBlock>(std::move(pages));
 }
 
@@ -56,6 +56,6 @@ std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_in(const std::strin
   return allocate(bytes);
 }
 
-void MpiNodeBarrier::wait() { check(MPI_Barrier(node_.comm()), "MPI_Barrier"); }
+void MpiNodeMemory::barrier() { check(MPI_Barrier(node_.comm()), "MPI_Barrier"); }
 
 }  // namespace cputrain::mpi

@@ -22,7 +22,7 @@ SimulatedDense::SimulatedDense(comm::Communicator& node, std::string name,
     : name_(std::move(name)),
       in_(kernel.range.size() / kernel.row),
       out_(kernel.row),
-      layer_(node.node_memory(), node.node_barrier(), {in_, out_, images}, DType::f32) {
+      layer_(node.node_memory(), {in_, out_, images}, DType::f32) {
   const Range own = compute::shard_of(kernel, layer_.local_rank(), layer_.ranks());
   part_ = to_double(own.size()) / to_double(kernel.range.size());
 }

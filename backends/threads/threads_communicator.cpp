@@ -99,29 +99,17 @@ class TeamNodeMemory final : public comm::NodeMemory {
     team_.meet(rank_, {"end of allocate"});
     return block;
   }
+  void barrier() override { team_.meet(rank_, {"node barrier"}); }
 
  private:
   Team& team_;
   int rank_, first_rank_;
 };
 
-class TeamNodeBarrier final : public comm::NodeBarrier {
- public:
-  TeamNodeBarrier(Team& team, int rank) : team_(team), rank_(rank) {}
-  void wait() override { team_.meet(rank_, {"node barrier"}); }
-
- private:
-  Team& team_;
-  int rank_;
-};
-
 class TeamCommunicator final : public comm::Communicator {
  public:
   TeamCommunicator(Team& team, int rank, Team& node, int first_rank)
-      : team_(team),
-        rank_(rank),
-        memory_(node, rank - first_rank, first_rank),
-        barrier_(node, rank - first_rank) {}
+      : team_(team), rank_(rank), memory_(node, rank - first_rank, first_rank) {}
 
   int rank() const override { return rank_; }
   int size() const override { return team_.size(); }
@@ -150,7 +138,6 @@ class TeamCommunicator final : public comm::Communicator {
   void barrier() override { team_.meet(rank_, {"barrier"}); }
 
   comm::NodeMemory& node_memory() override { return memory_; }
-  comm::NodeBarrier& node_barrier() override { return barrier_; }
 
   std::unique_ptr<comm::PointToPoint> make_point_to_point() override {
     return std::make_unique<TeamPointToPoint>(team_, rank_, channels_++);
@@ -173,7 +160,6 @@ class TeamCommunicator final : public comm::Communicator {
   Team& team_;
   int rank_;
   TeamNodeMemory memory_;
-  TeamNodeBarrier barrier_;
   int channels_ = 0;  // opened so far, by all ranks in the same order
 };
 

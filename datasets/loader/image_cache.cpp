@@ -265,15 +265,14 @@ data::CacheSize size_of_cache(const data::DataSource& source, const data::ImageF
 }
 
 data::DecodedData decode_into_cache(const data::DataSource& source,
-                                    const data::DecodeRequest& request, comm::NodeMemory& memory,
-                                    comm::NodeBarrier& barrier) {
+                                    const data::DecodeRequest& request, comm::NodeMemory& memory) {
   const system::Stopwatch watch;
   size_of_cache(source, form_of(request));  // refuses another form
   const ImageList listed = listed_images(source, form_of(request));
   const std::vector<std::uint32_t>& images = listed.images;
   const std::size_t kept = kept_images(source, request, images.size());
   const std::size_t bytes = CacheView::bytes(images.size(), kept, listed.forms);
-  barrier.wait();  // all ranks have looked before one takes memory
+  memory.barrier();  // all ranks have looked before one takes memory
   std::shared_ptr<system::SharedBlock> block = request.folder.empty()
                                                    ? memory.allocate_large(bytes)
                                                    : memory.allocate_in(request.folder, bytes);
@@ -287,15 +286,15 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
     std::vector<std::size_t> positions;
     for (const std::uint32_t image : first) positions.push_back(reader.position_of(image));
     read_missing(reader, part_of(positions, memory), request);
-    barrier.wait();
+    memory.barrier();
     images_per_second = to_double(first.size()) / decoding.seconds();
     meanwhile = !reader.view.damaged();
-    barrier.wait();  // all have seen it before one goes on
+    memory.barrier();  // all have seen it before one goes on
   }
   const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
   if (!meanwhile) {
     read_missing(reader, part_of(all_positions(images.size()), memory), request);
-    barrier.wait();
+    memory.barrier();
     images_per_second = to_double(images.size()) / decoding.seconds();
   }
   data::DecodedData decoded = give_out(source, request, reader, meanwhile, mine, std::move(block));
@@ -305,16 +304,15 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
 }
 
 data::DecodedData finish_cache(const data::DataSource& source, const data::DecodedData& begun,
-                               const data::DecodeRequest& request, comm::NodeMemory& memory,
-                               comm::NodeBarrier& barrier) {
+                               const data::DecodeRequest& request, comm::NodeMemory& memory) {
   const system::Stopwatch watch;
   const ImageList listed = listed_images(source, form_of(request));
   const std::vector<std::uint32_t>& images = listed.images;
   const CacheReader reader = reader_of(source, request, listed, *begun.memory);
   begun.filling->stop();
-  barrier.wait();  // no image is claimed now
+  memory.barrier();  // no image is claimed now
   read_missing(reader, part_of(all_positions(images.size()), memory), request);
-  barrier.wait();
+  memory.barrier();
   data::DecodedData decoded = give_out(source, request, reader, false, {}, begun.memory);
   decoded.images_per_second = begun.images_per_second;
   decoded.seconds = watch.seconds();

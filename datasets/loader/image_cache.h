@@ -10,11 +10,11 @@ namespace cputrain::datasets {
 /// nothing left, Error(usage) when the memory cannot be had. Where the request says so, most are
 /// decoded after it has returned.
 data::DecodedData decode_into_cache(const data::DataSource&, const data::DecodeRequest&,
-                                    comm::NodeMemory&, comm::NodeBarrier&);
+                                    comm::NodeMemory&);
 
 /// Ends the threads of such a cache, decodes what is missing, and leaves out damaged images.
 data::DecodedData finish_cache(const data::DataSource&, const data::DecodedData& begun,
-                               const data::DecodeRequest&, comm::NodeMemory&, comm::NodeBarrier&);
+                               const data::DecodeRequest&, comm::NodeMemory&);
 
 /// Bytes that decode_into_cache() asks the node for.
 std::size_t cache_bytes(std::size_t samples, Shape image);

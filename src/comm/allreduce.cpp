@@ -6,7 +6,6 @@
 #include <bit>
 #include <cassert>
 #include <memory>
-#include <vector>
 
 namespace cputrain::comm {
 namespace {
@@ -95,27 +94,17 @@ void sum_by_doubling(PointToPoint& peers, Segments& segments, const Array& numbe
   folded.unfold(numbers);
 }
 
-/// Halving: pairs at the widest distance exchange halves, then narrower ones halves of those, until
-/// each rank has the sum of one chunk. Doubling goes the same way back.
-void halve_and_double(PointToPoint& peers, const Folded& folded, Segments& segments,
+/// Halving: pairs at this distance, the widest, exchange halves, then narrower ones halves of
+/// those, until each rank has the sum of one chunk. Doubling goes the same way back.
+void halve_and_double(PointToPoint& peers, const Folded& folded, int distance, Segments& segments,
                       const Array& numbers) {
-  struct Halves {
-    Array mine, other;
-  };
-  const int rank = folded.rank();
-  std::vector<Halves> halves;  // by distance, the widest first
-  Array mine = numbers;
-  for (int distance = folded.size() / 2; distance > 0; distance /= 2) {
-    const bool upper = (rank & distance) != 0;
-    halves.push_back({chunk_of(mine, upper, 2), chunk_of(mine, !upper, 2)});
-    mine = halves.back().mine;
-    const int partner = folded.peer(rank ^ distance);
-    segments.exchange_and_add(peers, partner, halves.back().other, partner, mine);
-  }
-  for (int distance = 1; distance < folded.size(); distance *= 2, halves.pop_back()) {
-    const int partner = folded.peer(rank ^ distance);
-    peers.exchange(partner, halves.back().mine.bytes(), partner, halves.back().other.bytes());
-  }
+  if (distance == 0) return;
+  const bool upper = (folded.rank() & distance) != 0;
+  const int partner = folded.peer(folded.rank() ^ distance);
+  const Array mine = chunk_of(numbers, upper, 2), other = chunk_of(numbers, !upper, 2);
+  segments.exchange_and_add(peers, partner, other, partner, mine);
+  halve_and_double(peers, folded, distance / 2, segments, mine);
+  peers.exchange(partner, mine.bytes(), partner, other.bytes());
 }
 
 /// Rabenseifner: recursive halving, then recursive doubling: 2 log2 P steps, 2 n (P - 1) / P bytes
@@ -124,7 +113,9 @@ void halve_and_double(PointToPoint& peers, const Folded& folded, Segments& segme
 void sum_by_halving(PointToPoint& peers, Segments& segments, const Array& numbers) {
   Folded folded(peers);
   folded.fold(segments, numbers);
-  if (folded.takes_part()) halve_and_double(peers, folded, segments, numbers);
+  if (folded.takes_part()) {
+    halve_and_double(peers, folded, folded.size() / 2, segments, numbers);
+  }
   folded.unfold(numbers);
 }
 

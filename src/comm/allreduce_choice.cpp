@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -171,21 +172,15 @@ namespace {
 /// Picks an algorithm by the array's length.
 class BySize final : public Allreduce {
  public:
-  struct Part {
-    SizeRange range;
-    std::unique_ptr<Allreduce> allreduce;
-  };
-  explicit BySize(std::vector<Part> parts) : parts_(std::move(parts)) {}
+  using ByLast =
+      std::map<std::size_t, std::unique_ptr<Allreduce>>;  // by the last byte of each range
+  explicit BySize(ByLast parts) : parts_(std::move(parts)) {}
   void sum(const Array& numbers) override {
-    const std::size_t bytes = numbers.bytes().size();
-    const auto fits = [&](const Part& p) {
-      return bytes >= p.range.first && bytes <= p.range.last;
-    };
-    std::ranges::find_if(parts_, fits)->allreduce->sum(numbers);
+    parts_.lower_bound(numbers.bytes().size())->second->sum(numbers);
   }
 
  private:
-  std::vector<Part> parts_;
+  ByLast parts_;
 };
 
 Channel open_channel(Communicator& communicator, const std::vector<int>& members, int group,
@@ -193,10 +188,10 @@ Channel open_channel(Communicator& communicator, const std::vector<int>& members
   Channel channel;
   channel.peers = communicator.make_point_to_point();
   channel.group = std::make_unique<PointToPointGroup>(*channel.peers, members);
-  std::vector<BySize::Part> parts;
+  BySize::ByLast parts;
   for (const SizeRange& range : ranges) {
     auto engine = range.algorithm == "mpi" ? communicator.make_allreduce(group) : nullptr;
-    parts.push_back({range, make_algorithm(range.algorithm, *channel.group, std::move(engine))});
+    parts[range.last] = make_algorithm(range.algorithm, *channel.group, std::move(engine));
   }
   channel.allreduce = std::make_unique<BySize>(std::move(parts));
   return channel;

@@ -43,6 +43,7 @@ class SoloNodeMemory final : public NodeMemory {
       std::size_t bytes, [[maybe_unused]] std::span<const Range> mine) override {
     return std::make_unique<system::Pages>(bytes);
   }
+  void barrier() override {}
   std::string folder_for(std::size_t bytes) override {
     return system::folder_with_room(bytes, system::Storage::disk);
   }
@@ -64,7 +65,6 @@ class SoloCommunicator final : public Communicator {
   void barrier() override {}
 
   NodeMemory& node_memory() override { return memory_; }
-  NodeBarrier& node_barrier() override { return barrier_; }
 
   std::unique_ptr<PointToPoint> make_point_to_point() override {
     return std::make_unique<SoloPointToPoint>();
@@ -80,7 +80,6 @@ class SoloCommunicator final : public Communicator {
 
  private:
   SoloNodeMemory memory_;
-  NodeBarrier barrier_;
 };
 
 }  // namespace

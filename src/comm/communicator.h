@@ -38,7 +38,6 @@ class Communicator {
   virtual void barrier() = 0;
 
   virtual NodeMemory& node_memory() = 0;
-  virtual NodeBarrier& node_barrier() = 0;
 
   /// A new channel for messages between all ranks. Collective.
   virtual std::unique_ptr<PointToPoint> make_point_to_point() = 0;

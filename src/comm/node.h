@@ -14,7 +14,7 @@ namespace cputrain::comm {
 
 class Communicator;
 
-/// The node's shared memory. A simulated cluster supplies its own.
+/// The node's shared memory, and where its ranks meet. A simulated cluster supplies its own.
 class NodeMemory {
  public:
   virtual ~NodeMemory() = default;
@@ -22,6 +22,9 @@ class NodeMemory {
   virtual int local_size() const = 0;
   /// The global rank of the node's local rank 0: it identifies the node.
   virtual int first_rank() const = 0;
+  /// No rank of the node goes on before all have arrived; writes to shared memory before it are
+  /// seen after it. A rank alone waits for none.
+  virtual void barrier() = 0;
   /// Collective over the node's ranks, which all ask for the same size. Each of them is the first
   /// to touch the bytes it names, so that they lie in its NUMA node's memory. Bytes that no rank
   /// names cost no memory and must not be written. Where there is not enough memory, all of them
@@ -48,14 +51,6 @@ class NodeMemory {
   /// As allocate_large() in a file, in that folder: for what memory has no room for.
   virtual std::unique_ptr<system::SharedBlock> allocate_in(const std::string& folder,
                                                            std::size_t bytes);
-};
-
-/// No rank of the node goes on before all have arrived; writes to shared memory before it are seen
-/// after it. A rank alone waits for none.
-class NodeBarrier {
- public:
-  virtual ~NodeBarrier() = default;
-  virtual void wait() {}
 };
 
 /// Slices begin at multiples of this many elements: whole pages, so that no two ranks write the

@@ -86,11 +86,11 @@ class Pulse {
   /// While it lives, the calling thread waits for other ranks.
   class Meeting {
    public:
-    enum class Of { some, all };
-    explicit Meeting(Pulse& pulse, Of ranks = Of::some)
+    static constexpr bool kOfAll = true;
+    explicit Meeting(Pulse& pulse, bool of_all = false)
         : pulse_(pulse),
           inside_(::pthread_equal(::pthread_self(), pulse.working_) ? pulse.own_ : pulse.helpers_) {
-      if (ranks == Of::all) pulse.calls_.fetch_add(1, std::memory_order_relaxed);
+      if (of_all) pulse.calls_.fetch_add(1, std::memory_order_relaxed);
       inside_.fetch_add(1, std::memory_order_relaxed);
       pulse_.moved();
     }

@@ -165,13 +165,11 @@ struct DataPipeline {
   /// What decode() will ask a node for. Error(usage) where the data cannot be had at this size.
   std::function<CacheSize(const DataSource&, const ImageForm&)> cache_size;
   /// Collective over the node's ranks. Throws Error(data) where nothing usable is left.
-  std::function<DecodedData(const DataSource&, const DecodeRequest&, comm::NodeMemory&,
-                            comm::NodeBarrier&)>
-      decode;
+  std::function<DecodedData(const DataSource&, const DecodeRequest&, comm::NodeMemory&)> decode;
   /// Decodes what is missing of images that are being decoded meanwhile, in the same memory, and
   /// leaves out damaged ones, as decode() does. Nothing else may use them. Collective as decode().
   std::function<DecodedData(const DataSource&, const DecodedData&, const DecodeRequest&,
-                            comm::NodeMemory&, comm::NodeBarrier&)>
+                            comm::NodeMemory&)>
       finish;
   /// The set must outlive the source.
   std::function<std::unique_ptr<BatchSource>(const ImageSet&, const BatchPlan&,

@@ -6,8 +6,8 @@
 #include <cassert>
 #include <utility>
 
-#include "comm/allreduce/candidates.h"
 #include "comm/allreduce_choice.h"
+#include "comm/candidates.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "exchange/compression/compression.h"

@@ -74,7 +74,7 @@ void NodeMemoryExchange::allocate(const compute::ParameterLayout& layout, int la
 
 void NodeMemoryExchange::meet() {
   communicator_.barrier();
-  communicator_.node_barrier().wait();
+  communicator_.node_memory().barrier();
 }
 
 void NodeMemoryExchange::end_update() {
@@ -91,7 +91,7 @@ void NodeMemoryExchange::spread_weights() {
     if (map_.node > 0) firsts.receive(0, bytes);
     for (int node = 1; map_.node == 0 && node < map_.nodes(); ++node) firsts.send(node, bytes);
   }
-  communicator_.node_barrier().wait();
+  communicator_.node_memory().barrier();
 }
 
 namespace {

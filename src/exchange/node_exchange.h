@@ -56,7 +56,7 @@ class NodeMemoryExchange : public BasicExchange {
   void sum_over_owners(const Array& numbers) final { over_owners_->sum(numbers); }
   void begin_update() final { version_->begin(); }
   void publish(Range range) final { weights_->publish(range); }
-  void await_weights() final { communicator_.node_barrier().wait(); }
+  void await_weights() final { communicator_.node_memory().barrier(); }
   void end_update() final;
 
   /// This rank's part of the shared memory.

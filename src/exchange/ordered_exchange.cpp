@@ -82,7 +82,7 @@ class OrderedExchange final : public NodeMemoryExchange {
     const double met = watch.lap();
     if (!owned_.empty()) add_chunks(chunks_in_order());
     const double adds = watch.lap();
-    communicator_.node_barrier().wait();  // chunks may be overwritten
+    communicator_.node_memory().barrier();  // chunks may be overwritten
     const double waited = watch.lap();
     earlier_.straggler_wait += met;
     earlier_.waits += met + waited;

@@ -11,9 +11,8 @@ constexpr std::size_t kLine = 64;  // bytes from one rank's number to the next
 
 }  // namespace
 
-SharedLayer::SharedLayer(comm::NodeMemory& memory, comm::NodeBarrier& barrier, const Size& size,
-                         DType dtype)
-    : barrier_(barrier),
+SharedLayer::SharedLayer(comm::NodeMemory& memory, const Size& size, DType dtype)
+    : memory_(memory),
       local_rank_(memory.local_rank()),
       local_size_(memory.local_size()),
       in_(size.in),
@@ -45,7 +44,7 @@ void SharedLayer::begin(std::size_t images) {
 
 void SharedLayer::wait() {
   const system::Stopwatch watch;
-  barrier_.wait();
+  memory_.barrier();
   waited_ += watch.seconds();
 }
 

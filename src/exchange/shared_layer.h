@@ -27,7 +27,7 @@ class SharedLayer {
     std::size_t images;   ///< the most that this rank has at once
   };
   /// Collective over the node; Error(internal) on all of its ranks where there is no room.
-  SharedLayer(comm::NodeMemory&, comm::NodeBarrier&, const Size&, DType);
+  SharedLayer(comm::NodeMemory&, const Size&, DType);
 
   /// A new round with this many images of this rank.
   void begin(std::size_t images);
@@ -54,7 +54,7 @@ class SharedLayer {
   }
   std::uint64_t& count(int rank) const;
 
-  comm::NodeBarrier& barrier_;
+  comm::NodeMemory& memory_;
   int local_rank_, local_size_;
   std::size_t in_, out_;
   DType dtype_;

@@ -113,18 +113,18 @@ void node_memory_is_seen_by_all(Communicator& comm) {
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block->bytes().data()) % 64, 0u);
       EXPECT_TRUE(all_zero(block->bytes()));
     }
-    comm.node_barrier().wait();  // all have seen the zeros
+    comm.node_memory().barrier();  // all have seen the zeros
     // every rank writes every size()th byte; together they fill the block
     const auto ranks = static_cast<std::size_t>(memory.local_size());
     for (std::size_t i = memory.local_rank(); i < size; i += ranks) {
       first->bytes()[i] = static_cast<std::byte>(i % 250 + 1);
     }
-    comm.node_barrier().wait();
+    comm.node_memory().barrier();
     for (std::size_t i = 0; i < size; ++i) {
       if (first->bytes()[i] != static_cast<std::byte>(i % 250 + 1)) FAIL() << "byte " << i;
     }
     EXPECT_TRUE(all_zero(second->bytes())) << "blocks overlap";
-    comm.node_barrier().wait();  // nobody lets go of a block that others read
+    comm.node_memory().barrier();  // nobody lets go of a block that others read
   }
 }
 
@@ -188,13 +188,13 @@ void node_memory_by_parts(Communicator& comm) {
     EXPECT_TRUE(all_zero(part));
     std::ranges::fill(part, static_cast<std::byte>(rank + 1));
   }
-  comm.node_barrier().wait();
+  comm.node_memory().barrier();
   for (std::size_t other = 0; other < ranks; ++other) {
     const auto value = static_cast<std::byte>(other + 1);
     EXPECT_EQ(block->bytes()[3 * other * kPage + 9], value);
     EXPECT_EQ(block->bytes()[(3 * other + 3) * kPage - 1], value);
   }
-  comm.node_barrier().wait();
+  comm.node_memory().barrier();
 }
 
 void empty_node_memory(Communicator& comm) {
@@ -209,9 +209,9 @@ void node_barrier_orders_writes(Communicator& comm) {
     if (turn % comm.node_memory().local_size() == comm.node_memory().local_rank()) {
       shared = turn + 1;
     }
-    comm.node_barrier().wait();
+    comm.node_memory().barrier();
     ASSERT_EQ(shared, turn + 1);
-    comm.node_barrier().wait();
+    comm.node_memory().barrier();
   }
 }
 

@@ -83,8 +83,7 @@ class FlawedData : public ::testing::Test {
   }
   std::vector<std::string> warnings(const data::DataSource& source) const {
     const auto comm = comm::make_solo();
-    return pipeline_.decode(source, {kImage, 1, {}}, comm->node_memory(), comm->node_barrier())
-        .flaws;
+    return pipeline_.decode(source, {kImage, 1, {}}, comm->node_memory()).flaws;
   }
   static void expect_words(const std::string& text, const std::vector<std::string>& words) {
     for (const std::string& word : words) {

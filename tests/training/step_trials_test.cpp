@@ -60,8 +60,7 @@ TEST_F(StepTrials, AreGraphsAndLayersAreTimedAfterThem) {
   found.validation.clear();
   const auto source = std::make_shared<const data::DataSource>(std::move(found));
   const auto data = std::make_shared<const data::DecodedData>(
-      services_.data.decode(*source, {spec.image}, session.communicator->node_memory(),
-                            session.communicator->node_barrier()));
+      services_.data.decode(*source, {spec.image}, session.communicator->node_memory()));
   StepTrial trial(session, training::plan_training(session, spec, 2), source, data);
   ASSERT_EQ(trial.plan().steps(), 1u);
   trial.warm_up();

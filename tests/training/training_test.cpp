@@ -84,8 +84,7 @@ TEST_F(Trainings, ImagesThatAreDecodedServeSeveral) {
   const auto source = std::make_shared<const data::DataSource>(
       services_.data.open(spec.flags.data_request(spec.seed)));
   const auto data = std::make_shared<const data::DecodedData>(
-      services_.data.decode(*source, {spec.image}, session.communicator->node_memory(),
-                            session.communicator->node_barrier()));
+      services_.data.decode(*source, {spec.image}, session.communicator->node_memory()));
   std::string first;
   for (int i = 0; i < 2; ++i) {
     Training training(session, plan_training(session, spec, 2), source);

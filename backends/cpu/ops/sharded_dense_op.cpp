@@ -55,8 +55,7 @@ void ShardedDenseOp::bind(const Bindings& bindings) {
   DenseLayerOp::bind(bindings);
   comm::NodeMemory& memory = node_.node_memory();
   layer_ = std::make_unique<exchange::SharedLayer>(
-      memory, node_.node_barrier(), exchange::SharedLayer::Size{in_, out_, most_images_},
-      DType::f32);
+      memory, exchange::SharedLayer::Size{in_, out_, most_images_}, DType::f32);
   const compute::Parameter& kernel = bindings.layout.parameters[first_parameter_];
   assert(kernel.row == out_);
   for (int rank = 0; rank < layer_->ranks(); ++rank) {

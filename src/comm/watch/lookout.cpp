@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,14 +40,6 @@ bool is_duration(double seconds) { return std::isfinite(seconds) && seconds >= 0
 bool is_lack(std::uint8_t cause) {
   const auto lack = static_cast<Cause>(cause);
   return lack == Cause::none || (lack >= Cause::cpu && lack <= Cause::launcher);
-}
-
-sockaddr_in socket_address(const Address& address) {
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = address.host;
-  to.sin_port = address.port;
-  return to;
 }
 
 std::string own_host() {
@@ -137,6 +128,14 @@ std::optional<Beat> beat_of(std::span<const std::byte> bytes, std::uint64_t toke
                          .deaf = wire.deaf}};
 }
 
+sockaddr_in address_of(std::uint32_t host, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = host;
+  address.sin_port = port;
+  return address;
+}
+
 std::uint32_t this_machine() { return htonl(INADDR_LOOPBACK); }
 
 std::vector<std::uint32_t> network_addresses() {
@@ -154,7 +153,7 @@ std::vector<std::uint32_t> network_addresses() {
 
 Datagrams::Datagrams(bool from_everywhere)
     : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
-  sockaddr_in own = socket_address({from_everywhere ? htonl(INADDR_ANY) : this_machine(), 0});
+  sockaddr_in own = address_of(from_everywhere ? htonl(INADDR_ANY) : this_machine(), 0);
   socklen_t length = sizeof own;
   auto* const address = reinterpret_cast<sockaddr*>(&own);
   if (socket_ < 0 || ::bind(socket_, address, length) != 0) return;
@@ -169,19 +168,16 @@ void Datagrams::close() {
   port_ = 0;
 }
 
-void Datagrams::send(const Address& address, std::span<const std::byte> bytes) {
-  const sockaddr_in to = socket_address(address);
+void Datagrams::send(const sockaddr_in& to, std::span<const std::byte> bytes) {
   static_cast<void>(::sendto(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL,
                              reinterpret_cast<const sockaddr*>(&to), sizeof to));
 }
 
-std::optional<Datagrams::Received> Datagrams::receive(std::span<std::byte> buffer) {
-  sockaddr_in from{};
+std::optional<std::size_t> Datagrams::receive(std::span<std::byte> buffer, sockaddr_in& from) {
   socklen_t length = sizeof from;
   const ssize_t size = ::recvfrom(socket_, buffer.data(), buffer.size(), MSG_TRUNC,
                                   reinterpret_cast<sockaddr*>(&from), &length);
-  if (size < 0) return std::nullopt;
-  return Received{{from.sin_addr.s_addr, from.sin_port}, static_cast<std::size_t>(size)};
+  return size < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(size));
 }
 
 void Datagrams::wait(double seconds) {
@@ -212,18 +208,19 @@ Team gather_team(comm::Communicator& communicator, const comm::NodeMap& map,
   for (int rank = 0; rank < communicator.size(); ++rank) {
     std::istringstream words(texts[static_cast<std::size_t>(rank)]);
     std::uint64_t token = 0;
-    Address address;
+    sockaddr_in address = address_of(0, 0);
     std::uint64_t space = 0;
     int process = 0;
     std::size_t addresses = 0;
-    words >> token >> space >> process >> address.port >> addresses;
+    words >> token >> space >> process >> address.sin_port >> addresses;
     if (rank == 0) team.token = token;
     const bool is_seen = space != 0 && space == process_space() && team.is_on_own_node(rank);
     team.processes.push_back(is_seen ? process : 0);
-    std::vector<Address>& all = team.addresses.emplace_back();
-    const bool listens = address.port != 0;
-    if (listens && team.is_on_own_node(rank)) all.push_back({this_machine(), address.port});
-    for (std::size_t i = 0; i < addresses && words >> address.host; ++i) {
+    std::vector<sockaddr_in>& all = team.addresses.emplace_back();
+    const bool listens = address.sin_port != 0;
+    if (listens && team.is_on_own_node(rank))
+      all.push_back(address_of(this_machine(), address.sin_port));
+    for (std::size_t i = 0; i < addresses && words >> address.sin_addr.s_addr; ++i) {
       // A single machine listens to no other.
       if (listens && map.nodes() > 1) all.push_back(address);
     }
@@ -260,7 +257,7 @@ void Lookout::report(Report own, double now) {
 void Lookout::send_report(int observer, double now, Beat::Kind kind) {
   Known& known = ranks_[static_cast<std::size_t>(observer)];
   if (!hears(observer, now)) known.way.reset();
-  const std::vector<Address>& addresses = team_.addresses[static_cast<std::size_t>(observer)];
+  const std::vector<sockaddr_in>& addresses = team_.addresses[static_cast<std::size_t>(observer)];
   for (std::size_t way = 0; way < addresses.size(); ++way) {
     if (known.way && *known.way != way) continue;
     const Beat beat{
@@ -273,15 +270,16 @@ void Lookout::listen(double now) {
   const int most = 4 * team_.size() + 64;  // a sender without end keeps this rank from nothing
   std::array<std::byte, kBeatBytes> buffer;
   for (int i = 0; i < most; ++i) {
-    const auto came = socket_.receive(buffer);
-    if (!came) return;
-    if (came->bytes != buffer.size()) continue;
+    sockaddr_in from{};
+    const auto bytes = socket_.receive(buffer, from);
+    if (!bytes) return;
+    if (*bytes != buffer.size()) continue;
     const auto beat = beat_of(buffer, team_.token, team_.size());
-    if (beat && beat->rank != team_.rank) take(*beat, came->from, now);
+    if (beat && beat->rank != team_.rank) take(*beat, from, now);
   }
 }
 
-void Lookout::take(const Beat& beat, const Address& from, double now) {
+void Lookout::take(const Beat& beat, const sockaddr_in& from, double now) {
   Known& sender = ranks_[static_cast<std::size_t>(beat.rank)];
   sender.heard = now;
   switch (beat.kind) {

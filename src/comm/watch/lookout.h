@@ -1,5 +1,7 @@
 #pragma once
 
+#include <netinet/in.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,12 +41,8 @@ std::array<std::byte, kBeatBytes> to_bytes(const Beat&, std::uint64_t token);
 /// to an open port.
 std::optional<Beat> beat_of(std::span<const std::byte>, std::uint64_t token, int ranks);
 
-/// An IPv4 address, host and port in the network's order of bytes.
-struct Address {
-  std::uint32_t host = 0;
-  std::uint16_t port = 0;
-  bool operator==(const Address&) const = default;
-};
+/// Host and port are in the network's order of bytes.
+sockaddr_in address_of(std::uint32_t host, std::uint16_t port);
 
 /// 127.0.0.1.
 std::uint32_t this_machine();
@@ -65,13 +63,9 @@ class Datagrams {
   std::uint16_t port() const { return port_; }  ///< in the network's order; 0: not open
   void close();
 
-  void send(const Address&, std::span<const std::byte>);
-  struct Received {
-    Address from;
-    std::size_t bytes = 0;  ///< what did not fit is lost, and counts
-  };
-  /// The next one into `buffer`, if it is there.
-  std::optional<Received> receive(std::span<std::byte> buffer);
+  void send(const sockaddr_in&, std::span<const std::byte>);
+  /// The next one into `buffer`, if it is there. Its bytes: what did not fit is lost, and counts.
+  std::optional<std::size_t> receive(std::span<std::byte> buffer, sockaddr_in& from);
   /// Until one is there, or for so many seconds.
   void wait(double seconds);
 
@@ -84,9 +78,9 @@ class Datagrams {
 struct Team {
   std::uint64_t token = 0;  ///< this job's alone
   int rank = 0;
-  std::vector<std::string> hosts{};               ///< by rank
-  std::vector<int> nodes{};                       ///< by rank: which share a machine
-  std::vector<std::vector<Address>> addresses{};  ///< by rank, as this one may reach it
+  std::vector<std::string> hosts{};                   ///< by rank
+  std::vector<int> nodes{};                           ///< by rank: which share a machine
+  std::vector<std::vector<sockaddr_in>> addresses{};  ///< by rank, as this one may reach it
   std::vector<int> processes{};  ///< by rank: as this one sees it in /proc; 0: not at all
 
   int size() const { return static_cast<int>(hosts.size()); }
@@ -134,15 +128,15 @@ class Lookout {
  private:
   struct Known {
     Report last{};
-    std::optional<double> heard{};     ///< when its last report came
-    std::optional<Address> from{};     ///< where its reports come from
-    std::optional<std::size_t> way{};  ///< the one of its addresses that it answered by
+    std::optional<double> heard{};      ///< when its last report came
+    std::optional<sockaddr_in> from{};  ///< where its reports come from
+    std::optional<std::size_t> way{};   ///< the one of its addresses that it answered by
     bool finished = false;
   };
 
   std::vector<int> observers() const;
   void send_report(int observer, double now, Beat::Kind);
-  void take(const Beat&, const Address& from, double now);
+  void take(const Beat&, const sockaddr_in& from, double now);
   void to_all(const Beat&);
   bool node_was_heard(int rank) const;
   RankView view(int rank, double now) const;

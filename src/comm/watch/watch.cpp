@@ -80,7 +80,7 @@ class Watch::Thread {
   ~Thread() {
     if (!thread_.joinable()) return;
     thread_.request_stop();
-    socket_.send({this_machine(), socket_.port()}, {});  // wakes it
+    socket_.send(address_of(this_machine(), socket_.port()), {});  // wakes it
   }
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;

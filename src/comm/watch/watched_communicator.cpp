@@ -40,20 +40,6 @@ class WatchedAllreduce final : public comm::Allreduce {
   comm::Pulse& pulse_;
 };
 
-class WatchedBarrier final : public comm::NodeBarrier {
- public:
-  WatchedBarrier(comm::NodeBarrier& barrier, comm::Pulse& pulse)
-      : barrier_(barrier), pulse_(pulse) {}
-  void wait() override {
-    const Meeting meeting(pulse_);
-    barrier_.wait();
-  }
-
- private:
-  comm::NodeBarrier& barrier_;
-  comm::Pulse& pulse_;
-};
-
 /// The ranks of a machine give their memory back together. It may outlive the communicator where
 /// one rank has the machine.
 class WatchedBlock final : public system::SharedBlock {
@@ -80,6 +66,10 @@ class WatchedNodeMemory final : public comm::NodeMemory {
   int local_rank() const override { return memory_.local_rank(); }
   int local_size() const override { return memory_.local_size(); }
   int first_rank() const override { return memory_.first_rank(); }
+  void barrier() override {
+    const Meeting meeting(*pulse_);
+    memory_.barrier();
+  }
 
   /// Much memory takes long to touch, which is work. A rank that waits in it for others of its
   /// machine spins, and seems to work, too: a rank that is stopped is silent all the same.
@@ -118,12 +108,10 @@ class WatchedNodeMemory final : public comm::NodeMemory {
 class WatchedCommunicator final : public comm::Communicator {
  public:
   explicit WatchedCommunicator(std::unique_ptr<comm::Communicator> ranks)
-      : ranks_(std::move(ranks)),
-        memory_(ranks_->node_memory(), share_pulse()),
-        barrier_(ranks_->node_barrier(), pulse()) {}
+      : ranks_(std::move(ranks)), memory_(ranks_->node_memory(), share_pulse()) {}
   ~WatchedCommunicator() override {
     pulse().at(comm::Phase::end);
-    const Meeting meeting(pulse(), Meeting::Of::all);
+    const Meeting meeting(pulse(), Meeting::kOfAll);
     ranks_.reset();
   }
   WatchedCommunicator(const WatchedCommunicator&) = delete;
@@ -134,33 +122,32 @@ class WatchedCommunicator final : public comm::Communicator {
   std::string describe() const override { return ranks_->describe(); }
 
   void sum(Array values) override {
-    const Meeting meeting(pulse(), Meeting::Of::all);
+    const Meeting meeting(pulse(), Meeting::kOfAll);
     ranks_->sum(values);
   }
   void broadcast(std::span<std::byte> data, int root) override {
-    const Meeting meeting(pulse(), Meeting::Of::all);
+    const Meeting meeting(pulse(), Meeting::kOfAll);
     ranks_->broadcast(data, root);
   }
   std::vector<std::string> gather(std::string_view text) override {
-    const Meeting meeting(pulse(), Meeting::Of::all);
+    const Meeting meeting(pulse(), Meeting::kOfAll);
     return ranks_->gather(text);
   }
   void barrier() override {
-    const Meeting meeting(pulse(), Meeting::Of::all);
+    const Meeting meeting(pulse(), Meeting::kOfAll);
     ranks_->barrier();
   }
 
   bool reads_devices() const override { return ranks_->reads_devices(); }
 
   comm::NodeMemory& node_memory() override { return memory_; }
-  comm::NodeBarrier& node_barrier() override { return barrier_; }
 
   std::unique_ptr<comm::PointToPoint> make_point_to_point() override {
-    const Meeting meeting(pulse(), Meeting::Of::all);
+    const Meeting meeting(pulse(), Meeting::kOfAll);
     return std::make_unique<WatchedPointToPoint>(ranks_->make_point_to_point(), pulse());
   }
   std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
-    const Meeting meeting(pulse(), Meeting::Of::all);
+    const Meeting meeting(pulse(), Meeting::kOfAll);
     return std::make_unique<WatchedAllreduce>(ranks_->make_allreduce(group), pulse());
   }
   bool serves_threads() const override { return ranks_->serves_threads(); }
@@ -172,7 +159,6 @@ class WatchedCommunicator final : public comm::Communicator {
  private:
   std::unique_ptr<comm::Communicator> ranks_;
   WatchedNodeMemory memory_;
-  WatchedBarrier barrier_;
 };
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 #include "cli/flags/flag_groups.h"
 #include "comm/allreduce.h"
-#include "comm/allreduce/candidates.h"
 #include "comm/allreduce_choice.h"
+#include "comm/candidates.h"
 #include "comm/communicator.h"
 #include "comm/node.h"
 #include "core/error.h"

@@ -103,8 +103,8 @@ CostTable measure(const training::Services& services, const training::TrainingSp
   const data::DataSource source = services.data.open(request);
   training::TrainingSpec form = spec;
   training::follow_ready_form(form, source);
-  const data::DecodedData data = services.data.decode(source, {spec.image, 1, {}, form.resize},
-                                                      solo->node_memory(), solo->node_barrier());
+  const data::DecodedData data =
+      services.data.decode(source, {spec.image, 1, {}, form.resize}, solo->node_memory());
   return calibrate(
       {.graph = graph,
        .rule = spec.optimizer.rule,

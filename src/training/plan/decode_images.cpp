@@ -155,8 +155,7 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
     say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);
   }
   comm::Communicator& communicator = *session.communicator;
-  data::DecodedData data =
-      pipeline.decode(source, request, communicator.node_memory(), communicator.node_barrier());
+  data::DecodedData data = pipeline.decode(source, request, communicator.node_memory());
   // Where one node has found damage, the others are to know of theirs, too.
   const bool some_whole = !first_text(session, data.train.judged ? "whole" : "").empty();
   if (!data.train.judged && some_whole)
@@ -178,9 +177,8 @@ data::DecodedData finish_decoding(const Session& session, const TrainingFlags& f
                                   const ImageKeeping& keeping, const data::DecodedData& begun) {
   reached(session, comm::Phase::decode);
   comm::Communicator& communicator = *session.communicator;
-  data::DecodedData data =
-      session.services.data.finish(source, begun, decode_request(session, form, keeping),
-                                   communicator.node_memory(), communicator.node_barrier());
+  data::DecodedData data = session.services.data.finish(
+      source, begun, decode_request(session, form, keeping), communicator.node_memory());
   check_decoded(session, flags, data, form.shape);
   return data;
 }

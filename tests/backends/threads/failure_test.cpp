@@ -38,7 +38,7 @@ void wait_in_sum(comm::Communicator& comm) {
 
 const Waiting kWaiting[] = {
     {"barrier", [](comm::Communicator& comm) { comm.barrier(); }},
-    {"node_barrier", [](comm::Communicator& comm) { comm.node_barrier().wait(); }},
+    {"node_barrier", [](comm::Communicator& comm) { comm.node_memory().barrier(); }},
     {"gather", [](comm::Communicator& comm) { comm.gather("x"); }},
     {"allocate", [](comm::Communicator& comm) { comm.node_memory().allocate(100); }},
     {"sum", wait_in_sum},

@@ -33,7 +33,8 @@ class Ranks {
       for (std::size_t other = 0; other < nodes.size(); ++other) {
         team.hosts.push_back("host" + std::to_string(nodes[other]));
         // The first leads nowhere, as one of several networks may.
-        team.addresses.push_back({{this_machine(), 0}, {this_machine(), sockets_[other]->port()}});
+        team.addresses.push_back(
+            {address_of(this_machine(), 0), address_of(this_machine(), sockets_[other]->port())});
       }
       lookouts_.push_back(std::make_unique<Lookout>(team, *sockets_[rank], kLimits));
     }
@@ -124,7 +125,7 @@ TEST(Lookout, ForeignDatagramsChangeNothing) {
   Ranks ranks({0, 0});
   ranks.pass(1);
   Datagrams stranger(false);
-  const Address to{this_machine(), ranks.socket(0).port()};
+  const sockaddr_in to = address_of(this_machine(), ranks.socket(0).port());
   std::array<std::byte, kBeatBytes + 9> junk{};
   for (std::size_t size = 0; size <= junk.size(); ++size) {
     stranger.send(to, std::span(junk).first(size));

@@ -31,7 +31,7 @@ TEST(Pulse, WaitsWithinAMeeting) {
   Pulse pulse;
   EXPECT_FALSE(pulse.waits());
   {
-    const Meeting meeting(pulse, Meeting::Of::all);
+    const Meeting meeting(pulse, Meeting::kOfAll);
     EXPECT_TRUE(pulse.waits());
     EXPECT_EQ(pulse.place().calls, 1u);
   }
@@ -65,7 +65,7 @@ TEST(WatchedCommunicator, CountsTheCallsOfAllRanks) {
   ranks->sum(Array::of<double>({&number, 1}));
   ranks->barrier();
   EXPECT_EQ(ranks->gather("x"), std::vector<std::string>{"x"});
-  ranks->node_barrier().wait();  // of some
+  ranks->node_memory().barrier();  // of some
   EXPECT_EQ(pulse->place().calls, 3u);
 }
 

@@ -216,8 +216,7 @@ TEST_F(Classes, AClassThatCannotBeDecodedIsAnErrorUnlessItIsAllowed) {
   const auto decode = [&] {
     const data::DataSource source = open_here(0);
     const auto comm = comm::make_solo();
-    return pipeline.decode(source, {{4, 4, 3}, 1, {}}, comm->node_memory(), comm->node_barrier())
-        .empty_classes;
+    return pipeline.decode(source, {{4, 4, 3}, 1, {}}, comm->node_memory()).empty_classes;
   };
   const auto pack = [&] {
     const data::DataSource source = open_here(0);

@@ -47,8 +47,7 @@ class Packed : public ::testing::Test {
   data::DecodedData decode(const data::DataSource& from,
                            data::Resizing resize = data::Resize::bilinear) const {
     const auto comm = comm::make_solo();
-    return pipeline_.decode(from, {kImage, 1, {}, resize}, comm->node_memory(),
-                            comm->node_barrier());
+    return pipeline_.decode(from, {kImage, 1, {}, resize}, comm->node_memory());
   }
   std::string error() const {
     try {

@@ -60,7 +60,7 @@ TEST_F(Packed, AnotherSizeOrResizeIsRefusedWithTheOneThatItHas) {
   const auto refusal = [&](Shape image, data::Resize resize) {
     return testing::refusal_of(ExitCode::usage, [&] {
       const auto comm = comm::make_solo();
-      pipeline_.decode(packed, {image, 1, {}, resize}, comm->node_memory(), comm->node_barrier());
+      pipeline_.decode(packed, {image, 1, {}, resize}, comm->node_memory());
     });
   };
   for (const auto& [image, resize] : {std::pair(Shape{24, 24, 3}, data::Resize::nearest),

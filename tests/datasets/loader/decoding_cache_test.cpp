@@ -96,7 +96,7 @@ class Filling : public ::testing::Test {
                            std::vector<std::uint32_t> first = {}) const {
     return pipeline_.decode(source_,
                             {.image = kSmall, .threads = 1, .meanwhile = meanwhile, .first = first},
-                            comm.node_memory(), comm.node_barrier());
+                            comm.node_memory());
   }
   /// Batches of two epochs, image by image.
   std::vector<Bytes> two_epochs(const data::DecodedData& data, int prefetch) const {
@@ -119,8 +119,7 @@ class Filling : public ::testing::Test {
     return seen;
   }
   data::DecodedData finish(comm::Communicator& comm, const data::DecodedData& begun) const {
-    return pipeline_.finish(source_, begun, {.image = kSmall, .threads = 1}, comm.node_memory(),
-                            comm.node_barrier());
+    return pipeline_.finish(source_, begun, {.image = kSmall, .threads = 1}, comm.node_memory());
   }
 
   data::DataPipeline pipeline_ = make_data_pipeline();
@@ -181,8 +180,7 @@ TEST_F(Filling, OfImagesThatAreNotKeptGivesTheSameBatches) {
     for (const bool meanwhile : {false, true}) {
       data::DecodeRequest request{.image = kSmall, .threads = 1, .meanwhile = meanwhile};
       request.keep = keep;
-      const data::DecodedData data =
-          pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+      const data::DecodedData data = pipeline_.decode(source_, request, comm->node_memory());
       EXPECT_EQ(data.not_kept, kCount - keep);
       EXPECT_EQ(data.filling != nullptr, meanwhile || keep < kCount);
       EXPECT_EQ(data.bytes, keep * kSmall.size());
@@ -198,8 +196,7 @@ TEST_F(Filling, ImagesThatAreNotKeptMayFailAtAnyTime) {
   const auto comm = comm::make_solo();
   data::DecodeRequest request{.image = kSmall, .threads = 1};
   request.keep = 10;
-  const data::DecodedData data =
-      pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+  const data::DecodedData data = pipeline_.decode(source_, request, comm->node_memory());
   const data::BatchPlan plan(source_.train.size(), 54, 54, 0, 1);
   const auto batches = pipeline_.batches(data.train, plan, {.prefetch = 0});
   EXPECT_TRUE(batches->may_fail());
@@ -219,8 +216,7 @@ TEST_F(Filling, WhatWasMadeAheadIsWhatTheNextEpochBeginsWith) {
   const auto comm = comm::make_solo();
   data::DecodeRequest request{.image = kSmall, .threads = 1};
   request.keep = 0;
-  const data::DecodedData data =
-      pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+  const data::DecodedData data = pipeline_.decode(source_, request, comm->node_memory());
   constexpr std::size_t kTogether = 27;  // a half of them
   const data::BatchPlan plan(source_.train.size(), kTogether, kTogether, 0, 1);
   for (const bool shuffle : {true, false}) {
@@ -253,8 +249,7 @@ TEST_F(Filling, AnImageThatWasWholeBeforeHasChanged) {
   const auto comm = comm::make_solo();
   data::DecodeRequest request{.image = kSmall, .threads = 1, .meanwhile = true, .first = {1, 2}};
   request.keep = 0;
-  const data::DecodedData data =
-      pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+  const data::DecodedData data = pipeline_.decode(source_, request, comm->node_memory());
   Bytes space(kSmall.size());
   EXPECT_EQ(data.train.pixels_of(1, space), space.data());
   EXPECT_FALSE(data.filling->has_changed());
@@ -269,8 +264,7 @@ TEST_F(Filling, AFileOnDiskHoldsTheSameAndLeavesNothing) {
   const auto comm = comm::make_solo();
   data::DecodeRequest request{.image = kSmall, .threads = 1};
   request.folder = folder.path().string();
-  const data::DecodedData data =
-      pipeline_.decode(source_, request, comm->node_memory(), comm->node_barrier());
+  const data::DecodedData data = pipeline_.decode(source_, request, comm->node_memory());
   EXPECT_EQ(data.folder, request.folder);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   EXPECT_TRUE(two_epochs(data, 1) == two_epochs(decode(*comm, false), 1));

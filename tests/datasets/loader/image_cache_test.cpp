@@ -68,8 +68,7 @@ class Cache : public ::testing::Test {
   }
   data::DecodedData decode(const data::DataSource& source, comm::Communicator& comm,
                            int threads = 1, data::OnProgress progress = {}) const {
-    return pipeline_.decode(source, {{8, 10, 3}, threads, std::move(progress)}, comm.node_memory(),
-                            comm.node_barrier());
+    return pipeline_.decode(source, {{8, 10, 3}, threads, std::move(progress)}, comm.node_memory());
   }
   std::string error(double split = 0.25) const {
     try {
@@ -117,8 +116,7 @@ TEST_F(Cache, TrainingImagesMayBeKeptLarger) {
   const auto comm = comm::make_solo();
   for (const std::size_t keep : {12u, 10u, 4u, 0u}) {
     const data::DecodeRequest request{.image = size, .resize = central, .keep = keep, .larger = 2};
-    const data::DecodedData data =
-        pipeline_.decode(source, request, comm->node_memory(), comm->node_barrier());
+    const data::DecodedData data = pipeline_.decode(source, request, comm->node_memory());
     const std::size_t larger = std::min<std::size_t>(keep, source.train.size());
     EXPECT_EQ(data.bytes, larger * twice.size() + (keep - larger) * size.size());
     EXPECT_EQ(data.train.kept(), twice);
@@ -227,7 +225,7 @@ TEST_F(Cache, ProgressComesOnTheCallersThreadAndEndsWithAll) {
                       EXPECT_GE(done, last);
                       last = done;
                     }},
-                   comm->node_memory(), comm->node_barrier());
+                   comm->node_memory());
   EXPECT_EQ(last, 300u);
 }
 
@@ -239,7 +237,7 @@ TEST_F(Cache, ProgressMayStopIt) {
                    {{32, 32, 3},
                     2,
                     [](std::size_t, std::size_t) { throw Error(ExitCode::interrupted, "stop"); }},
-                   comm->node_memory(), comm->node_barrier()),
+                   comm->node_memory()),
                Error);
 }
 

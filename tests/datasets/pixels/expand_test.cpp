@@ -75,8 +75,7 @@ TEST_F(Chips, SixExactImagesOfEachOriginal) {
   ASSERT_EQ(source.validation.size(), 48u) << "the Test folder is expanded, too";
   const Shape image{kSide, kSide, 3};
   const auto comm = comm::make_solo();
-  const data::DecodedData data =
-      pipeline_.decode(source, {image, 1, {}}, comm->node_memory(), comm->node_barrier());
+  const data::DecodedData data = pipeline_.decode(source, {image, 1, {}}, comm->node_memory());
   EXPECT_EQ(data.bytes, 28 * image.size()) << "each original is decoded and kept once";
   // Through the loader, as training sees them.
   const data::BatchPlan plan(120, 7, 7, 0, 1);
@@ -164,8 +163,8 @@ TEST_F(Chips, ADamagedOriginalIsNamedOnceAndAllSixAreLeftOut) {
   write_bytes(folder_.path() / kRoot / "Train/Defective/3 a.png", bytes_of("x"));
   const data::DataSource source = open(data::Expand::six);
   const auto comm = comm::make_solo();
-  const data::DecodedData data = pipeline_.decode(source, {{kSide, kSide, 3}, 1, {}},
-                                                  comm->node_memory(), comm->node_barrier());
+  const data::DecodedData data =
+      pipeline_.decode(source, {{kSide, kSide, 3}, 1, {}}, comm->node_memory());
   EXPECT_EQ(data.train.size(), 114u);
   ASSERT_EQ(data.bad.size(), 1u);
   EXPECT_TRUE(data.bad[0].name.ends_with("3 a.png"));

@@ -1,4 +1,4 @@
-#include "comm/allreduce/candidates.h"
+#include "comm/candidates.h"
 
 #include <algorithm>
 #include <utility>
@@ -41,15 +41,14 @@ Candidate within_node(Communicator& communicator, const NodeMap& map, const Shar
   const Array copy = shared.copy();
   const auto kept = std::make_shared<Channel>(std::move(between_nodes));
   return {arrays.mine(), copy, [&communicator, &map, &arrays, &sum, copy, kept] {
-            NodeBarrier& barrier = communicator.node_barrier();
-            barrier.wait();
+            communicator.node_memory().barrier();
             if (map.local < map.lanes()) {
               const Range own = slice_of({0, copy.size}, map.local, map.lanes());
               const Array slice = copy.slice(own.begin, own.end);
               sum(arrays.slices(own), slice);
               kept->allreduce->sum(slice);
             }
-            barrier.wait();
+            communicator.node_memory().barrier();
           }};
 }
 
