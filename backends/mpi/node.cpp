@@ -13,7 +13,7 @@
 
 #include "backends/mpi/check.h"
 #include "backends/mpi/shared_file.h"
-#include "system/limits/available_memory.h"
+#include "system/limits/process_limits.h"
 #include "system/pages.h"
 #include "system/scratch/scratch_file.h"
 

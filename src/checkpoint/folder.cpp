@@ -16,7 +16,7 @@
 
 #include "checkpoint/manifest.h"
 #include "core/error.h"
-#include "core/number_in.h"
+#include "core/text.h"
 #include "system/file_lock.h"
 #include "system/files.h"
 #include "system/temporary.h"

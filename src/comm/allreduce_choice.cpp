@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/number_in.h"
 #include "core/text.h"
 
 namespace cputrain::comm {

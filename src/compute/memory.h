@@ -46,7 +46,7 @@ class Memory {
   virtual bool is_host() const { return true; }
   /// Bytes that this rank can still get of a memory that is not the host's, its part where several
   /// ranks have one device; nothing where that is not known. (The host's:
-  /// system/limits/available_memory.h.) A rank takes some of a device as soon as it has a backend
+  /// system/limits/process_limits.h.) A rank takes some of a device as soon as it has a backend
   /// there, so ask when all of them have.
   virtual std::optional<std::size_t> available() const { return std::nullopt; }
 };

@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "core/number_in.h"
 #include "core/text.h"
 
 namespace cputrain {

@@ -43,15 +43,18 @@ bool is_short_text(const nlohmann::json& value) {
 }  // namespace
 
 JsonFields::JsonFields(const nlohmann::json& object, std::string where, std::string_view remedy,
-                       Null null)
-    : object_(object), where_(std::move(where)), remedy_(remedy), null_(null) {
+                       bool null_is_missing)
+    : object_(object),
+      where_(std::move(where)),
+      remedy_(remedy),
+      null_is_missing_(null_is_missing) {
   if (!object.is_object()) wrong("is not an object");
 }
 
 const nlohmann::json* JsonFields::find(const char* key) const {
   if (asked_.empty() || asked_.back() != key) asked_.emplace_back(key);
   const auto found = object_.find(key);
-  if (found == object_.end() || (found->is_null() && null_ == Null::missing)) return nullptr;
+  if (found == object_.end() || (found->is_null() && null_is_missing_)) return nullptr;
   return &*found;
 }
 
@@ -154,7 +157,7 @@ std::map<std::string, std::string> JsonFields::flags(const char* key) const {
 }
 
 JsonFields JsonFields::object(const char* key) const {
-  return {required(key), fmt::format("{}, {}", where_, key), remedy_, null_};
+  return {required(key), fmt::format("{}, {}", where_, key), remedy_, null_is_missing_};
 }
 
 std::vector<JsonFields> JsonFields::objects(const char* key, std::size_t least,
@@ -164,7 +167,7 @@ std::vector<JsonFields> JsonFields::objects(const char* key, std::size_t least,
   if (one.ends_with('s')) one.remove_suffix(1);
   for (const auto& value : list(key, least, most)) {
     objects.emplace_back(value, fmt::format("{}, {} {}", where_, one, objects.size() + 1), remedy_,
-                         null_);
+                         null_is_missing_);
   }
   return objects;
 }

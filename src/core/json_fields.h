@@ -19,11 +19,9 @@ namespace cputrain {
 /// to try". A field with a default may be left out. Borrows the object.
 class JsonFields {
  public:
-  /// What null is: a field that is missing, or a value of the wrong type.
-  enum class Null { missing, wrong };
-
+  /// A field that is null is missing, or else has a value of the wrong type.
   JsonFields(const nlohmann::json& object, std::string where, std::string_view remedy,
-             Null null = Null::missing);
+             bool null_is_missing = true);
 
   bool has(const char* key) const;
   /// Also with null.
@@ -66,7 +64,7 @@ class JsonFields {
   const nlohmann::json& object_;
   std::string where_;
   std::string_view remedy_;
-  Null null_;
+  bool null_is_missing_;
   mutable std::vector<std::string> asked_;
 };
 

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/shape.h"
@@ -53,6 +56,16 @@ std::size_t unsafe_bytes(std::string_view text);
 std::string in_columns(std::string_view text, std::size_t width);
 /// The columns that a text takes.
 std::size_t columns_of(std::string_view text);
+
+/// The number that a text is from its first sign to its last, as std::from_chars() reads it;
+/// nothing for any other text.
+template <class T>
+std::optional<T> number_in(std::string_view text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
+}
 
 /// "rank" for one, else "ranks"; "classes".
 std::string plural(std::string_view what, double count);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/number_in.h"
 #include "core/text.h"
 
 namespace cputrain::data {

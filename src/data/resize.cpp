@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/number_in.h"
 #include "core/text.h"
 
 namespace cputrain::data {

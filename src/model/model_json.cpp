@@ -219,7 +219,7 @@ JsonFields model_fields(const json& object, const std::string& where) {
   return {object, where,
           "(the model cannot be built); mend the file, or see `cputrain export --model-file` for "
           "one that is right",
-          JsonFields::Null::wrong};
+          /*null_is_missing=*/false};
 }
 
 Graph graph_from_json(const json& model, const std::string& where,

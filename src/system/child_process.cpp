@@ -81,19 +81,20 @@ void pass_signals() {
 
 }  // namespace
 
-ChildProcess::ChildProcess(const ChildRequest& request) {
-  const std::string path = path_of(request.words.front());
-  if (path.empty()) cannot_start(request.words.front(), "there is no such program");
-  const int log = open_new(request.log, O_APPEND);
-  if (log < 0) cannot_write(request.log, errno);
+ChildProcess::ChildProcess(const std::vector<std::string>& words,
+                           const std::vector<std::string>& environment,
+                           const std::filesystem::path& log_file) {
+  const std::string path = path_of(words.front());
+  if (path.empty()) cannot_start(words.front(), "there is no such program");
+  const int log = open_new(log_file, O_APPEND);
+  if (log < 0) cannot_write(log_file, errno);
   int trouble[2];
   if (::pipe2(trouble, O_CLOEXEC) != 0) {
     ::close(log);
     fail(ExitCode::internal, std::string("pipe2: ") + std::strerror(errno));
   }
-  const Start start{
-      path,      pointers_to(request.words), pointers_to(request.environment), log, trouble[1],
-      ::getpid()};
+  const Start start{path, pointers_to(words), pointers_to(environment),
+                    log,  trouble[1],         ::getpid()};
   id_ = ::fork();
   const int fork_error = errno;
   if (id_ == 0) run_child(start);
@@ -109,7 +110,7 @@ ChildProcess::ChildProcess(const ChildRequest& request) {
     }
   }
   ::close(trouble[0]);
-  if (error != 0) cannot_start(request.words.front(), std::strerror(error));
+  if (error != 0) cannot_start(words.front(), std::strerror(error));
 }
 
 ChildProcess::~ChildProcess() {

@@ -7,21 +7,17 @@
 
 namespace cputrain::system {
 
-/// A program to be started. It reads nothing; what it prints goes to a file, which is started anew.
-struct ChildRequest {
-  std::vector<std::string> words;        ///< program (looked for in PATH) and arguments
-  std::vector<std::string> environment;  ///< "NAME=value", all of it
-  std::filesystem::path log;
-};
-
 /// A program that runs beside this one. It dies with this process, even where that is killed. No
 /// signal is blocked in it, nor are those ignored with which programs are ended, but for SIGHUP
 /// where this process ignores it (nohup); there the program has a process group of its own. What it
 /// starts itself is its own affair.
 class ChildProcess {
  public:
-  /// Error(usage) where the program cannot be started, Error(output) for the log.
-  explicit ChildProcess(const ChildRequest&);
+  /// `words` are the program (looked for in PATH) and its arguments, `environment` "NAME=value",
+  /// all of it. It reads nothing; what it prints goes to the log, which is started anew.
+  /// Error(usage) where it cannot be started, Error(output) for the log.
+  ChildProcess(const std::vector<std::string>& words, const std::vector<std::string>& environment,
+               const std::filesystem::path& log);
   /// Kills it where it still runs.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/number_in.h"
+#include "core/text.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
 #include "system/file_system.h"
@@ -248,40 +248,36 @@ std::optional<int> own_descriptor(const fs::path& path) {
   return number_in<int>(name);
 }
 
-struct Given {
-  fs::path path;                  ///< where its links end, whether something is there or not
-  std::optional<int> descriptor;  ///< this process's, where it leads to one
-};
-
-Given follow(fs::path path) {
+/// Where its links end, whether something is there or not, or at a descriptor of this process.
+fs::path end_of_links(fs::path path) {
   constexpr int kMostLinks = 40;  // as the system has it
   for (int i = 0; i < kMostLinks; ++i) {
-    if (const auto descriptor = own_descriptor(path)) return {path, descriptor};
+    if (own_descriptor(path)) return path;
     std::error_code error;
     const fs::path target = fs::read_symlink(path, error);
-    if (error) return {path, {}};
+    if (error) return path;
     path = path.parent_path() / target;
   }
   cannot_write(path, ELOOP);
 }
 
-bool is_written_in_place(const Given& given) {
+bool is_written_in_place(const fs::path& end) {
   std::error_code ignored;
-  const fs::file_status status = fs::status(given.path, ignored);
-  return given.descriptor || (fs::exists(status) && !fs::is_regular_file(status));
+  const fs::file_status status = fs::status(end, ignored);
+  return own_descriptor(end) || (fs::exists(status) && !fs::is_regular_file(status));
 }
 
 }  // namespace
 
 std::unique_ptr<OutputFile> open_given_file(const std::filesystem::path& path) {
-  const Given given = follow(path);
-  if (given.descriptor) {
-    return std::make_unique<FileInPlace>(path, ::fcntl(*given.descriptor, F_DUPFD_CLOEXEC, 0));
+  const fs::path end = end_of_links(path);
+  if (const auto descriptor = own_descriptor(end)) {
+    return std::make_unique<FileInPlace>(path, ::fcntl(*descriptor, F_DUPFD_CLOEXEC, 0));
   }
-  if (is_written_in_place(given)) {
-    return std::make_unique<FileInPlace>(path, ::open(given.path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (is_written_in_place(end)) {
+    return std::make_unique<FileInPlace>(path, ::open(end.c_str(), O_WRONLY | O_CLOEXEC));
   }
-  return std::make_unique<AtomicFile>(given.path);
+  return std::make_unique<AtomicFile>(end);
 }
 
 void write_given_file(const std::filesystem::path& path, std::string_view text) {
@@ -291,9 +287,8 @@ void write_given_file(const std::filesystem::path& path, std::string_view text) 
 }
 
 std::optional<std::filesystem::path> replaceable_file(const std::filesystem::path& path) {
-  Given given = follow(path);
-  if (is_written_in_place(given)) return std::nullopt;
-  return std::move(given.path);
+  fs::path end = end_of_links(path);
+  return is_written_in_place(end) ? std::nullopt : std::optional(std::move(end));
 }
 
 namespace {

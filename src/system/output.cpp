@@ -208,12 +208,9 @@ class Channel {
   bool says_dropped_ = false;
 };
 
-struct Channels {
-  Channel* output;
-  Channel* error;
-};
-/// Never destroyed: a thread may be in a write when the process ends.
-std::atomic<Channels*> channels = nullptr;
+/// Of standard error and output, one where these lead to one place. Never destroyed: a thread may
+/// be in a write when the process ends. Output's comes last: who sees it may use both.
+std::atomic<Channel*> of_error = nullptr, of_output = nullptr;
 
 bool are_one_place(int a, int b) {
   struct stat one {
@@ -225,34 +222,35 @@ bool are_one_place(int a, int b) {
 }  // namespace
 
 void begin_output() {
-  if (channels) return;
+  if (of_output) return;
   try {
     auto* const output = new Channel(STDOUT_FILENO);
-    channels = new Channels{
-        output, are_one_place(STDOUT_FILENO, STDERR_FILENO) ? output : new Channel(STDERR_FILENO)};
+    of_error = are_one_place(STDOUT_FILENO, STDERR_FILENO) ? output : new Channel(STDERR_FILENO);
+    of_output = output;
   } catch (const std::system_error&) {  // no more threads
     return;
   }
-  ::pthread_atfork(nullptr, nullptr, [] { channels = nullptr; });  // threads stay with the parent
-  std::atexit([] { flush_output(1, 30); });                        // libraries may end the process
+  ::pthread_atfork(nullptr, nullptr,
+                   [] { of_output = of_error = nullptr; });  // threads stay with the parent
+  std::atexit([] { flush_output(1, 30); });                  // libraries may end the process
 }
 
 bool put(std::FILE* stream, std::string_view text, Worth worth) {
-  const Channels* const all = channels;
-  if (all && stream == stdout) return all->output->put(STDOUT_FILENO, text, worth);
-  if (all && stream == stderr) return all->error->put(STDERR_FILENO, text, worth);
+  Channel* const output = of_output;
+  if (output && stream == stdout) return output->put(STDOUT_FILENO, text, worth);
+  if (output && stream == stderr) return of_error.load()->put(STDERR_FILENO, text, worth);
   std::fwrite(text.data(), 1, text.size(), stream);
   if (worth != Worth::result) std::fflush(stream);
   return !std::ferror(stream);
 }
 
 bool flush_output(double unread, double all) {
-  const Channels* const begun = channels;
-  if (!begun) return std::fflush(stdout) == 0 && !std::ferror(stdout);
+  Channel* const output = of_output;
+  if (!output) return std::fflush(stdout) == 0 && !std::ferror(stdout);
   const Stopwatch watch;
-  const bool whole = begun->output->finish(unread, all);
-  begun->error->finish(unread, all - watch.seconds());
-  return whole && !begun->output->has_failed(STDOUT_FILENO);
+  const bool whole = output->finish(unread, all);
+  of_error.load()->finish(unread, all - watch.seconds());
+  return whole && !output->has_failed(STDOUT_FILENO);
 }
 
 void hurry_output() {

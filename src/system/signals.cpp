@@ -41,14 +41,16 @@ void block_signals() {
 
 SignalWatch::SignalWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-SignalWatch::Armed SignalWatch::arm(std::function<void()> on_terminate) {
-  const std::lock_guard lock(mutex_);
-  armed_ = true;
-  on_terminate_ = std::move(on_terminate);
-  return Armed(*this);
+std::shared_ptr<void> SignalWatch::arm(std::function<void()> on_terminate) {
+  {
+    const std::lock_guard lock(mutex_);
+    armed_ = true;
+    on_terminate_ = std::move(on_terminate);
+  }
+  return {this, [](SignalWatch* watch) { watch->disarm(); }};
 }
 
-SignalWatch::Armed SignalWatch::arm() { return arm({}); }
+std::shared_ptr<void> SignalWatch::arm() { return arm({}); }
 
 void SignalWatch::disarm() {
   std::unique_lock lock(mutex_);
@@ -89,6 +91,11 @@ void SignalWatch::remember(int signal) {
   if (remembered_ != 0) return;
   remembered_ = signal;
   since_signal_ = {};
+}
+
+std::shared_ptr<void> SignalWatch::hold() {
+  change_held(1);
+  return {this, [](SignalWatch* watch) { watch->change_held(-1); }};
 }
 
 void SignalWatch::change_held(int by) {

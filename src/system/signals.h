@@ -59,41 +59,21 @@ class SignalWatch {
  public:
   SignalWatch();
 
-  /// Disarms at the end of its life, before what the function uses is gone.
-  class Armed {
-   public:
-    explicit Armed(SignalWatch& watch) : watch_(watch) {}
-    ~Armed() { watch_.disarm(); }
-    Armed(const Armed&) = delete;
-    Armed& operator=(const Armed&) = delete;
-
-   private:
-    SignalWatch& watch_;
-  };
   /// SIGINT leaves the function of SIGTERM so many seconds.
   static constexpr double kMostSaving = 2;
-  [[nodiscard]] Armed arm(std::function<void()> on_terminate);
+  /// Armed while what it returns lives, which disarms before what the function uses is gone.
+  [[nodiscard]] std::shared_ptr<void> arm(std::function<void()> on_terminate);
   /// What is saved in answer to a signal has so many seconds, even where what the process works for
   /// has died.
   static constexpr double kMostAlone = 8;
   /// For a program that has nothing to save but children to end: every signal only asks for a stop,
   /// but for a second SIGINT.
-  [[nodiscard]] Armed arm();
-  /// While one lives, signals are only remembered, the first of them, and are answered when the
-  /// last is gone: for calls that no process may end in. A process that hangs there for kMostHeld
-  /// seconds after a signal is ended by it all the same; a hundred ranks that load a program from a
-  /// slow file system at once need some tens of them.
-  class Held {
-   public:
-    explicit Held(SignalWatch& watch) : watch_(watch) { watch_.change_held(1); }
-    ~Held() { watch_.change_held(-1); }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-
-   private:
-    SignalWatch& watch_;
-  };
-  [[nodiscard]] std::shared_ptr<Held> hold() { return std::make_shared<Held>(*this); }
+  [[nodiscard]] std::shared_ptr<void> arm();
+  /// While one of these lives, signals are only remembered, the first of them, and are answered
+  /// when the last is gone: for calls that no process may end in. A process that hangs there for
+  /// kMostHeld seconds after a signal is ended by it all the same; a hundred ranks that load a
+  /// program from a slow file system at once need some tens of them.
+  [[nodiscard]] std::shared_ptr<void> hold();
   static constexpr double kMostHeld = 120;
 
   bool stop_requested() const { return stop_signal_ != 0; }

@@ -124,7 +124,7 @@ TEST(JsonFields, WhatMayBeMissingHasItsDefault) {
   EXPECT_EQ(fields.real("c", 0, 1, 0.5), 0.5);
   EXPECT_EQ(fields.text("c", "x"), "x");
   EXPECT_TRUE(fields.is_null("b"));
-  const JsonFields strict(two, "it", "", JsonFields::Null::wrong);
+  const JsonFields strict(two, "it", "", /*null_is_missing=*/false);
   EXPECT_THROW(strict.whole("b", 0, 9, 5), Error);
   EXPECT_TRUE(strict.has("b"));
   EXPECT_FALSE(strict.has("c"));

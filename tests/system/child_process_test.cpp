@@ -18,7 +18,7 @@ namespace {
 class ChildProcessTest : public ::testing::Test {
  protected:
   int run(const std::vector<std::string>& words, const std::vector<std::string>& environment = {}) {
-    ChildProcess child({words, environment, log_});
+    ChildProcess child(words, environment, log_);
     while (!child.exit_code()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     return *child.exit_code();
   }
@@ -37,7 +37,7 @@ TEST_F(ChildProcessTest, RunsWithTheseWordsAndThisEnvironmentOnly) {
 
 TEST_F(ChildProcessTest, ASignalIsAnExitCodeAsInAShell) {
   EXPECT_EQ(run({"sh", "-c", "kill -9 $$"}), 137);
-  ChildProcess child({{"sleep", "100"}, {}, log_});
+  ChildProcess child({"sleep", "100"}, {}, log_);
   EXPECT_FALSE(child.exit_code());
   child.send(SIGTERM);
   while (!child.exit_code()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -103,7 +103,7 @@ TEST_F(ChildProcessTest, WhatCannotBeStartedIsAnError) {
 TEST_F(ChildProcessTest, DiesWithItsOwner) {
   int id = 0;
   {
-    ChildProcess child({{"sh", "-c", "echo $$; exec sleep 100"}, {}, log_});
+    ChildProcess child({"sh", "-c", "echo $$; exec sleep 100"}, {}, log_);
     while (said().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     id = std::stoi(said());
     EXPECT_EQ(::kill(id, 0), 0);

@@ -59,7 +59,7 @@ const std::vector<Writer>& own_writers() {
       {"growing", [](const fs::path& path) { GrowingFile(path).append("new"); }},
       {"appending", [](const fs::path& path) { GrowingFile(path, Begin::append).append("new"); }},
       {"output of a child", [](const fs::path& path) {
-         ChildProcess child({{"printf", "new"}, {}, path});
+         ChildProcess child({"printf", "new"}, {}, path);
          while (!child.exit_code()) std::this_thread::yield();
        }}};
   return writers;

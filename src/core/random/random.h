@@ -7,12 +7,6 @@
 
 namespace cputrain {
 
-/// Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel Random
-/// Numbers: As Easy as 1, 2, 3" (SC11): four random words are a pure function of a counter and a
-/// key. Randomness here is a function and never a state, so nothing depends on ranks or threads.
-std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
-                                    std::array<std::uint32_t, 2> key);
-
 /// Random numbers for one purpose and up to two coordinates, for example
 /// {Purpose::augment, epoch, sample}: at(i) is the i-th group of four words of that stream.
 class RandomStream {
@@ -21,8 +15,8 @@ class RandomStream {
       : seed_(seed), purpose_(purpose), a_(a), b_(b) {}
 
   std::array<std::uint32_t, 4> at(std::uint32_t index) const {
-    const RandomKey key = random_key(seed_);
-    return philox({index, static_cast<std::uint32_t>(purpose_), a_, b_}, {key.x, key.y});
+    const RandomWords words = philox({index, static_cast<std::uint32_t>(purpose_), a_, b_}, seed_);
+    return {words.x, words.y, words.z, words.w};
   }
 
  private:

@@ -11,26 +11,24 @@ namespace cputrain {
 struct RandomWords {
   std::uint32_t x, y, z, w;
 };
-struct RandomKey {
-  std::uint32_t x, y;
-};
 
-CPUTRAIN_HOST_DEVICE constexpr RandomKey random_key(std::uint64_t seed) {
-  return {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
-}
-
-/// philox() of random.h.
-CPUTRAIN_HOST_DEVICE constexpr RandomWords philox_words(RandomWords counter, RandomKey key) {
+/// Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel Random
+/// Numbers: As Easy as 1, 2, 3" (SC11): four random words are a pure function of a counter and a
+/// key, here the seed. Randomness is a function and never a state, so nothing depends on ranks or
+/// threads.
+CPUTRAIN_HOST_DEVICE constexpr RandomWords philox(RandomWords counter, std::uint64_t seed) {
+  auto key0 = static_cast<std::uint32_t>(seed), key1 = static_cast<std::uint32_t>(seed >> 32);
   constexpr std::uint32_t kMultiply0 = 0xD2511F53u, kMultiply1 = 0xCD9E8D57u;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = static_cast<std::uint64_t>(kMultiply0) * counter.x;
     const std::uint64_t product1 = static_cast<std::uint64_t>(kMultiply1) * counter.z;
-    counter = {static_cast<std::uint32_t>(product1 >> 32) ^ counter.y ^ key.x,
+    counter = {static_cast<std::uint32_t>(product1 >> 32) ^ counter.y ^ key0,
                static_cast<std::uint32_t>(product1),
-               static_cast<std::uint32_t>(product0 >> 32) ^ counter.w ^ key.y,
+               static_cast<std::uint32_t>(product0 >> 32) ^ counter.w ^ key1,
                static_cast<std::uint32_t>(product0)};
-    key = {key.x + kWeyl0, key.y + kWeyl1};
+    key0 += kWeyl0;
+    key1 += kWeyl1;
   }
   return counter;
 }
@@ -59,9 +57,9 @@ CPUTRAIN_HOST_DEVICE constexpr float unit_float(std::uint32_t word) {
 CPUTRAIN_HOST_DEVICE constexpr RandomWords dropout_words(std::uint64_t seed, std::uint64_t step,
                                                          std::uint32_t layer, std::uint32_t sample,
                                                          std::uint32_t group) {
-  return philox_words({group, static_cast<std::uint32_t>(Purpose::dropout) | (layer << 8),
-                       static_cast<std::uint32_t>(step), sample},
-                      random_key(seed));
+  return philox({group, static_cast<std::uint32_t>(Purpose::dropout) | (layer << 8),
+                 static_cast<std::uint32_t>(step), sample},
+                seed);
 }
 
 /// Whether the element of this word stays.

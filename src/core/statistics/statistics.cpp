@@ -24,18 +24,18 @@ std::map<int, double> group_medians(const std::vector<double>& values,
   return medians;
 }
 
-/// Mean of the logarithms, the variance of that mean (NaN for one value), and its degrees of
-/// freedom.
-struct LogMean {
-  double mean, variance, degrees;
-};
+double mean_of_logs(std::span<const double> times) {
+  double mean = 0;
+  for (const double t : times) mean += std::log(t) / static_cast<double>(times.size());
+  return mean;
+}
 
-LogMean log_mean(std::span<const double> times) {
+/// Variance of that mean; NaN for one value.
+double variance_of_mean(std::span<const double> times, double mean) {
   const auto n = static_cast<double>(times.size());
-  double mean = 0, squares = 0;
-  for (const double t : times) mean += std::log(t) / n;
+  double squares = 0;
   for (const double t : times) squares += (std::log(t) - mean) * (std::log(t) - mean);
-  return {mean, squares / (n - 1) / n, n - 1};
+  return squares / (n - 1) / n;
 }
 
 }  // namespace
@@ -89,15 +89,15 @@ double student_quantile(double p, double degrees) {
 }
 
 TimeRatio compare_times(std::span<const double> a, std::span<const double> b) {
-  const LogMean x = log_mean(a), y = log_mean(b);
-  const double difference = y.mean - x.mean, variance = x.variance + y.variance;
+  const double of_a = mean_of_logs(a), of_b = mean_of_logs(b), difference = of_b - of_a;
+  const double x = variance_of_mean(a, of_a), y = variance_of_mean(b, of_b), variance = x + y;
   TimeRatio result{std::exp(difference), std::nullopt};
   if (a.size() < 2 || b.size() < 2) return result;
   double half = 0;
   if (variance > 0) {
     const double degrees =
         variance * variance /
-        (x.variance * x.variance / x.degrees + y.variance * y.variance / y.degrees);
+        (x * x / static_cast<double>(a.size() - 1) + y * y / static_cast<double>(b.size() - 1));
     half = student_quantile(0.975, degrees) * std::sqrt(variance);
   }
   result.interval = Interval{std::exp(difference - half), std::exp(difference + half)};

@@ -13,7 +13,7 @@
 
 #include "comm/allreduce.h"
 #include "core/error.h"
-#include "core/number_in.h"
+#include "core/text.h"
 #include "exchange/compression/sixteen_bits.h"
 
 namespace cputrain::exchange {

@@ -102,8 +102,7 @@ class Run {
     system::write_own_file(stem_ + ".xml", simgrid_platform(job.platform, job.nodes()));
     system::write_own_file(stem_ + ".hosts", simgrid_hosts(job.nodes(), job.ranks));
     std::filesystem::remove(job.result);
-    process_.emplace(
-        system::ChildRequest{words_of(simulator, stem_, job.ranks), environment(), stem_ + ".log"});
+    process_.emplace(words_of(simulator, stem_, job.ranks), environment(), stem_ + ".log");
   }
 
   bool ended() { return process_->exit_code().has_value(); }

@@ -176,8 +176,8 @@ std::optional<int> exit_code_of_run(const SweepPlan& plan, const cells::Cell& ce
   const auto lock_file = plan.folder_of(cell) / (kRunLock + system::temporary_suffix());
   const RemovedInTheEnd removed(lock_file);
   const auto lock = system::FileLock::take(lock_file, system::FileLock::Kind::exclusive);
-  system::ChildProcess child({plan.words_of_run(cell, repeat), environment_of_run(lock_file),
-                              beside(plan, cell, repeat, ".log")});
+  system::ChildProcess child(plan.words_of_run(cell, repeat), environment_of_run(lock_file),
+                             beside(plan, cell, repeat, ".log"));
   while (!child.exit_code()) {
     if (signals.stop_requested()) {
       end(child);

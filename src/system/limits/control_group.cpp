@@ -52,17 +52,14 @@ double number_after(const fs::path& file, const std::string& word) {
 
 /// A file with a limit, one with what counts for it, and the line of memory.stat for the part of
 /// that in files read long ago, which the system drops first.
-struct MemoryFiles {
-  const char *limit, *used, *droppable;
-};
-
-void read_memory(const fs::path& group, const MemoryFiles& files, GroupLimits& limits) {
-  const auto limit = number_in_file(group / files.limit);
+void read_memory(const fs::path& group, const char* limit_file, const char* used_file,
+                 const char* droppable, GroupLimits& limits) {
+  const auto limit = number_in_file(group / limit_file);
   if (!limit || !is_limit(*limit)) return;
   tighten(limits.memory_bytes, *limit);
   if (limits.memory_group == 0) limits.memory_group = number_of_group(group);
-  const double used = number_in_file(group / files.used).value_or(0);  // at most the limit is left
-  const double kept = std::max(0.0, used - number_after(group / "memory.stat", files.droppable));
+  const double used = number_in_file(group / used_file).value_or(0);  // at most the limit is left
+  const double kept = std::max(0.0, used - number_after(group / "memory.stat", droppable));
   const double left = std::max(0.0, *limit - kept);
   limits.memory_left = std::min(limits.memory_left.value_or(left), left);
 }
@@ -79,7 +76,7 @@ void read_unified(const fs::path& group, GroupLimits& limits) {
   double quota = 0, period = 0;
   if (in >> quota >> period && period > 0) tighten_cpus(group, quota / period, limits);
   for (const char* limit : {"memory.max", "memory.high"}) {
-    read_memory(group, {limit, "memory.current", "inactive_file"}, limits);
+    read_memory(group, limit, "memory.current", "inactive_file", limits);
   }
   read_threads(group, limits);
 }
@@ -92,7 +89,7 @@ void read_cpu(const fs::path& group, GroupLimits& limits) {
 }
 
 void read_memory_1(const fs::path& group, GroupLimits& limits) {
-  read_memory(group, {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
+  read_memory(group, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
               limits);
 }
 

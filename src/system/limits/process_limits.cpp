@@ -4,12 +4,14 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <latch>
 #include <string_view>
 #include <utility>
@@ -38,16 +40,12 @@ void add_limit(std::vector<std::string>& parts, const NamedLimit& limit) {
   parts.push_back(std::string(limit.name) + " " + std::to_string(now.rlim_cur / limit.unit));
 }
 
-/// The variable for the size of the stacks of OpenMP's threads, as it was written ("512", "8M", in
-/// KiB without a unit); without a name where none is set.
-struct StackSize {
-  const char *variable = nullptr, *text = "";
-};
-
-StackSize openmp_stack() {
+/// The variable for the size of the stacks of OpenMP's threads, and it as it was written, in KiB
+/// without a unit: "OMP_STACKSIZE 8M"; empty where none is set.
+std::string openmp_stack() {
   for (const char* variable : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
     const char* text = std::getenv(variable);
-    if (text && *text) return {variable, text};
+    if (text && *text) return std::string(variable) + " " + text;
   }
   return {};
 }
@@ -56,7 +54,8 @@ StackSize openmp_stack() {
 std::size_t openmp_stack_bytes() {
   char unit = 'K';
   double number = 0;
-  if (std::sscanf(openmp_stack().text, "%lf %c", &number, &unit) < 1 || !(number > 0)) return 0;
+  if (std::sscanf(openmp_stack().c_str(), "%*s %lf %c", &number, &unit) < 1 || !(number > 0))
+    return 0;
   const auto power = std::string_view("BKMG").find(static_cast<char>(std::toupper(unit)));
   const double bytes = power == std::string_view::npos ? 0 : number * std::pow(1024, power);
   return bytes < 1e18 ? static_cast<std::size_t>(bytes) : 0;
@@ -80,6 +79,26 @@ std::string refusal_of(const std::string& wanted, int error) {
          "limit";
 }
 
+/// The number after a word in a file of lines "word number ...".
+std::optional<std::size_t> number_after(const char* path, const std::string& word) {
+  std::ifstream file(path);
+  for (std::string found; file >> found; file.ignore(256, '\n')) {
+    std::size_t number = 0;
+    if (found == word && file >> number) return number;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> left_on_machine() {
+  const auto units = number_after("/proc/meminfo", "MemAvailable:");
+  return units ? std::optional(*units * 1024) : std::nullopt;
+}
+
+std::optional<std::size_t> left_in_group() {
+  const auto left = read_group_limits("/").memory_left;
+  return left ? std::optional(static_cast<std::size_t>(*left)) : std::nullopt;
+}
+
 }  // namespace
 
 bool limits_addresses() { return is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA); }
@@ -89,8 +108,7 @@ std::string limits_text() {
   for (const NamedLimit& limit : kLimits) add_limit(parts, limit);
   const double of_group = read_group_limits("/").threads;
   if (of_group > 0) parts.push_back("pids.max " + std::to_string(std::lround(of_group)));
-  const StackSize stack = openmp_stack();
-  if (stack.variable) parts.push_back(std::string(stack.variable) + " " + stack.text);
+  if (std::string stack = openmp_stack(); !stack.empty()) parts.push_back(std::move(stack));
   return join(parts, ", ");
 }
 
@@ -151,6 +169,23 @@ int TriedThreads::start(int count) {
 void require_threads(int count, const MemoryToCome& memory) {
   const TriedThreads tried(count, memory);
   if (!tried.refusal().empty()) fail(ExitCode::usage, tried.refusal());
+}
+
+std::optional<std::size_t> available_memory() {
+  const auto on_machine = left_on_machine(), in_group = left_in_group();
+  return on_machine && in_group ? std::min(on_machine, in_group)
+                                : (on_machine ? on_machine : in_group);
+}
+
+bool group_limits_memory() {
+  const auto on_machine = left_on_machine(), in_group = left_in_group();
+  return in_group && (!on_machine || *in_group < *on_machine);
+}
+
+std::uint64_t memory_group() { return read_group_limits("/").memory_group; }
+
+std::size_t own_memory() {
+  return number_after("/proc/self/status", "RssAnon:").value_or(0) * 1024;
 }
 
 }  // namespace cputrain::system

@@ -70,7 +70,7 @@ struct Node {
 };
 
 /// Nodes of one system whose threads are more than its cores, each of them counting its own.
-void add_crowds(const std::vector<Node>& nodes, JobPlacement& job) {
+void add_crowds(const std::vector<Node>& nodes, Placement& job) {
   std::map<std::string, std::vector<const Node*>> systems;
   for (const Node& node : nodes) systems[node.places.front().kernel].push_back(&node);
   for (const auto& [kernel, of_system] : systems) {
@@ -157,14 +157,14 @@ RankPlace rank_place_from(std::string_view line) {
   return place;
 }
 
-std::vector<std::string> JobPlacement::hosts() const {
+std::vector<std::string> Placement::hosts() const {
   std::vector<std::string> hosts;
   for (const RankPlan& plan : ranks) hosts.push_back(plan.host);
   return hosts;
 }
 
-JobPlacement plan_job(const std::vector<std::string>& places, const std::vector<int>& nodes,
-                      const PlacementRequest& request) {
+Placement plan_job(const std::vector<std::string>& places, const std::vector<int>& nodes,
+                   const PlacementRequest& request) {
   std::vector<Node> job_nodes;       // in the order of their first ranks
   std::map<int, std::size_t> found;  // by number
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -173,7 +173,7 @@ JobPlacement plan_job(const std::vector<std::string>& places, const std::vector<
     job_nodes[at->second].positions.push_back(i);
     job_nodes[at->second].places.push_back(rank_place_from(places[i]));
   }
-  JobPlacement job;
+  Placement job;
   job.ranks.resize(places.size());
   std::vector<SharedText> summaries, warnings, limits;
   for (Node& node : job_nodes) {
@@ -183,7 +183,7 @@ JobPlacement plan_job(const std::vector<std::string>& places, const std::vector<
     }
     node.plans = std::move(plan.ranks);
     job.crowding = std::max(job.crowding, plan.crowding);
-    add(summaries, plan.summary, node.name());
+    add(summaries, plan.lines.front(), node.name());
     for (const std::string& warning : plan.warnings) add(warnings, warning, node.name());
     for (const std::string& limit : plan.limits) add(limits, limit, node.name());
   }
@@ -206,7 +206,7 @@ std::string range_text(const std::vector<int>& ascending) {
   return text;
 }
 
-std::vector<std::string> map_of(const JobPlacement& job) {
+std::vector<std::string> map_of(const Placement& job) {
   std::vector<std::string> map;
   for (const RankPlan& plan : job.ranks) {
     std::string line = "rank " + std::to_string(plan.rank) + " on " + plan.host + ": core" +

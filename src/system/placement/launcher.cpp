@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/number_in.h"
+#include "core/text.h"
 
 namespace cputrain::placement {
 namespace {

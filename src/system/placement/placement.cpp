@@ -66,18 +66,11 @@ bool fills(const MachineRanks& node, const std::vector<RankPlan>& plans) {
 
 void divide(const std::vector<RankPlace>& places, const Positions& group,
             std::vector<RankPlan>& plans) {
-  std::vector<CoreWish> wishes;
-  for (const std::size_t i : group) {
-    wishes.push_back({plans[i].threads, plans[i].communication_core});
-  }
-  const auto parts = divide_cores(places[group.front()], wishes);
-  if (!parts) return;
-  for (std::size_t k = 0; k < group.size(); ++k) {
-    RankPlan& plan = plans[group[k]];
-    plan.bind = (*parts)[k].cpus != plan.cpus;
-    plan.cpus = (*parts)[k].cpus;
-    plan.communication_cpu = (*parts)[k].communication_cpu;
-  }
+  const RankPlace& mask = places[group.front()];
+  std::vector<RankPlan*> ranks;
+  for (const std::size_t i : group) ranks.push_back(&plans[i]);
+  if (!divide_cores(mask, ranks)) return;
+  for (RankPlan* plan : ranks) plan->bind = plan->cpus != mask.cpus;
 }
 
 /// Where the hardware threads of the plan lie; input runs on what computing leaves idle there.
@@ -141,15 +134,14 @@ std::vector<Unit> take_near(Shelves& shelves, std::size_t preferred, std::size_t
   return taken;
 }
 
-CorePart part_of(std::vector<Unit> units, const CoreWish& wish) {
-  CorePart part;
-  if (wish.communication_core) {
-    part.communication_cpu = units.back().front();
+void give(std::vector<Unit> units, RankPlan& rank) {
+  if (rank.communication_core) {
+    rank.communication_cpu = units.back().front();
     units.pop_back();
   }
-  for (const Unit& unit : units) part.cpus.insert(part.cpus.end(), unit.begin(), unit.end());
-  std::ranges::sort(part.cpus);
-  return part;
+  rank.cpus.clear();
+  for (const Unit& unit : units) rank.cpus.insert(rank.cpus.end(), unit.begin(), unit.end());
+  std::ranges::sort(rank.cpus);
 }
 
 }  // namespace
@@ -171,22 +163,20 @@ Placement plan_node(const std::vector<RankPlace>& places, const PlacementRequest
   return result;
 }
 
-std::optional<std::vector<CorePart>> divide_cores(const RankPlace& mask,
-                                                  const std::vector<CoreWish>& wishes) {
-  const auto units_of = [](const CoreWish& wish) {
-    return static_cast<std::size_t>(wish.threads + (wish.communication_core ? 1 : 0));
+bool divide_cores(const RankPlace& mask, const std::vector<RankPlan*>& ranks) {
+  const auto units_of = [](const RankPlan& rank) {
+    return static_cast<std::size_t>(rank.threads + (rank.communication_core ? 1 : 0));
   };
   std::size_t wanted = 0;
-  for (const CoreWish& wish : wishes) wanted += units_of(wish);
-  if (wanted > mask.cpus.size()) return std::nullopt;
+  for (const RankPlan* rank : ranks) wanted += units_of(*rank);
+  if (wanted > mask.cpus.size()) return false;
   const std::set<int> cores(mask.core_of_cpu.begin(), mask.core_of_cpu.end());
   Shelves shelves = shelves_of(mask, wanted <= cores.size());
-  std::vector<CorePart> parts;
-  for (std::size_t i = 0; i < wishes.size(); ++i) {
-    const std::size_t preferred = i * shelves.size() / wishes.size();
-    parts.push_back(part_of(take_near(shelves, preferred, units_of(wishes[i])), wishes[i]));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const std::size_t preferred = i * shelves.size() / ranks.size();
+    give(take_near(shelves, preferred, units_of(*ranks[i])), *ranks[i]);
   }
-  return parts;
+  return true;
 }
 
 double MachineRanks::part_of(const RankPlace& place) const {

@@ -64,13 +64,19 @@ struct RankPlan {
   std::optional<int> communication_cpu{};
 };
 
-/// The ranks of one machine.
+/// The ranks of one machine, or of the whole job.
 struct Placement {
-  std::vector<RankPlan> ranks;        ///< in the order given
+  std::vector<RankPlan> ranks;  ///< in the order given
+  /// "96 ranks x 1 thread on 48 cores (96 hardware threads)"; of a job one a distinct placement,
+  /// with its hosts before it: "host a: 96 ranks x 1 thread ...".
+  std::vector<std::string> lines;
   std::vector<std::string> warnings;  ///< what (why it matters); what to try
   std::vector<std::string> limits;    ///< the same of threads that are not to be had
-  double crowding = 0;  ///< threads of all ranks for each hardware thread, or CPU of quota
-  std::string summary;  ///< "96 ranks x 1 thread on 48 cores (96 hardware threads)"
+  /// Threads of all ranks for each hardware thread, or CPU of quota; of the host that has most.
+  double crowding = 0;
+
+  /// By rank.
+  std::vector<std::string> hosts() const;
 };
 
 /// Threads follow the cores that a rank was given: a rank with cores of its own gets one thread for
@@ -85,51 +91,29 @@ struct Placement {
 Placement plan_node(const std::vector<RankPlace>& ranks_of_this_node, const PlacementRequest&,
                     int hosts = 1);
 
-/// The plan of the whole job, the same on every rank.
-struct JobPlacement {
-  /// By rank.
-  std::vector<std::string> hosts() const;
-
-  std::vector<RankPlan> ranks;     ///< by rank
-  std::vector<std::string> lines;  ///< one a distinct placement: "host a: 96 ranks x 1 thread ..."
-  std::vector<std::string> warnings;  ///< each once, with the hosts it is about
-  std::vector<std::string> limits;    ///< as these; for every command that computes
-  double crowding = 0;                ///< the host's that has most
-};
-
-/// From all ranks' to_text(), by rank, as Communicator::gather returns it. `nodes` has the node of
+/// The plan of the whole job, the same on every rank, from all ranks' to_text(), by rank, as
+/// Communicator::gather returns it. Each warning is there once, with the hosts it is about; limits
+/// are for every command that computes. `nodes` has the node of
 /// each rank, the machine whose memory it shares: MPI says which, once for memory and cores. Names
 /// of hosts decide nothing, since containers have names of their own, and machines may have the
 /// same. Nodes that one system runs, by its boot id, get a warning where their threads are more
 /// than its cores.
-JobPlacement plan_job(const std::vector<std::string>& places, const std::vector<int>& nodes,
-                      const PlacementRequest&);
+Placement plan_job(const std::vector<std::string>& places, const std::vector<int>& nodes,
+                   const PlacementRequest&);
 
 /// A line a rank: "rank 3 on a: cores 12-15 (NUMA node 0, hardware threads 12-15,60-63), 4 threads,
 /// 1 input thread, bound".
-std::vector<std::string> map_of(const JobPlacement&);
+std::vector<std::string> map_of(const Placement&);
 
 /// "0-3,8": numbers in ascending order as the kernel and taskset write them.
 std::string range_text(const std::vector<int>& ascending);
 
-/// One rank's part of a mask that several share.
-struct CorePart {
-  std::vector<int> cpus;                 ///< hardware threads, ascending
-  std::optional<int> communication_cpu;  ///< on a core that is not among `cpus`
-};
-
-/// What a rank wants of it.
-struct CoreWish {
-  int threads = 1;
-  bool communication_core = false;
-};
-
-/// Divides the hardware threads of one mask between the ranks that share it, in their order: whole
-/// cores while there are enough, then single hardware threads, a core's two side by side. Ranks are
-/// spread over the NUMA nodes and stay inside one where one has room. Nothing where the mask has
-/// too few hardware threads.
-std::optional<std::vector<CorePart>> divide_cores(const RankPlace& mask,
-                                                  const std::vector<CoreWish>&);
+/// Divides the hardware threads of one mask between the ranks that share it, in their order, by
+/// their threads and cores for communication: whole cores while there are enough, then single
+/// hardware threads, a core's two side by side. Ranks are spread over the NUMA nodes and stay
+/// inside one where one has room. False, and nothing is divided, where the mask has too few of
+/// them.
+bool divide_cores(const RankPlace& mask, const std::vector<RankPlan*>& ranks);
 
 /// All ranks of a machine together.
 struct MachineRanks {

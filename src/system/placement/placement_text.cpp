@@ -73,7 +73,6 @@ struct Review {
   const std::vector<RankPlace>& places;
   const MachineRanks& node;
   const std::vector<RankPlan>& plans;
-  const PlacementRequest& request;
   int total;  ///< threads that compute, over all ranks
 
   LaunchHost host() const {
@@ -217,7 +216,7 @@ std::vector<std::string> warnings_of(const std::vector<RankPlace>& places, const
     total += plan.threads;
     used += plan.threads + (plan.communication_core ? 1 : 0);
   }
-  const Review r{places, node, plans, request, total};
+  const Review r{places, node, plans, total};
   if (total > node.capacity()) return {oversubscribed(r)};
   std::vector<std::string> warnings;
   if (const auto same = same_cores_by_openmp(r)) {
@@ -260,7 +259,7 @@ std::string too_many_threads(const MachineRanks& node, const std::vector<RankPla
 
 void describe(const std::vector<RankPlace>& places, const MachineRanks& node,
               const PlacementRequest& request, Placement& plan) {
-  plan.summary = summary_of(node, plan.ranks);
+  plan.lines = {summary_of(node, plan.ranks)};
   plan.limits = thread_limits(places, plan.ranks);
   plan.warnings = warnings_of(places, node, plan.ranks, request);
 }

@@ -104,19 +104,20 @@ Shortage shortage_between(const std::vector<ThreadState>& before,
 
 std::optional<double> WorkMeter::cpu_seconds() const {
   const std::lock_guard lock(mutex_);
-  return thread_ ? std::optional(system::cpu_seconds(thread_->handle)) : std::nullopt;
+  return thread_ != 0 ? std::optional(system::cpu_seconds(handle_)) : std::nullopt;
 }
 
 bool WorkMeter::is_able() const {
   const std::lock_guard lock(mutex_);
-  if (!thread_) return false;
-  const auto state = read_state("/proc/self/task/" + std::to_string(thread_->id));
+  if (thread_ == 0) return false;
+  const auto state = read_state("/proc/self/task/" + std::to_string(thread_));
   return state && state->state == 'R';
 }
 
-void WorkMeter::set(std::optional<Thread> thread) {
+void WorkMeter::set(int thread) {
   const std::lock_guard lock(mutex_);
   thread_ = thread;
+  handle_ = ::pthread_self();
 }
 
 double cpu_seconds() { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }

@@ -51,10 +51,8 @@ class WorkMeter {
   /// While it lives, the calling thread is at work. One at a time.
   class Busy {
    public:
-    explicit Busy(WorkMeter& meter) : meter_(meter) {
-      meter_.set({{::pthread_self(), ::gettid()}});
-    }
-    ~Busy() { meter_.set(std::nullopt); }
+    explicit Busy(WorkMeter& meter) : meter_(meter) { meter_.set(::gettid()); }
+    ~Busy() { meter_.set(0); }
     Busy(const Busy&) = delete;
     Busy& operator=(const Busy&) = delete;
 
@@ -68,14 +66,11 @@ class WorkMeter {
   bool is_able() const;
 
  private:
-  struct Thread {
-    pthread_t handle;
-    int id;
-  };
-  void set(std::optional<Thread>);
+  void set(int thread);
 
   mutable std::mutex mutex_;  // a thread that is at work does not end while it is looked at
-  std::optional<Thread> thread_;
+  int thread_ = 0;            ///< as the system numbers it; 0: none is at work
+  pthread_t handle_{};        ///< of that one
 };
 
 /// CPU time of all threads of this process since it began. Unlike elapsed time, it hardly depends

@@ -10,7 +10,7 @@
 #include "exchange/buckets.h"
 #include "exchange/exchange.h"
 #include "loop/parts.h"
-#include "system/limits/available_memory.h"
+#include "system/limits/process_limits.h"
 #include "training/plan/training_memory.h"
 #include "training/plan/training_plan.h"
 

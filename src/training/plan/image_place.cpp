@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/dataset.h"
-#include "system/limits/available_memory.h"
+#include "system/limits/process_limits.h"
 #include "system/scratch/scratch_file.h"
 #include "training/plan/compiled_training.h"
 

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "system/limits/available_memory.h"
+#include "system/limits/process_limits.h"
 #include "training/plan/image_place.h"
 
 namespace cputrain::training {

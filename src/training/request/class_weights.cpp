@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/number_in.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
 

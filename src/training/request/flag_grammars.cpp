@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/names.h"
-#include "core/number_in.h"
 #include "core/precision.h"
 #include "core/text.h"
 

@@ -10,7 +10,6 @@
 
 #include "core/error.h"
 #include "core/names.h"
-#include "core/number_in.h"
 #include "core/text.h"
 #include "logging/reporters.h"
 #include "training/request/flag_grammars.h"

@@ -261,7 +261,7 @@ nlohmann::ordered_json machine_json(const placement::Machine& m) {
           {"memory_gb", m.memory_gb}};
 }
 
-nlohmann::ordered_json placement_json(const placement::JobPlacement& job) {
+nlohmann::ordered_json placement_json(const placement::Placement& job) {
   nlohmann::ordered_json map = nlohmann::ordered_json::array();
   for (const placement::RankPlan& plan : job.ranks) {
     nlohmann::ordered_json rank{{"rank", plan.rank},

@@ -64,6 +64,6 @@ void describe_run(const Session&, const TrainingPlan&, const std::filesystem::pa
 nlohmann::ordered_json machine_json(const placement::Machine&);
 
 /// One object a rank: host, cores, NUMA nodes, hardware threads, threads of each kind.
-nlohmann::ordered_json placement_json(const placement::JobPlacement&);
+nlohmann::ordered_json placement_json(const placement::Placement&);
 
 }  // namespace cputrain::training

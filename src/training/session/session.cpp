@@ -187,14 +187,14 @@ BackendRequest backend_request(const Session& session, const TrainingFlags& flag
 /// Plans the threads of the whole job and binds this rank's where the plan does, before it starts
 /// any: threads inherit the mask of the one that starts them, and memory lies near the thread that
 /// writes it first. The same plan on every rank; collective.
-placement::JobPlacement place_ranks(comm::Communicator& communicator, const comm::NodeMap& nodes,
-                                    const placement::Machine& machine, const TrainingFlags& flags,
-                                    const Services& services) {
+placement::Placement place_ranks(comm::Communicator& communicator, const comm::NodeMap& nodes,
+                                 const placement::Machine& machine, const TrainingFlags& flags,
+                                 const Services& services) {
   const int rank = communicator.rank();
   const auto binder = placement::read_binder(machine.openmp_binds, std::getenv);
   const auto places = communicator.gather(
       placement::to_text(placement::place_of(rank, machine, user_binds(), binder)));
-  placement::JobPlacement job =
+  placement::Placement job =
       placement::plan_job(places, nodes.by_rank(), request_of_all(communicator, flags));
   const placement::RankPlan& mine = job.ranks[static_cast<std::size_t>(rank)];
   const bool refused = mine.bind && !services.bind_this_thread(mine.cpus);

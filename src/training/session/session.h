@@ -40,7 +40,7 @@ struct Session {
   int threads = 1;                       ///< this rank's
   int most_threads = 1;                  ///< the most of any rank: for choices that all make alike
   int io_threads = 1;                    ///< this rank's, where it decodes and nothing else
-  placement::JobPlacement plan{};        ///< all ranks'
+  placement::Placement plan{};           ///< all ranks'
   std::vector<std::string> placement{};  ///< the plan, a line a kind of host; warnings after it
   DeviceChoice device{};                 ///< this rank's
   std::unique_ptr<compute::Backend> backend{};

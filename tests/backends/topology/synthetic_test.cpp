@@ -131,7 +131,7 @@ TEST(SyntheticTopology, TwoSocketsWithoutHyperThreads) {
   const placement::Placement plan = placement::plan_node(unbound(machine, 2), {});
   EXPECT_EQ(plan.ranks[0].cpus, placement::run(0, 8));
   EXPECT_EQ(plan.ranks[1].cpus, placement::run(8, 16));
-  EXPECT_EQ(plan.summary, "2 ranks x 8 threads on 16 cores, each bound to cores of its own");
+  EXPECT_EQ(plan.lines.front(), "2 ranks x 8 threads on 16 cores, each bound to cores of its own");
 }
 
 TEST(SyntheticTopology, AContainerOfThreeCores) {

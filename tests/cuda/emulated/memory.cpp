@@ -15,7 +15,7 @@
 #include "emulated/fibers.h"
 #include "emulated/settings.h"
 #include "emulated/shadow.h"
-#include "system/limits/available_memory.h"
+#include "system/limits/process_limits.h"
 
 namespace cputrain::emulated {
 namespace {

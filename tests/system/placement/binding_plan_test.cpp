@@ -45,7 +45,7 @@ TEST(BindingPlan, RanksThatShareAMaskDivideItByNumaNode) {
     EXPECT_TRUE(plan.ranks[rank].bind);
   }
   EXPECT_EQ(
-      plan.summary,
+      plan.lines.front(),
       "4 ranks x 12 threads on 48 cores (96 hardware threads), each bound to cores of its own");
   EXPECT_TRUE(plan.warnings.empty()) << plan.warnings[0];
 }
@@ -175,8 +175,10 @@ TEST(BindingPlan, WarnsOfTwoRanksOnOneCore) {
 
 TEST(DivideCores, NothingWhereThereIsTooLittle) {
   const RankPlace mask = MadeUpMachine{2}.place(0, run(0, 2));
-  EXPECT_FALSE(divide_cores(mask, {{2, false}, {1, false}}));
-  EXPECT_TRUE(divide_cores(mask, {{1, false}, {1, false}}));
+  RankPlan one, two;
+  two.threads = 2;
+  EXPECT_FALSE(divide_cores(mask, {&two, &one}));
+  EXPECT_TRUE(divide_cores(mask, {&one, &one}));
 }
 
 TEST(RangeText, AsTasksetWritesIt) {
@@ -186,8 +188,7 @@ TEST(RangeText, AsTasksetWritesIt) {
 }
 
 TEST(PlacementMap, SaysWhereEveryRankRuns) {
-  const JobPlacement job{plan_node(kTwoSockets.unbound(4), {}, 2).ranks, {}, {}, {}, 0};
-  EXPECT_EQ(map_of(job)[1],
+  EXPECT_EQ(map_of(plan_node(kTwoSockets.unbound(4), {}, 2))[1],
             "rank 1 on a: cores 12-22 (NUMA node 0, hardware threads 12-22,60-70), 11 threads, 1 "
             "for input, communication on hardware thread 23, bound");
 }

@@ -15,14 +15,14 @@ namespace {
 TEST(PlanThreads, OneRankTakesAllCores) {
   const Placement plan = plan_node(kCloud.unbound(1), {});
   EXPECT_EQ(threads_of(plan), Threads{48});
-  EXPECT_EQ(plan.summary, "1 rank x 48 threads on 48 cores (96 hardware threads)");
+  EXPECT_EQ(plan.lines.front(), "1 rank x 48 threads on 48 cores (96 hardware threads)");
   EXPECT_TRUE(plan.warnings.empty());
 }
 
 TEST(PlanThreads, ARankForEveryHardwareThread) {
   const Placement plan = plan_node(kCloud.unbound(96), {});
   EXPECT_EQ(threads_of(plan), Threads(96, 1));
-  EXPECT_EQ(plan.summary,
+  EXPECT_EQ(plan.lines.front(),
             "96 ranks x 1 thread on 48 cores (96 hardware threads), each bound to one core");
   ASSERT_EQ(plan.warnings.size(), 1u);
   EXPECT_NE(plan.warnings[0].find("48 physical cores"), std::string::npos) << plan.warnings[0];
@@ -33,7 +33,7 @@ TEST(PlanThreads, ARankForEveryHardwareThreadBound) {
   for (int cpu = 0; cpu < 96; ++cpu) places.push_back(kCloud.place(cpu, {cpu}));
   const Placement plan = plan_node(places, {});
   EXPECT_EQ(threads_of(plan), Threads(96, 1));
-  EXPECT_EQ(plan.summary,
+  EXPECT_EQ(plan.lines.front(),
             "96 ranks x 1 thread on 48 cores (96 hardware threads), each bound to one core");
 }
 
@@ -56,7 +56,7 @@ TEST(PlanThreads, WithoutHyperThreads) {
   const MadeUpMachine machine{48};
   const Placement plan = plan_node(machine.unbound(48), {});
   EXPECT_EQ(threads_of(plan), Threads(48, 1));
-  EXPECT_EQ(plan.summary, "48 ranks x 1 thread on 48 cores, each bound to one core");
+  EXPECT_EQ(plan.lines.front(), "48 ranks x 1 thread on 48 cores, each bound to one core");
   EXPECT_TRUE(plan.warnings.empty());
 }
 
@@ -77,7 +77,7 @@ TEST(PlanThreads, RanksWithDifferentMasks) {
   const Placement plan = plan_node(
       {machine.place(0, run(0, 6)), machine.place(1, run(6, 8)), machine.place(2, run(6, 8))}, {});
   EXPECT_EQ(threads_of(plan), (Threads{6, 1, 1}));
-  EXPECT_EQ(plan.summary, "1 rank x 6 threads, 2 ranks x 1 thread on 8 cores");
+  EXPECT_EQ(plan.lines.front(), "1 rank x 6 threads, 2 ranks x 1 thread on 8 cores");
   EXPECT_TRUE(plan.warnings.empty());
 }
 
@@ -92,7 +92,7 @@ TEST(PlanThreads, AControlGroupsQuotaCounts) {
   const MadeUpMachine machine{48, 2, 3.0};
   const Placement one = plan_node(machine.unbound(1), {});
   EXPECT_EQ(threads_of(one), Threads{3});
-  EXPECT_EQ(one.summary,
+  EXPECT_EQ(one.lines.front(),
             "1 rank x 3 threads on 48 cores (96 hardware threads), limited to 3 CPUs of time");
   EXPECT_TRUE(one.warnings.empty());
   EXPECT_EQ(threads_of(plan_node(machine.unbound(3), {})), Threads(3, 1));
@@ -133,7 +133,7 @@ TEST(PlanThreads, OneCoreEachWhereThereAreNoOthers) {
   const MadeUpMachine machine{2};
   const Placement plan = plan_node({machine.place(0, {0}), machine.place(1, {1})}, {});
   EXPECT_EQ(threads_of(plan), (Threads{1, 1}));
-  EXPECT_EQ(plan.summary, "2 ranks x 1 thread on 2 cores, each bound to one core");
+  EXPECT_EQ(plan.lines.front(), "2 ranks x 1 thread on 2 cores, each bound to one core");
   EXPECT_TRUE(plan.warnings.empty()) << plan.warnings[0];
 }
 
@@ -155,7 +155,7 @@ TEST(PlanThreads, TwoRanksOnOneCore) {
 TEST(PlanThreads, MoreRanksThanCores) {
   const Placement plan = plan_node(MadeUpMachine{2}.unbound(8), {});
   EXPECT_EQ(threads_of(plan), Threads(8, 1));
-  EXPECT_EQ(plan.summary, "8 ranks x 1 thread on 2 cores");
+  EXPECT_EQ(plan.lines.front(), "8 ranks x 1 thread on 2 cores");
   ASSERT_EQ(plan.warnings.size(), 1u);
   EXPECT_NE(plan.warnings[0].find("8 threads on 2 hardware threads"), std::string::npos);
   EXPECT_NE(plan.warnings[0].find("fewer ranks"), std::string::npos) << plan.warnings[0];
@@ -290,7 +290,7 @@ TEST(TeamLimit, OfOneHostIsNotThatOfOthers) {
     place.host = rank == 0 ? "a" : "b";
     texts.push_back(to_text(place));
   }
-  const JobPlacement plan = plan_job(texts, {0, 1}, threads(2));
+  const Placement plan = plan_job(texts, {0, 1}, threads(2));
   EXPECT_EQ(threads_of(plan), (Threads{2, 1}));
   ASSERT_EQ(plan.limits.size(), 1u);
   EXPECT_EQ(plan.limits[0].substr(0, 8), "host b: ");
@@ -303,8 +303,8 @@ struct NodeOfTest {
   std::string kernel = "-";
 };
 
-JobPlacement plan_of(const std::vector<NodeOfTest>& job, const MadeUpMachine& machine,
-                     const PlacementRequest& request = {}) {
+Placement plan_of(const std::vector<NodeOfTest>& job, const MadeUpMachine& machine,
+                  const PlacementRequest& request = {}) {
   std::vector<std::string> texts;
   std::vector<int> nodes;
   for (std::size_t node = 0; node < job.size(); ++node) {
@@ -320,7 +320,7 @@ JobPlacement plan_of(const std::vector<NodeOfTest>& job, const MadeUpMachine& ma
 }
 
 TEST(PlanJob, OneLineForNinetySixRanks) {
-  const JobPlacement plan = plan_of({{"a", 96}}, kCloud);
+  const Placement plan = plan_of({{"a", 96}}, kCloud);
   EXPECT_EQ(threads_of(plan), Threads(96, 1));
   EXPECT_EQ(
       plan.lines,
@@ -336,7 +336,7 @@ TEST(PlanJob, CrowdingIsThatOfTheFullestHost) {
 }
 
 TEST(PlanJob, EqualHostsShareALine) {
-  const JobPlacement plan =
+  const Placement plan =
       plan_of({{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}, {"e", 1}}, MadeUpMachine{4});
   EXPECT_EQ(threads_of(plan), (Threads{2, 2, 2, 2, 2, 2, 2, 2, 3}));
   EXPECT_EQ(plan.lines, (std::vector<std::string>{
@@ -354,7 +354,7 @@ TEST(PlanJob, RanksOfANodeNeedNotBeNeighbours) {
 }
 
 TEST(PlanJob, WarningsNameTheirHosts) {
-  const JobPlacement plan = plan_of({{"a", 4}, {"b", 2}}, MadeUpMachine{2});
+  const Placement plan = plan_of({{"a", 4}, {"b", 2}}, MadeUpMachine{2});
   ASSERT_EQ(plan.warnings.size(), 1u);
   EXPECT_TRUE(plan.warnings[0].starts_with("host a: 4 ranks x 1 thread")) << plan.warnings[0];
 }
@@ -370,20 +370,20 @@ TEST(PlanJob, NamesOfHostsDecideNothing) {
   const auto first = [&](std::size_t count) {
     return std::vector(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(count));
   };
-  const JobPlacement two = plan_job(first(2), {0, 0}, {});
+  const Placement two = plan_job(first(2), {0, 0}, {});
   EXPECT_EQ(threads_of(two), (Threads{2, 2}));
   EXPECT_EQ(two.lines, std::vector<std::string>{"host c-0+c-1: 2 ranks x 2 threads on 4 cores, "
                                                 "each bound to cores of its own"});
   EXPECT_EQ(two.hosts(), (std::vector<std::string>{"c-0", "c-1"}));
   EXPECT_TRUE(plan_job(texts, {0, 0, 0, 0, 0}, {}).lines[0].starts_with("host c-0+c-1+c-2+...: "));
-  const JobPlacement same = plan_of({{"a", 1}, {"a", 1}}, machine);
+  const Placement same = plan_of({{"a", 1}, {"a", 1}}, machine);
   EXPECT_EQ(threads_of(same), (Threads{3, 3}));  // and one for communication
   EXPECT_TRUE(same.lines[0].starts_with("2 hosts (a, a), each: 1 rank")) << same.lines[0];
 }
 
 TEST(PlanJob, NodesOfOneSystemThatCrowdItAreNamed) {
   const MadeUpMachine machine{2};
-  const JobPlacement plan = plan_of({{"a", 1, "x"}, {"b", 1, "y"}, {"c", 1, "x"}}, machine);
+  const Placement plan = plan_of({{"a", 1, "x"}, {"b", 1, "y"}, {"c", 1, "x"}}, machine);
   EXPECT_EQ(threads_of(plan), (Threads{2, 2, 2}));
   ASSERT_EQ(plan.warnings.size(), 1u);
   EXPECT_TRUE(
