@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "system/placement/cpu_id.h"
+#include "system/placement/machine.h"
 
 namespace cputrain::topology {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 
 #include "system/host_calls.h"
 
@@ -47,5 +48,8 @@ class OwnClock {
 inline double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
+
+/// Today in UTC: "2026-11-25".
+std::string today();
 
 }  // namespace cputrain::system

@@ -4,7 +4,7 @@ update rule, computed by PyTorch in double, for reference_test.cpp and float_tes
 
 By hand, with Debian's packages python3-torch and python3-numpy:  tests/golden/make_golden.py
 
-Weights and images are not stored. Both sides draw them from Philox4x32-10 (src/core/random/random.h,
+Weights and images are not stored. Both sides draw them from Philox4x32-10 (src/core/random/random_words.h,
 src/model/graph.cpp), written a second time in golden_numbers.py and checked against Random123's
 known answers. The update rules are those of tf.keras' OptimizerV2 (TensorFlow 2.1 to 2.10), written
 out in full because PyTorch's own differ in where epsilon goes; where they agree, they are checked

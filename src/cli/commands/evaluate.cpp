@@ -10,7 +10,7 @@
 #include "core/version.h"
 #include "exchange/basic_exchange.h"
 #include "loop/evaluate.h"
-#include "system/date.h"
+#include "system/clock.h"
 #include "training/plan/decode_images.h"
 #include "training/plan/training_plan.h"
 #include "training/session/inference.h"

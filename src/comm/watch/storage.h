@@ -12,7 +12,6 @@
 #include "comm/watch/findings.h"
 #include "comm/watch/narrator.h"
 #include "system/signals.h"
-#include "system/usage/disk_writes.h"
 #include "system/usage/work_meter.h"
 #include "system/write_queue.h"
 

@@ -12,6 +12,10 @@
 
 namespace cputrain::watch {
 
+/// The same ranks, whose calls note in their pulse when they wait for each other. What was made
+/// from it must be destroyed before it.
+std::unique_ptr<comm::Communicator> watched(std::unique_ptr<comm::Communicator>);
+
 /// Looks at what this rank does and receives reports of others, on its own thread, which makes no
 /// calls of MPI and has one UDP socket. Prints which ranks are waited for, and ends the process
 /// with ExitCode::unanswered after the time-out. The README has what it promises.

@@ -1,7 +1,7 @@
-#include "comm/watch/watched_communicator.h"
-
 #include <cstdlib>
 #include <utility>
+
+#include "comm/watch/watch.h"
 
 namespace cputrain::watch {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/budget.h"
 #include "core/statistics/statistics.h"
-#include "system/placement/cpu_id.h"
+#include "system/placement/machine.h"
 
 /// The table "seconds per epoch by CPU count and batch size" as data: what `sweep` measures,
 /// `simulate` forecasts and `report` draws. On disk it is cells.json, strict JSON with these names

@@ -17,7 +17,6 @@
 #include "scaling/simulation/forecast.h"
 #include "scaling/simulation/gpu/gpu_forecast.h"
 #include "system/clock.h"
-#include "system/date.h"
 #include "system/file_system.h"
 #include "system/files.h"
 #include "system/print.h"

@@ -15,7 +15,7 @@
 #include "model/model_json.h"
 #include "scaling/cells/cells.h"
 #include "scaling/simulation/calibrate.h"
-#include "system/date.h"
+#include "system/clock.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "system/temporary.h"

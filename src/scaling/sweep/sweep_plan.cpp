@@ -17,7 +17,7 @@
 #include "scaling/cells/run_figures.h"
 #include "scaling/sweep/sweep_folder.h"
 #include "system/child_process.h"
-#include "system/date.h"
+#include "system/clock.h"
 #include "training/asked_end.h"
 #include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"

@@ -5,13 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-/// What threads and the process use, and what keeps threads from work that they want to do. Who
+/// What threads, the process and its disk do, and what keeps threads from work that they want. Who
 /// does nothing may sleep for ever; who is short of a CPU or of pages will go on.
 namespace cputrain::system {
 
@@ -71,6 +72,26 @@ class WorkMeter {
   mutable std::mutex mutex_;  // a thread that is at work does not end while it is looked at
   int thread_ = 0;            ///< as the system numbers it; 0: none is at work
   pthread_t handle_{};        ///< of that one
+};
+
+/// Whether the disk below a folder gets on: a file whose end waits for the disk (fsync) uses no CPU
+/// time, and may wait for what others have written before it.
+class DiskWrites {
+ public:
+  /// `root` stands for the system's / in tests, and `kind` for the folder's file system, a number
+  /// of linux/magic.h.
+  explicit DiskWrites(const std::filesystem::path& folder, const std::filesystem::path& root = "/",
+                      std::optional<long> kind = std::nullopt);
+
+  /// Writes that the disk has completed, whoever asked for them, as the system counts them. Of
+  /// overlayfs and others that name no disk, those of all disks; 0 where none is known, as of a
+  /// file system of a network. Touches no storage.
+  std::uint64_t completed() const;
+  /// Whether these are of one disk, the folder's own.
+  bool is_one() const;
+
+ private:
+  std::filesystem::path counters_;  ///< a file of a line per disk; empty: none
 };
 
 /// CPU time of all threads of this process since it began. Unlike elapsed time, it hardly depends

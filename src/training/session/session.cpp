@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "comm/communicator.h"
-#include "comm/watch/watched_communicator.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "comm/communicator.h"
-#include "comm/watch/watched_communicator.h"
+#include "comm/watch/watch.h"
 
 namespace cputrain::comm {
 namespace {

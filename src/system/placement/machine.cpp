@@ -1,4 +1,4 @@
-#include "system/placement/cpu_id.h"
+#include "system/placement/machine.h"
 
 #include <fmt/format.h>
 

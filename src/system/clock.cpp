@@ -1,4 +1,4 @@
-#include "system/date.h"
+#include "system/clock.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
