@@ -35,7 +35,7 @@ std::byte* zeros_of(std::size_t bytes) {
   return static_cast<std::byte*>(start);
 }
 
-std::span<std::byte> map_area(std::size_t bytes, system::Touched) {
+std::span<std::byte> map_area(std::size_t bytes, bool) {
   return {bytes >= kLarge ? garbage_of(bytes) : zeros_of(bytes), bytes};
 }
 

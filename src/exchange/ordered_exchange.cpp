@@ -30,7 +30,7 @@ class OrderedExchange final : public NodeMemoryExchange {
       auto& chunks = received_.emplace_back();
       const std::size_t count = owned_.empty() || ranks == map.own() ? 0 : chunks_of(ranks);
       for (std::size_t i = 0; i < count; ++i) {
-        chunks.emplace_back(sum_memory_.bytes().size(), system::Touched::sparsely);
+        chunks.emplace_back(sum_memory_.bytes().size(), /*sparsely=*/true);
       }
     }
   }

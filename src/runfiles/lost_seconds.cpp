@@ -44,10 +44,10 @@ void add(LostSeconds::Loss& loss, double seconds, const std::string& whose = "")
 
 /// Stalls of which the job went on; both sides of a cut link tell of one.
 void add_stalls(LostSeconds::Loss& stalls, const std::filesystem::path& file) {
-  constexpr system::BoundedLines::Limits kLimits{.file = 256 << 20, .line = 1 << 16};
+  constexpr std::uintmax_t kMost = 256 << 20, kMostOfLine = 1 << 16;  // bytes
   double until = 0;
   try {
-    system::BoundedLines lines(file, kLimits);
+    system::BoundedLines lines(file, kMost, kMostOfLine);
     while (const auto text = lines.next()) {
       try {
         const json line = parse_strict_json(*text);

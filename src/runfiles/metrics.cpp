@@ -275,7 +275,7 @@ Metrics read_lines(const std::filesystem::path& file, bool with_steps) {
   Metrics metrics;
   Reader reader(with_steps, metrics);
   try {
-    system::BoundedLines lines(file, {with_steps ? kMostKept : kMostFile, kMostLine});
+    system::BoundedLines lines(file, with_steps ? kMostKept : kMostFile, kMostLine);
     while (const auto line = lines.next()) {
       reader.take(*line);
       if (reader.kept() > kMostKept) throw std::runtime_error("has too many lines to be kept");

@@ -82,11 +82,12 @@ std::string read_bounded(const std::filesystem::path& path, std::uintmax_t most)
   return text;
 }
 
-BoundedLines::BoundedLines(const std::filesystem::path& path, Limits limits)
-    : file_(open_bounded(path, limits.file)), limits_(limits) {}
+BoundedLines::BoundedLines(const std::filesystem::path& path, std::uintmax_t most,
+                           std::uintmax_t most_of_line)
+    : file_(open_bounded(path, most)), most_(most), most_of_line_(most_of_line) {}
 
 bool BoundedLines::fill() {
-  piece_ = next_piece(file_, limits_.file, read_);
+  piece_ = next_piece(file_, most_, read_);
   place_ = 0;
   return !piece_.empty();
 }
@@ -99,9 +100,9 @@ std::optional<std::string> BoundedLines::next() {
     const std::size_t end = std::min(piece_.find('\n', place_), piece_.size());
     line.append(piece_, place_, end - place_);
     place_ = end + 1;
-    if (line.size() > limits_.line) {
+    if (line.size() > most_of_line_) {
       throw std::runtime_error("has a line of more than " +
-                               bytes_text(static_cast<double>(limits_.line)));
+                               bytes_text(static_cast<double>(most_of_line_)));
     }
     if (end < piece_.size()) return line;
   }

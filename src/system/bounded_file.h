@@ -65,11 +65,8 @@ nlohmann::json read_json_file(const std::filesystem::path&, std::uintmax_t most,
 /// The lines of a regular file, one after the other.
 class BoundedLines {
  public:
-  struct Limits {
-    std::uintmax_t file, line;  ///< bytes
-  };
-
-  BoundedLines(const std::filesystem::path&, Limits);
+  /// Of at most so many bytes, and so many a line.
+  BoundedLines(const std::filesystem::path&, std::uintmax_t most, std::uintmax_t most_of_line);
 
   /// Without its end; nothing behind the last one.
   std::optional<std::string> next();
@@ -78,7 +75,7 @@ class BoundedLines {
   bool fill();
 
   RegularFile file_;
-  Limits limits_;
+  std::uintmax_t most_, most_of_line_;
   std::uintmax_t read_ = 0;
   std::string piece_;      ///< what was read ahead
   std::size_t place_ = 0;  ///< in piece_

@@ -353,13 +353,10 @@ void try_folder(const std::filesystem::path& path) {
        !fs::exists(fs::symlink_status(p, ignored)) && p.has_relative_path(); p = p.parent_path()) {
     absent.push_back(p);
   }
-  struct Removed {
-    const std::vector<fs::path>& folders;
-    ~Removed() {
-      std::error_code not_empty;
-      for (const fs::path& folder : folders) fs::remove(folder, not_empty);
-    }
-  } const removed{absent};
+  const std::shared_ptr<void> removed(nullptr, [&](void*) {
+    std::error_code not_empty;
+    for (const fs::path& folder : absent) fs::remove(folder, not_empty);
+  });
   make_folder(path);
   const AtomicFile probe(path / "try");
 }

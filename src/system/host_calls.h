@@ -5,16 +5,14 @@
 
 namespace cputrain::system {
 
-/// How much of an area will ever be written. Of a sparse one only what is touched takes memory, in
-/// small pages, and only that counts where the system promises no more than it has.
-enum class Touched { all, sparsely };
-
 /// What is asked of the machine everywhere: how late it is, and memory. Ranks that are simulated in
 /// one process have a clock and pages of their own (backends/sim/simulated_host.h).
 struct HostCalls {
   double (*seconds)();  ///< on the clock of steady_seconds()
-  /// An area of Pages, of at least a byte; Error(internal) where there is none.
-  std::span<std::byte> (*map)(std::size_t bytes, Touched);
+  /// An area of Pages, of at least a byte; Error(internal) where there is none. Of one that is
+  /// touched sparsely only what is takes memory, in small pages, and only that counts where the
+  /// system promises no more than it has.
+  std::span<std::byte> (*map)(std::size_t bytes, bool sparsely);
   void (*unmap)(std::span<std::byte>);
 };
 

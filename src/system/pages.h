@@ -25,8 +25,8 @@ constexpr std::size_t kKeptFree = std::size_t{2} << 20;
 /// NUMA node of the thread that writes it first. Throws Error(internal) when there is no memory.
 class Pages final : public SharedBlock {
  public:
-  explicit Pages(std::size_t bytes, Touched touched = Touched::all) {
-    if (bytes > 0) bytes_ = host_calls().map(bytes, touched);  // the kernel refuses to map nothing
+  explicit Pages(std::size_t bytes, bool sparsely = false) {
+    if (bytes > 0) bytes_ = host_calls().map(bytes, sparsely);  // the kernel refuses to map nothing
   }
   ~Pages() override {
     if (!bytes_.empty()) host_calls().unmap(bytes_);

@@ -24,20 +24,11 @@
 namespace cputrain::system {
 namespace {
 
-struct NamedLimit {
-  __rlimit_resource_t resource;
-  const char* name;
-  rlim_t unit;  ///< bytes in which a shell counts
-};
-
-constexpr NamedLimit kLimits[] = {{RLIMIT_AS, "ulimit -v", 1024},
-                                  {RLIMIT_DATA, "ulimit -d", 1024},
-                                  {RLIMIT_NPROC, "ulimit -u", 1}};
-
-void add_limit(std::vector<std::string>& parts, const NamedLimit& limit) {
+/// Nothing where none is set.
+std::optional<rlim_t> limit_of(__rlimit_resource_t resource) {
   struct rlimit now {};
-  if (::getrlimit(limit.resource, &now) != 0 || now.rlim_cur == RLIM_INFINITY) return;
-  parts.push_back(std::string(limit.name) + " " + std::to_string(now.rlim_cur / limit.unit));
+  const bool is_set = ::getrlimit(resource, &now) == 0 && now.rlim_cur != RLIM_INFINITY;
+  return is_set ? std::optional(now.rlim_cur) : std::nullopt;
 }
 
 /// The variable for the size of the stacks of OpenMP's threads, and it as it was written, in KiB
@@ -64,11 +55,6 @@ std::size_t openmp_stack_bytes() {
 void* wait_for(void* latch) {
   static_cast<std::latch*>(latch)->wait();
   return nullptr;
-}
-
-bool is_limited(__rlimit_resource_t resource) {
-  struct rlimit now {};
-  return ::getrlimit(resource, &now) == 0 && now.rlim_cur != RLIM_INFINITY;
 }
 
 std::string refusal_of(const std::string& wanted, int error) {
@@ -101,11 +87,17 @@ std::optional<std::size_t> left_in_group() {
 
 }  // namespace
 
-bool limits_addresses() { return is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA); }
+bool limits_addresses() { return limit_of(RLIMIT_AS) || limit_of(RLIMIT_DATA); }
 
 std::string limits_text() {
   std::vector<std::string> parts;
-  for (const NamedLimit& limit : kLimits) add_limit(parts, limit);
+  const auto add = [&](__rlimit_resource_t resource, const char* name, rlim_t bytes_of_unit) {
+    const auto limit = limit_of(resource);
+    if (limit) parts.push_back(std::string(name) + " " + std::to_string(*limit / bytes_of_unit));
+  };
+  add(RLIMIT_AS, "ulimit -v", 1024);
+  add(RLIMIT_DATA, "ulimit -d", 1024);
+  add(RLIMIT_NPROC, "ulimit -u", 1);
   const double of_group = read_group_limits("/").threads;
   if (of_group > 0) parts.push_back("pids.max " + std::to_string(std::lround(of_group)));
   if (std::string stack = openmp_stack(); !stack.empty()) parts.push_back(std::move(stack));
@@ -135,7 +127,8 @@ TriedThreads::~TriedThreads() {
 /// for `ulimit -d`; where it promises no more memory than it has (vm.overcommit_memory 2), it
 /// counts them as used as well, so others cannot be written.
 int TriedThreads::reserve(const MemoryToCome& memory) {
-  const bool data = is_limited(RLIMIT_DATA), addresses = is_limited(RLIMIT_AS);
+  const bool data = limit_of(RLIMIT_DATA).has_value();
+  const bool addresses = limit_of(RLIMIT_AS).has_value();
   int error = 0;
   if (data || addresses) error = map(memory.own, data ? PROT_READ | PROT_WRITE : PROT_NONE);
   if (addresses && error == 0) error = map(memory.shared, PROT_NONE);

@@ -32,8 +32,8 @@ namespace fs = std::filesystem;
 
 // What eval left in the folder.
 
-constexpr system::BoundedLines::Limits kLogLimits{16 << 20, 1 << 16};
-constexpr std::size_t kMostEvaluations = 100;  // by one run in a report
+constexpr std::uintmax_t kMostLog = 16 << 20, kMostLogLine = 1 << 16;  // bytes
+constexpr std::size_t kMostEvaluations = 100;                          // by one run in a report
 
 std::optional<RunEvaluation> evaluation_of(const std::string& text) {
   nlohmann::json line;
@@ -154,7 +154,7 @@ std::vector<RunEvaluation> read_evaluations(const fs::path& file,
   if (!fs::exists(file, ignored)) return evaluations;
   std::size_t faults = 0;
   try {
-    system::BoundedLines lines(file, kLogLimits);
+    system::BoundedLines lines(file, kMostLog, kMostLogLine);
     while (const auto line = lines.next()) {
       auto evaluation = evaluation_of(*line);
       if (!evaluation) {
