@@ -8,18 +8,19 @@
 
 #include "cli/help_text.h"
 #include "cli/manual/manual_files.h"
-#include "composition/command_list.h"
+#include "composition/program.h"
 #include "system/print.h"
 
 namespace {
 
 void write_manual(const std::filesystem::path& folder) {
   const auto choices = cputrain::composition::command_line_choices();
-  for (const auto& file : cputrain::cli::manual_files(cputrain::cli::command_reference(choices))) {
-    const std::filesystem::path path = folder / file.path;
+  for (const auto& [name, text] :
+       cputrain::cli::manual_files(cputrain::cli::command_reference(choices))) {
+    const std::filesystem::path path = folder / name;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream out(path, std::ios::binary);
-    out << file.text << std::flush;
+    out << text << std::flush;
     if (!out) throw std::runtime_error(path.string() + " cannot be written");
   }
 }

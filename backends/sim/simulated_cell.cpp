@@ -11,8 +11,8 @@
 #include "comm/communicator.h"
 #include "core/casts.h"
 #include "loop/loop.h"
-#include "training/plan/batch_plans.h"
 #include "training/plan/compiled_training.h"
+#include "training/plan/training_plan.h"
 
 namespace cputrain::sim {
 namespace {
@@ -101,8 +101,7 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job, l
     const double stalled = backend.memory_stall();
     LastEpoch reporter;
     Undisturbed control;
-    loop::LoopOptions options{{.epochs = 1, .steps = result.steps}, job.seed};
-    options.simulated = true;
+    const loop::LoopOptions options{{.epochs = 1, .steps = result.steps}, job.seed};
     loop::train(parts, {}, options, {}, reporter, control);
     const loop::EpochRecord& record = reporter.record();
     result.repeats.push_back(

@@ -64,8 +64,8 @@ std::string usage_line(const CommandEntry& command, const CommandLineChoices& ch
 
 std::string topic_rows(const CommandEntry& command, const CommandLineChoices& choices) {
   std::string text = "\nTopics:\n";
-  for (const auto& [name, summary] : command.topics) {
-    text += list_row(name, summary, 14, choices);
+  for (const CommandEntry& topic : command.topics) {
+    text += list_row(topic.topic, topic.summary, 14, choices);
   }
   return text + "\n" +
          wrapped(fmt::format("{} {} TOPIC --help shows what a topic takes.", choices.program,
@@ -143,7 +143,7 @@ CommandEntry entry_of(Command& command, const std::vector<std::unique_ptr<Comman
   for (const auto& each : all) {
     const CommandEntry other = each->help();
     if (entry.topic.empty() && other.name == entry.name && !other.topic.empty())
-      entry.topics.push_back({other.topic, other.summary});
+      entry.topics.push_back(other);
   }
   const bool is_default = &command == all.front().get();
   entry.usage = "cputrain " + (is_default ? "[" + entry.name + "]" : entry.full_name()) +

@@ -1,4 +1,4 @@
-#include "composition/backend_list.h"
+#include "composition/services.h"
 
 #include <algorithm>
 #include <variant>

@@ -1,10 +1,9 @@
-#include "composition/command_list.h"
+#include "composition/program.h"
 
 #include <utility>
 
 #include "backends/sim/simulator.h"
 #include "cli/commands/commands.h"
-#include "composition/backend_list.h"
 #include "composition/services.h"
 #include "scaling/commands/commands.h"
 #include "scaling/report/trainings/evaluation_page.h"

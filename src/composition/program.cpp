@@ -26,7 +26,6 @@
 #include "backends/cpu/short_waits.h"
 #include "cli/command_line.h"
 #include "cli/idle_flags.h"
-#include "composition/command_list.h"
 #include "composition/services.h"
 #include "core/version.h"
 #include "system/clock.h"

@@ -13,7 +13,6 @@
 #include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
 #include "comm/communicator.h"
-#include "composition/backend_list.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "datasets/datasets.h"

@@ -81,8 +81,8 @@ void ArenaOwners::for_parts(const Piece& piece, DType dtype, const F& f) {
 }
 
 /// Where this rank has a range that it owns.
-Array ArenaOwners::own_part(const Transfer& transfer, Range range) {
-  for (const compute::ArenaPart& part : transfer.mine) {
+Array ArenaOwners::own_part(std::span<const compute::ArenaPart> mine, Range range) {
+  for (const compute::ArenaPart& part : mine) {
     if (range.begin < part.range.begin || range.end > part.range.end) continue;
     return part.values.slice(range.begin - part.range.begin, range.end - part.range.begin);
   }
@@ -111,66 +111,66 @@ void ArenaOwners::receive(int from, compute::Memory& memory, const Array& array)
 
 void ArenaOwners::gather(int k, std::span<const compute::ArenaPart> mine, compute::Memory& memory,
                          const Array& whole) {
-  const Transfer transfer{mine, memory, whole};
   const int rank = communicator_.rank();
   for (const Piece& piece : pieces_) {
     if (static_cast<std::size_t>(k) >= piece.owners.size()) continue;
     const int from = piece.owners[static_cast<std::size_t>(k)];
     if (rank != 0 && rank != from) continue;
     for_parts(piece, leads() ? whole.dtype : mine.front().values.dtype, [&](Range range) {
-      if (rank != 0) return send(0, memory, own_part(transfer, range));
+      if (rank != 0) return send(0, memory, own_part(mine, range));
       const Array there = whole.slice(range.begin, range.end);
       if (from != 0) return receive(from, memory, there);
-      memory.copy(own_part(transfer, range).data, there.data, there.bytes().size());
+      memory.copy(own_part(mine, range).data, there.data, there.bytes().size());
     });
   }
 }
 
-void ArenaOwners::deal_part(const Transfer& transfer, Range range, int owner) {
+void ArenaOwners::deal_part(int owner, std::span<const compute::ArenaPart> mine,
+                            compute::Memory& memory, const Array& whole, Range range) {
   const int rank = communicator_.rank();
   if (rank == owner && owner != 0) {
-    return receive(0, transfer.memory, own_part(transfer, range));
+    return receive(0, memory, own_part(mine, range));
   }
   if (rank != 0) return;
-  const Array from = transfer.whole.slice(range.begin, range.end);
-  if (owner != 0) return send(owner, transfer.memory, from);
-  transfer.memory.copy(from.data, own_part(transfer, range).data, from.bytes().size());
+  const Array from = whole.slice(range.begin, range.end);
+  if (owner != 0) return send(owner, memory, from);
+  memory.copy(from.data, own_part(mine, range).data, from.bytes().size());
 }
 
 void ArenaOwners::deal(int k, std::span<const compute::ArenaPart> mine, compute::Memory& memory,
                        const Array& whole) {
-  const Transfer transfer{mine, memory, whole};
   for (const Piece& piece : pieces_) {
     if (static_cast<std::size_t>(k) >= piece.owners.size()) continue;
     const int owner = piece.owners[static_cast<std::size_t>(k)];
     if (!leads() && communicator_.rank() != owner) continue;
     for_parts(piece, leads() ? whole.dtype : mine.front().values.dtype,
-              [&](Range range) { deal_part(transfer, range, owner); });
+              [&](Range range) { deal_part(owner, mine, memory, whole, range); });
   }
 }
 
 /// To all ranks at once.
-void ArenaOwners::broadcast_part(const Transfer& transfer, Range range) {
-  const Array own = own_part(transfer, range);
+void ArenaOwners::broadcast_part(std::span<const compute::ArenaPart> mine, compute::Memory& memory,
+                                 const Array& whole, Range range) {
+  const Array own = own_part(mine, range);
   const std::span<std::byte> bytes = staged(own.bytes().size());
   if (leads()) {
-    const Array from = transfer.whole.slice(range.begin, range.end);
-    transfer.memory.read(from.data, bytes);
+    const Array from = whole.slice(range.begin, range.end);
+    memory.read(from.data, bytes);
   }
   communicator_.broadcast(bytes, 0);
-  transfer.memory.write(bytes, own.data);
+  memory.write(bytes, own.data);
 }
 
 void ArenaOwners::deal_to_all(std::span<const compute::ArenaPart> mine, compute::Memory& memory,
                               const Array& whole) {
-  const Transfer transfer{mine, memory, whole};
   const auto ranks = static_cast<std::size_t>(communicator_.size());
   for (const Piece& piece : pieces_) {
     const bool own = std::ranges::count(piece.owners, communicator_.rank()) > 0;
     if (!leads() && !own) continue;
     for_parts(piece, leads() ? whole.dtype : mine.front().values.dtype, [&](Range range) {
-      if (piece.owners.size() == ranks && ranks > 1) return broadcast_part(transfer, range);
-      for (const int owner : piece.owners) deal_part(transfer, range, owner);
+      if (piece.owners.size() == ranks && ranks > 1)
+        return broadcast_part(mine, memory, whole, range);
+      for (const int owner : piece.owners) deal_part(owner, mine, memory, whole, range);
     });
   }
 }

@@ -43,22 +43,18 @@ class ArenaOwners {
     Range range;
     std::vector<int> owners;  ///< ascending
   };
-  /// What one of the calls above works with.
-  struct Transfer {
-    std::span<const compute::ArenaPart> mine;
-    compute::Memory& memory;
-    const Array& whole;
-  };
 
   bool leads() const { return communicator_.rank() == 0; }
   template <class F>
   static void for_parts(const Piece&, DType, const F&);
-  static Array own_part(const Transfer&, Range);
+  static Array own_part(std::span<const compute::ArenaPart> mine, Range);
   std::span<std::byte> staged(std::size_t bytes);
   void send(int to, compute::Memory&, const Array&);
   void receive(int from, compute::Memory&, const Array&);
-  void deal_part(const Transfer&, Range, int owner);
-  void broadcast_part(const Transfer&, Range);
+  void deal_part(int owner, std::span<const compute::ArenaPart> mine, compute::Memory&,
+                 const Array& whole, Range);
+  void broadcast_part(std::span<const compute::ArenaPart> mine, compute::Memory&,
+                      const Array& whole, Range);
 
   comm::Communicator& communicator_;
   std::unique_ptr<comm::PointToPoint> peers_;

@@ -1,4 +1,4 @@
-#include "loop/epoch_meter.h"
+#include "loop/loop_details.h"
 
 #include <algorithm>
 #include <array>
@@ -31,8 +31,8 @@ std::optional<Straggler> find_straggler(comm::Communicator& communicator, double
 
 }  // namespace
 
-EpochMeter::EpochMeter(const LoopOptions& options) : options_(options) {
-  if (options.simulated) return;
+EpochMeter::EpochMeter(const LoopOptions& options, bool simulated) : options_(options) {
+  if (simulated) return;
   stolen_.emplace(options.cpus);
   cpu_wait_.emplace();
 }

@@ -17,7 +17,7 @@ TrainResult Loop::run() {
       // Forward and backward, the sum of gradients over ranks, the update.
       StepResult step = run_step(parts_, observer_, next_step());
       if (!step.lost_input.empty()) {  // it was not made
-        if (late_) log_late(add_up(parts_.communicator, late_->tally));
+        if (late_) log_late(add_up(parts_.communicator, late_tally_));
         result_.stopped = true;
         result_.lost_input = step.lost_input;
         break;
@@ -28,7 +28,7 @@ TrainResult Loop::run() {
       // A device has this step to compute while ranks add up the sums of the step before.
       step.stop = control_.stop_requested();
       step.checkpoint = parts_.leads() && control_.checkpoint_due(timed());
-      const compute::Tally before = agree(parts_, observer_, late_tally(), step);
+      const compute::Tally before = agree(parts_, observer_, late_tally_, step);
       if (late_) log_late(before);
       if (step.skipped && !left_out_ && options_.on_nan == NanPolicy::rollback) {
         result_.roll_back = progress_.steps;

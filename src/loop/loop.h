@@ -51,7 +51,6 @@ struct LoopOptions : TrainingEnd {
   std::uint64_t check_replicas = 0;  ///< every so many steps
   bool tracks_best = false;          ///< reports best weights to Control; implied by `patience`
   int eval_every = 1;                ///< epochs; and after the last one
-  bool simulated = false;            ///< time is not this machine's: its CPUs are not asked
 };
 
 /// Steps in a row whose gradients are NaN or infinite: after so many, skipping has not helped.

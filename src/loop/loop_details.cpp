@@ -94,7 +94,7 @@ void Loop::begin_epoch() {
   const int epoch = progress_.epochs + 1;
   plan_ = parts_.plan.in_epoch(progress_.epochs);
   assert(plan_->steps() > 0);
-  meter_.emplace(options_);
+  meter_.emplace(options_, parts_.simulated);
   const bool is_new = !progress_.begun;
   if (is_new) progress_.begun.emplace();
   reporter_.begin_epoch({epoch, options_.steps ? std::nullopt : std::optional(options_.epochs),
@@ -141,20 +141,21 @@ void Loop::measure(const StepResult& step, bool settled) {
     sums.budget += step.budget;
   }
   meter_->end_step(step.waited);
-  late_ = {{.step = progress_.steps,
-            .epoch = progress_.epochs + 1,
-            .step_in_epoch = begun().steps,
-            .learning_rate = begun().learning_rate,
-            .seconds = step.seconds,
-            .trying = step.trying,
-            .skipped = step.skipped,
-            .ends_epoch = begun().steps == plan_->steps()},
-           step.tally};
+  late_ = {.step = progress_.steps,
+           .epoch = progress_.epochs + 1,
+           .step_in_epoch = begun().steps,
+           .learning_rate = begun().learning_rate,
+           .seconds = step.seconds,
+           .trying = step.trying,
+           .skipped = step.skipped,
+           .ends_epoch = begun().steps == plan_->steps()};
+  late_tally_ = step.tally;
 }
 
 /// The sums of the step that was not logged have come.
 void Loop::log_late(const compute::Tally& sums) {
-  StepRecord record = std::exchange(late_, std::nullopt)->record;
+  StepRecord record = *std::exchange(late_, std::nullopt);
+  late_tally_ = {};
   record.tally = sums;
   if (record.skipped) {
     record.tally.loss = std::numeric_limits<double>::quiet_NaN();

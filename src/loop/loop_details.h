@@ -2,13 +2,37 @@
 
 #include <optional>
 
-#include "loop/epoch_meter.h"
 #include "loop/loop.h"
 #include "loop/records.h"
 #include "loop/step.h"
 #include "system/clock.h"
+#include "system/lost_time.h"
 
 namespace cputrain::loop {
+
+/// Measures what an epoch loses on this rank: to other ranks, to others on its host, and to a
+/// process that was stopped.
+class EpochMeter {
+ public:
+  /// The options are borrowed. `simulated`: see RankProgram.
+  explicit EpochMeter(const LoopOptions&, bool simulated = false);
+
+  void begin_step() { stopped_before_ = stopped(); }
+  /// `waited`: seconds of the step in which this rank waited for others.
+  void end_step(double waited);
+  /// The epoch is over: what it lost, and its seconds and budgets as means over ranks, so that one
+  /// line speaks for all of them. Collective.
+  void finish(EpochRecord&, comm::Communicator&);
+
+ private:
+  double stopped() const { return options_.stopped_seconds ? options_.stopped_seconds() : 0; }
+
+  const LoopOptions& options_;
+  std::optional<system::StolenTime> stolen_;
+  std::optional<system::CpuWait> cpu_wait_;
+  double stopped_before_ = 0;  ///< seconds until the step that is made
+  double waited_ = 0;          ///< seconds of its steps in which this rank was there and waited
+};
 
 /// The loop of a training. run(), in loop.cpp, is all of it, and moves what Progress counts. The
 /// others measure, log, check and ask.
@@ -20,12 +44,6 @@ class Loop {
   TrainResult run();
 
  private:
-  /// A step whose line waits for its sums.
-  struct LateLine {
-    StepRecord record;
-    StepTally tally;
-  };
-
   EpochSums& begun() { return *progress_.begun; }
 
   // Epochs.
@@ -48,7 +66,6 @@ class Loop {
 
   // Steps.
   StepToDo next_step();
-  StepTally late_tally() const { return late_ ? late_->tally : StepTally{}; }
   bool count(const StepResult&);
   bool needs_sums(const StepResult&) const;
   void measure(const StepResult&, bool settled);
@@ -78,8 +95,9 @@ class Loop {
 
   std::optional<data::BatchPlan> plan_;  ///< the epoch's, as is the next one
   std::optional<EpochMeter> meter_;
-  std::optional<LateLine> late_;
-  bool left_out_ = false;     ///< the step that is made
+  std::optional<StepRecord> late_;  ///< the step whose line waits for its sums
+  StepTally late_tally_;            ///< which are to be added up of these
+  bool left_out_ = false;           ///< the step that is made
   bool cold_ = true;          ///< nothing has been computed since the training began or went on
   int skipped_in_a_row_ = 0;  ///< for their gradients
   bool told_end_ = false;

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "comm/pulse.h"
 #include "compute/backend.h"
 #include "core/names.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
-#include "loop/faults.h"
 #include "loop/optimizer.h"
 #include "loop/timeline.h"
 #include "optim/learning_rate.h"
@@ -26,6 +26,24 @@ constexpr auto names(NanPolicy) {
       {{NanPolicy::abort, "abort"}, {NanPolicy::skip, "skip"}, {NanPolicy::rollback, "rollback"}});
 }
 
+/// What may be broken at a phase. A device may have been given the update with backward
+/// (compute::Backward::update): then exchange and update are places behind that, and what is done
+/// to weights there comes behind the new ones.
+struct FaultPlace {
+  comm::Phase phase = comm::Phase::input;
+  int rank = 0;
+  std::uint64_t step = 0;  ///< from 1: of the step, or made before the validation or checkpoint
+  compute::Memory* memory = nullptr;  ///< the weights'; null where there are none at hand
+  Array weights{};                    ///< what is learnt of this rank's arena
+  double* loss_scale = nullptr;       ///< for a step whose gradients are still to be computed
+};
+
+/// Called at every phase from input to agree of every step, once, at validation and decoding, and
+/// by the writer of a checkpoint, from any thread. `update` is that of the first weights of a rank,
+/// so a rank that owns none has no such phase. A program of the tests breaks what it is told to
+/// (tests/support/faults.cpp); elsewhere it is empty.
+using FaultPoint = std::function<void(const FaultPlace&)>;
+
 /// A rank's program, compiled to train, and the ranks that it works with. All of it is borrowed.
 struct RankProgram {
   comm::Communicator& communicator;
@@ -33,6 +51,7 @@ struct RankProgram {
   compute::Program& program;
   exchange::GradientExchange& exchange;
   FaultPoint fault_point{};
+  bool simulated = false;  ///< time is not this machine's: its CPUs are not asked
 
   bool leads() const { return communicator.rank() == 0; }
   compute::Memory& memory() const { return backend.memory(); }
@@ -73,10 +92,5 @@ struct StepToDo {
   NanPolicy on_nan = NanPolicy::abort;
   bool left_out = false;  ///< it changes nothing, whatever its gradients are
 };
-
-/// Calls work() while the averages of the weights (OptimizerOptions::ema) lie in the place of the
-/// weights, on all ranks, and puts both back. Meanwhile Parts::aside has the weights on rank 0.
-/// Collective, between two steps; work() does not throw on some ranks alone.
-void with_averages(Parts&, const std::function<void()>& work);
 
 }  // namespace cputrain::loop

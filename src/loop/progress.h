@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -89,13 +90,24 @@ struct TrainingEnd {
 inline constexpr std::uint64_t kMostWarmUp = 10;
 
 /// Whether --steps ends the training here.
-bool steps_are_made(const TrainingEnd&, const Progress&);
+inline bool steps_are_made(const TrainingEnd& end, const Progress& progress) {
+  if (!end.steps || progress.steps < *end.steps) return false;
+  return progress.settled_steps >= end.settled_steps || progress.steps >= kMostWarmUp * *end.steps;
+}
 /// Whether the epoch that was validated last has the accuracy that is asked for.
-bool target_is_reached(const TrainingEnd&, const Progress&);
+inline bool target_is_reached(const TrainingEnd& end, const Progress& progress) {
+  return end.target_accuracy && progress.reached &&
+         progress.reached->accuracy >= *end.target_accuracy;
+}
 /// Whether it was waited long enough for a better epoch. As Keras does, a patience of 0 waits for
 /// the first epoch that is no better, too.
-bool waited_enough(const TrainingEnd&, const Progress&);
+inline bool waited_enough(const TrainingEnd& end, const Progress& progress) {
+  return end.patience && progress.patience.waited >= std::max(*end.patience, 1);
+}
 /// Any of these, or the last epoch. Nothing more is made then of an epoch that has begun.
-bool is_over(const TrainingEnd&, const Progress&);
+inline bool is_over(const TrainingEnd& end, const Progress& progress) {
+  return target_is_reached(end, progress) || waited_enough(end, progress) ||
+         steps_are_made(end, progress) || (!end.steps && progress.epochs >= end.epochs);
+}
 
 }  // namespace cputrain::loop

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
-#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -47,6 +45,16 @@ void for_averaged(const WeightsArena& weights, const F& f) {
   for (const compute::Parameter& parameter : weights.layout.parameters) {
     if (parameter.averaged) f(weights.values.slice(parameter.range.begin, parameter.range.end));
   }
+}
+
+/// Others change the weights of a node once they have met this rank behind this.
+void set_aside(Parts& parts) {
+  if (!parts.leads()) return;
+  const Array weights = parts.exchange.arenas().weights;
+  auto copy = std::make_unique<compute::OwnedArray>(parts.memory(), weights.size, weights.dtype);
+  parts.memory().copy(weights.data, copy->array().data, copy->bytes());
+  const std::lock_guard lock(parts.weights_mutex);
+  parts.aside = std::move(copy);
 }
 
 }  // namespace
@@ -134,6 +142,17 @@ bool average_statistics(const WeightsArena& weights, double own_images,
     next += array.size;
   });
   return true;
+}
+
+void with_averages(Parts& parts, const std::function<void()>& work) {
+  comm::attempt_together(
+      parts.communicator, [&] { set_aside(parts); }, [] {});
+  parts.optimizer.swap_averages(parts.exchange);
+  work();
+  parts.optimizer.swap_averages(parts.exchange);
+  parts.communicator.barrier();  // all weights are in their place
+  const std::lock_guard lock(parts.weights_mutex);
+  parts.aside.reset();
 }
 
 }  // namespace cputrain::loop

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "compute/memory.h"
 #include "compute/parameters/parameters.h"
-#include "data/batch_source.h"
+#include "loop/parts.h"
 
 namespace cputrain::loop {
 
@@ -44,5 +43,10 @@ struct WeightsArena {
 /// `weights_mutex` is held while the weights change.
 bool average_statistics(const WeightsArena&, double own_images, comm::Communicator&,
                         std::mutex& weights_mutex);
+
+/// Calls work() while the averages of the weights (OptimizerOptions::ema) lie in the place of the
+/// weights, on all ranks, and puts both back. Meanwhile Parts::aside has the weights on rank 0.
+/// Collective, between two steps; work() does not throw on some ranks alone.
+void with_averages(Parts&, const std::function<void()>& work);
 
 }  // namespace cputrain::loop

@@ -104,29 +104,14 @@ class UpdateGate {
   std::vector<exchange::Measure> measures_;
 };
 
-/// How the weights of a step change. It is made when all is known but the last gradients.
-struct WeightsChange {
-  WeightsChange(Parts& parts, const StepToDo& todo)
-      : gate(parts, todo),
-        lock(parts.weights_mutex, std::defer_lock),
-        sums(parts.exchange.pass_sums(todo.plan.last_images(todo.in_epoch))) {
-    if (!gate.always_open() || !parts.exchange.sums_in_backward()) return;
-    in_backward = parts.optimizer.whole_update();
-    if (in_backward) lock.lock();
-  }
-
-  UpdateGate gate;
-  std::unique_lock<std::mutex> lock;  ///< held from the first change of weights on
-  const compute::PassSums* sums;      ///< the last backward pass's
-  /// Where nothing comes between the gradients and the update.
-  std::optional<compute::StepUpdate> in_backward;
-};
-
 /// A step until its weights are updated.
 class Step {
  public:
   Step(Parts& parts, Observer& observer, const StepToDo& todo)
-      : parts_(parts), observer_(observer), todo_(todo) {}
+      : parts_(parts),
+        observer_(observer),
+        todo_(todo),
+        lock_(parts.weights_mutex, std::defer_lock) {}
 
   StepResult run() {
     observer_.begin_step(todo_.step + 1);
@@ -167,21 +152,29 @@ class Step {
       parts_.program.forward(batch, pass);
       add_pass(result_.budget.forward);
       observer_.at(Phase::backward, &loss_scale);
-      if (last) change_.emplace(parts_, todo_);
-      parts_.program.backward(
-          {.loss_scale = loss_scale,
-           .accumulate = parts_.exchange.begin(k, last),
-           .ready =
-               [&](std::size_t n, compute::Event* after) {
-                 observer_.part("exchange");
-                 parts_.exchange.ready(n, after);
-                 observer_.part("backward");
-               },
-           .sums = last ? change_->sums : nullptr,
-           .update = last && change_->in_backward ? &*change_->in_backward : nullptr});
+      if (last) prepare_update();
+      parts_.program.backward({.loss_scale = loss_scale,
+                               .accumulate = parts_.exchange.begin(k, last),
+                               .ready =
+                                   [&](std::size_t n, compute::Event* after) {
+                                     observer_.part("exchange");
+                                     parts_.exchange.ready(n, after);
+                                     observer_.part("backward");
+                                   },
+                               .sums = sums_,
+                               .update = in_backward_ ? &*in_backward_ : nullptr});
       add_pass(result_.budget.backward);
     }
     result_.tally.images = parts_.program.tally();  // that of a step that is given up is let go of
+  }
+
+  /// How the weights change, once all is known but the gradients of the last pass.
+  void prepare_update() {
+    gate_.emplace(parts_, todo_);
+    sums_ = parts_.exchange.pass_sums(todo_.plan.last_images(todo_.in_epoch));
+    if (!gate_->always_open() || !parts_.exchange.sums_in_backward()) return;
+    in_backward_ = parts_.optimizer.whole_update();
+    if (in_backward_) lock_.lock();
   }
 
   /// Sharded layers wait for other ranks inside a pass: that time is the stragglers'.
@@ -209,24 +202,22 @@ class Step {
   /// Sums over ranks, what must be known of all of them, and new weights.
   void exchange_and_update() {
     observer_.at(Phase::exchange);
-    UpdateGate& gate = change_->gate;
-    std::unique_lock<std::mutex>& lock = change_->lock;
-    const exchange::ExchangeTimes times = parts_.exchange.finish(gate.measures(), [&](Range own) {
-      if (!gate.open()) return;
+    const exchange::ExchangeTimes times = parts_.exchange.finish(gate_->measures(), [&](Range own) {
+      if (!gate_->open()) return;
       // Not while waiting for other ranks, which may be gone.
-      if (!lock.owns_lock()) lock.lock();
+      if (!lock_.owns_lock()) lock_.lock();
       observer_.at(Phase::update);
-      if (!change_->in_backward) parts_.optimizer.update(own);
+      if (!in_backward_) parts_.optimizer.update(own);
       parts_.optimizer.average(own);
     });
-    if (!lock.owns_lock()) lock.lock();
-    if (gate.open()) {
+    if (!lock_.owns_lock()) lock_.lock();
+    if (gate_->open()) {
       parts_.program.publish_statistics();
     } else {
-      gate.undo();
+      gate_->undo();
     }
-    lock.unlock();
-    result_.skipped = !gate.open();
+    lock_.unlock();
+    result_.skipped = !gate_->open();
     result_.budget.backward -= times.within_ready;
     result_.budget.straggler_wait += times.straggler_wait;
     result_.waited += times.waits;
@@ -240,23 +231,20 @@ class Step {
   StepResult result_;
   system::Stopwatch watch_;
   double waited_ = 0;  ///< the program's, until the last pass
-  std::optional<WeightsChange> change_;
+  std::optional<UpdateGate> gate_;
+  std::unique_lock<std::mutex> lock_;        ///< held from the first change of weights on
+  const compute::PassSums* sums_ = nullptr;  ///< the last backward pass's
+  /// Where nothing comes between the gradients and the update.
+  std::optional<compute::StepUpdate> in_backward_;
 };
-
-/// A StepTally that has come.
-struct Arrived {
-  compute::Tally tally;
-  double penalty;
-};
-
-Arrived wait_for(const StepTally& own) { return {own.images.wait(), own.penalty.wait()}; }
 
 void add_penalty(compute::Tally& tally, double penalty) { tally.loss += penalty * tally.images; }
 
-compute::Tally add_up(comm::Communicator& communicator, Arrived own) {
-  comm::sum_numbers(communicator, own.tally.sums());
-  add_penalty(own.tally, own.penalty);
-  return own.tally;
+/// Of what has come on this rank.
+compute::Tally add_up(comm::Communicator& communicator, compute::Tally own, double penalty) {
+  comm::sum_numbers(communicator, own.sums());
+  add_penalty(own, penalty);
+  return own;
 }
 
 }  // namespace
@@ -287,17 +275,18 @@ compute::Tally agree(const RankProgram& parts, Observer& observer, const StepTal
                      StepResult& step) {
   observer.at(Phase::agree);
   system::Stopwatch watch;
-  Arrived arrived = wait_for(before);
+  compute::Tally tally = before.images.wait();
+  const double penalty = before.penalty.wait();
   step.budget.backward += watch.lap();
   const bool leads = parts.leads();
   compute::Tuner& tuner = parts.program.tuner();
   const std::string tuned_methods = tuner.take_tuned_methods();
   double stop = step.stop, checkpoint = leads && step.checkpoint;
   double trying = leads && step.trying, found = leads && !tuned_methods.empty();
-  const auto [loss, correct, images, among_five, ranked] = arrived.tally.sums();
+  const auto [loss, correct, images, among_five, ranked] = tally.sums();
   comm::sum_numbers(parts.communicator, std::array{loss, correct, images, among_five, ranked, &stop,
                                                    &checkpoint, &trying, &found});
-  add_penalty(arrived.tally, arrived.penalty);
+  add_penalty(tally, penalty);
   step.stop = stop > 0;
   step.checkpoint = checkpoint > 0;
   step.trying = trying > 0;
@@ -306,18 +295,19 @@ compute::Tally agree(const RankProgram& parts, Observer& observer, const StepTal
   observer.end_step();
   step.seconds = step.since_begin.seconds();
   step.budget.other = step.seconds - step.budget.known();
-  return arrived.tally;
+  return tally;
 }
 
 compute::Tally add_up(comm::Communicator& communicator, const StepTally& own) {
-  return add_up(communicator, wait_for(own));
+  return add_up(communicator, own.images.wait(), own.penalty.wait());
 }
 
 compute::Tally finish_step(comm::Communicator& communicator, StepResult& step) {
   system::Stopwatch watch;
-  const Arrived own = wait_for(step.tally);
+  const compute::Tally own = step.tally.images.wait();
+  const double penalty = step.tally.penalty.wait();
   const double computed = watch.lap();
-  const compute::Tally tally = add_up(communicator, own);
+  const compute::Tally tally = add_up(communicator, own, penalty);
   const double agreed = watch.lap();
   step.budget.backward += computed;
   step.budget.other += agreed;

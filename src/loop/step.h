@@ -12,7 +12,7 @@
 namespace cputrain::loop {
 
 /// Looks on while steps are made. The pulse shows the phase to the watch over this rank, a profiler
-/// sees its name, tests break something there (faults.h), and the timeline keeps its time.
+/// sees its name, tests break something there (FaultPoint), and the timeline keeps its time.
 class Observer {
  public:
   /// Borrows them.

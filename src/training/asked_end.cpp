@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -32,35 +31,11 @@ void fields_of_end(JsonMembers& f, TrainingEnd& end) {
   if (has_monitor) f.word(kMonitor, end.monitor, names(optim::Monitor{}));
 }
 
-struct Watcher {
-  std::string flag;
-  std::string_view watches;  ///< a figure of validation
-  const char* idle;          ///< what becomes of it without validation
-};
-
 /// A plateau that the model's recipe has anyway is no more asked for than without the flag, which
 /// the config.json of a run has: that gets a warning.
 bool asks_for_plateau(const TrainingFlags& flags) {
   return flags.schedule && std::holds_alternative<optim::Plateau>(*flags.schedule) &&
          *flags.schedule != zoo::find_model(flags.model)->recipe.schedule;
-}
-
-/// The first that a flag asks for.
-std::optional<Watcher> watcher_of(const TrainingFlags& flags) {
-  const std::string_view figure = word_of(flags.safety.monitor);
-  if (flags.safety.early_stopping) {
-    return Watcher{"--early-stopping", figure, "nothing would end the training early"};
-  }
-  if (flags.safety.save_best) return Watcher{"--save-best", figure, "no weights would be the best"};
-  if (asks_for_plateau(flags)) {
-    return Watcher{"--schedule " + optim::schedule_text(*flags.schedule), figure,
-                   "the rate would never fall"};
-  }
-  if (flags.target_accuracy) {
-    return Watcher{fmt::format("--target-accuracy {:g}", *flags.target_accuracy), "accuracy",
-                   "it would never be reached"};
-  }
-  return {};
 }
 
 /// Why no image validates, and what to do.
@@ -85,14 +60,27 @@ Absence absence_of(const TrainingSpec& spec, const data::DataSource& source) {
           "use a larger --validation-split, or more images"};
 }
 
-/// Error(usage) where a flag watches it.
+/// Error(usage) for the first flag that watches it.
 void refuse_watcher(const TrainingFlags& flags, const Absence& absence) {
-  const auto watcher = watcher_of(flags);
-  if (!watcher) return;
-  fail(ExitCode::usage,
-       fmt::format("{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or "
-                   "leave {0} out",
-                   watcher->flag, watcher->watches, absence.why, watcher->idle, absence.remedy));
+  const std::string_view figure = word_of(flags.safety.monitor);
+  const auto refuse = [&](const std::string& flag, std::string_view watches, const char* idle) {
+    fail(ExitCode::usage,
+         fmt::format("{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or "
+                     "leave {0} out",
+                     flag, watches, absence.why, idle, absence.remedy));
+  };
+  if (flags.safety.early_stopping) {
+    refuse("--early-stopping", figure, "nothing would end the training early");
+  }
+  if (flags.safety.save_best) refuse("--save-best", figure, "no weights would be the best");
+  if (asks_for_plateau(flags)) {
+    refuse("--schedule " + optim::schedule_text(*flags.schedule), figure,
+           "the rate would never fall");
+  }
+  if (flags.target_accuracy) {
+    refuse(fmt::format("--target-accuracy {:g}", *flags.target_accuracy), "accuracy",
+           "it would never be reached");
+  }
 }
 
 }  // namespace

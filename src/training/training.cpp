@@ -11,10 +11,10 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "loop/parts.h"
+#include "loop/replicas.h"
 #include "model/model_json.h"
 #include "training/asked_end.h"
-#include "training/plan/decode_images.h"
+#include "training/plan/image_place.h"
 #include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 #include "training/weights/start_weights.h"
@@ -151,7 +151,7 @@ void Training::compile() {
         place_images(session_, flags, form(), cache, compiled_.images_on_device, compiled_.memory);
   }
   require_memory(session_, compiled_.memory);
-  if (!keeping().in_memory()) return tell_folders(place_.folders);
+  if (!place_.in_memory()) return tell_folders(place_.folders);
   // Planned with what the exchange leaves of memory.
   const auto folders = image_folders(session_, cache.bytes, pack_advice(plan_.spec.flags, form()));
   tell_folders(folders);
@@ -169,25 +169,17 @@ bool Training::is_decoded_later() const {
   return plan_.spec.flags.decode == Decoding::meanwhile || !keeps_all();
 }
 
-ImageKeeping Training::keeping() const {
-  const auto rank = static_cast<std::size_t>(session_.communicator->rank());
-  return {.decoding = plan_.spec.flags.decode,
-          .keep = keeps_all() ? std::nullopt : std::optional(place_.keep),
-          .folder = place_.folders.empty() ? "" : place_.folders[rank]};
-}
-
 void Training::load(Decoding decoding) {
-  ImageKeeping keeping = this->keeping();
-  keeping.decoding = compiled_.images_on_device ? Decoding::first : decoding;
+  place_.decoding = compiled_.images_on_device ? Decoding::first : decoding;
   load(std::make_shared<const data::DecodedData>(
-      decode_images(session_, plan_.spec.flags, *source_, form(), keeping)));
+      decode_images(session_, plan_.spec.flags, *source_, form(), place_)));
 }
 
 void Training::load_the_rest() {
   snapshot_.reset();
   parts_.reset();  // nothing asks for images now
   load(std::make_shared<const data::DecodedData>(
-      finish_decoding(session_, plan_.spec.flags, *source_, form(), keeping(), *data_)));
+      finish_decoding(session_, plan_.spec.flags, *source_, form(), place_, *data_)));
 }
 
 void Training::load(std::shared_ptr<const data::DecodedData> data) {

@@ -7,10 +7,9 @@
 
 #include "checkpoint/snapshot.h"
 #include "loop/loop.h"
-#include "training/plan/batch_plans.h"
 #include "training/plan/compiled_training.h"
-#include "training/plan/decode_images.h"
 #include "training/plan/image_place.h"
+#include "training/plan/training_plan.h"
 #include "weights/description.h"
 
 namespace cputrain::training {
@@ -96,9 +95,8 @@ class Training {
   data::BatchRequest validation_request() const;
   compute::FeedBytes batch_memory(bool on_device) const;
   void tell_folders(const std::vector<std::string>& folders);
-  bool keeps_all() const { return place_.keep == ImagePlace::kAll; }
+  bool keeps_all() const { return !place_.keep; }
   bool is_decoded_later() const;
-  ImageKeeping keeping() const;
   void make_parts();
   void describe(weights::TrainingData);
   loop::LoopOptions options() const;

@@ -1,5 +1,5 @@
 #include "cli/command_line.h"
-#include "composition/command_list.h"
+#include "composition/program.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/flags/foreign_words.h"
 #include "cli/help_text.h"
-#include "composition/command_list.h"
+#include "composition/program.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/support/refusal.h"

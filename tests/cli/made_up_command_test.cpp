@@ -15,13 +15,13 @@ class CountCommand final : public CommandWith<CountOptions> {
  public:
   explicit CountCommand(std::string name) : CommandWith({.computes = false}), name_(name) {}
   CommandEntry help() const override {
-    return {
-        .name = name_,
-        .summary = "numbers",
-        .about = "Counts.",
-        .examples = {{"cputrain " + name_ + " --most 4", "Counts to four."}},
-        .common = {"most"},
-        .others = {"enumerate," + name_ + "-all", name_ == "down" ? "cputrain down --most N" : ""}};
+    return {.name = name_,
+            .summary = "numbers",
+            .about = "Counts.",
+            .examples = {{"cputrain " + name_ + " --most 4", "Counts to four."}},
+            .common = {"most"},
+            .others = "enumerate," + name_ + "-all",
+            .advice = name_ == "down" ? "cputrain down --most N" : ""};
   }
   void add_flags(Flags& f, const CommandLineChoices&) override {
     f.group("Counting");

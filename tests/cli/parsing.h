@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "composition/command_list.h"
+#include "composition/program.h"
 #include "core/error.h"
 #include "tests/support/refusal.h"
 

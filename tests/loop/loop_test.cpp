@@ -8,7 +8,7 @@
 #include "backends/threads/threads_communicator.h"
 #include "comm/communicator.h"
 #include "core/error.h"
-#include "loop/epoch_meter.h"
+#include "loop/loop_details.h"
 #include "loop/records.h"
 #include "tests/loop/made_training.h"
 #include "tests/support/locked_backend.h"

@@ -14,7 +14,6 @@
 #include "compute/backend.h"
 #include "exchange/buckets.h"
 #include "exchange/compression/compression.h"
-#include "loop/faults.h"
 #include "loop/loop.h"
 
 namespace cputrain::loop {

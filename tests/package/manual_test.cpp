@@ -4,7 +4,7 @@
 
 #include "cli/help_text.h"
 #include "cli/manual/manual_files.h"
-#include "composition/command_list.h"
+#include "composition/program.h"
 
 namespace cputrain::cli {
 namespace {
@@ -72,11 +72,11 @@ TEST(Manual, EveryFlagOfEveryCommandIsInEachFile) {
 
 TEST(Manual, FilesAreThoseThatAreInstalled) {
   std::vector<std::string> paths;
-  for (const ManualFile& file : manual_files(command_reference(kChoices))) {
-    paths.push_back(file.path);
-    EXPECT_TRUE(file.text.ends_with('\n')) << file.path;
+  for (const auto& [path, text] : manual_files(command_reference(kChoices))) {
+    paths.push_back(path);
+    EXPECT_TRUE(text.ends_with('\n')) << path;
   }
-  EXPECT_EQ(paths, (std::vector<std::string>{"man/cputrain.1", "bash/cputrain", "zsh/_cputrain"}));
+  EXPECT_EQ(paths, (std::vector<std::string>{"bash/cputrain", "man/cputrain.1", "zsh/_cputrain"}));
 }
 
 TEST(Manual, NamesDefaultsChoicesAndOtherWords) {
@@ -110,17 +110,15 @@ TEST(Completion, ShellsTakeNothingInTextsForTheirOwn) {
 }
 
 TEST(Completion, ValuesAreThoseOfTheFlag) {
-  using Paths = FlagValues::Paths;
   EXPECT_EQ(values_of(flag("x", "", "")), FlagValues{});
   EXPECT_EQ(values_of(flag("x", "N", "")), FlagValues{});
-  EXPECT_EQ(values_of(flag("x", "FILE", "")), (FlagValues{{}, Paths::files, false}));
-  EXPECT_EQ(values_of(flag("x", "DIR", "")), (FlagValues{{}, Paths::folders, false}));
-  EXPECT_EQ(values_of(flag("x", "none|six", "")),
-            (FlagValues{{"none", "six"}, Paths::none, false}));
-  EXPECT_EQ(values_of(flag("x", "NAME|FILE", "")), (FlagValues{{}, Paths::files, false}));
+  EXPECT_EQ(values_of(flag("x", "FILE", "")), (FlagValues{{}, "files", false}));
+  EXPECT_EQ(values_of(flag("x", "DIR", "")), (FlagValues{{}, "folders", false}));
+  EXPECT_EQ(values_of(flag("x", "none|six", "")), (FlagValues{{"none", "six"}, "", false}));
+  EXPECT_EQ(values_of(flag("x", "NAME|FILE", "")), (FlagValues{{}, "files", false}));
   FlagEntry list = flag("x", "NAME,...", "");
   list.choices = {"a", "b"};
-  EXPECT_EQ(values_of(list), (FlagValues{{"a", "b"}, Paths::none, true}));
+  EXPECT_EQ(values_of(list), (FlagValues{{"a", "b"}, "", true}));
 }
 
 TEST(Completion, AFlagWhoseValuesDifferByCommandIsAskedForByCommand) {

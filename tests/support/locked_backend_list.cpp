@@ -3,7 +3,7 @@
 #include <string>
 
 #include "backends/reference/reference_backend.h"
-#include "composition/backend_list.h"
+#include "composition/services.h"
 #include "tests/support/locked_backend.h"
 
 namespace cputrain::composition {

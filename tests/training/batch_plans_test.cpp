@@ -1,5 +1,5 @@
 // How data is cut into steps, against counts made by hand.
-#include "training/plan/batch_plans.h"
+#include "training/plan/training_plan.h"
 
 #include <gtest/gtest.h>
 

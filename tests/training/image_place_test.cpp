@@ -63,7 +63,7 @@ TEST_F(Places, ADiskWithRoomComesFirst) {
     TrainingMemory memory = memory_with(1'000'000);
     const ImagePlace chosen = place(cache, kSmallForm, memory);
     EXPECT_EQ(chosen.folders, std::vector<std::string>{folder_.path().string()});
-    EXPECT_EQ(chosen.keep, ImagePlace::kAll);
+    EXPECT_FALSE(chosen.keep);
     EXPECT_EQ(memory.shared.file, cache_for(kSmallImage).bytes);
     EXPECT_EQ(memory.shared.cache, 0u);
   }

@@ -7,7 +7,7 @@
 
 #include "backends/cuda/backend.h"
 #include "backends/threads/threads_communicator.h"
-#include "cli/commands/dry_run.h"
+#include "cli/commands/commands.h"
 #include "composition/services.h"
 #include "core/error.h"
 #include "emulated/settings.h"

@@ -26,4 +26,7 @@ std::unique_ptr<cli::Command> make_data_synth();
 std::unique_ptr<cli::Command> make_info();
 std::unique_ptr<cli::Command> make_selftest(selftest::FindOwn);
 
+/// Prints what a compiled training would do, as text or with --json as an object: rank 0 only.
+void print_dry_run(const training::Training&, const std::string& json_file);
+
 }  // namespace cputrain::commands

@@ -5,57 +5,13 @@
 #include <string>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/data_command.h"
+#include "cli/commands/inputs.h"
 #include "cli/flags/flag_groups.h"
-#include "cli/idle_flags.h"
 #include "core/text.h"
 #include "system/print.h"
 #include "training/session/session.h"
 
 namespace cputrain::commands {
-
-void DataCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) {
-  cli::Options& options = options_;
-  add_data_flags(f, options, resizes());
-  f.reword("limit-val", "use at most N validation images");
-  f.reword("seed", "number that decides which images are kept for validation [0]");
-  if (resizes())
-    add_row(f, options, "image-size", "width and height to which images are resized [256]");
-  add_machine_flags(f, options, choices);
-  add_json_flag(f, options.json);
-}
-
-void DataCommand::check(const cli::CommandLineChoices&) {
-  cli::Options& options = options_;
-  const std::size_t most = most_words();
-  if (options.files.size() > most) {
-    fail(ExitCode::usage,
-         fmt::format("{} is one word too many: {} takes {}", options.files[most], options.task.name,
-                     most == 2 ? "a data set and a file" : "one folder or data set"));
-  }
-  if (!options.files.empty()) options.data = options.files.front();
-  if (options.files.size() < most && (most == 2 || options.data.empty())) {
-    fail(ExitCode::usage, fmt::format("{0} needs {2}: {1} {0} {3}", options.task.name,
-                                      options.program, needs(), example()));
-  }
-}
-
-std::string DataCommand::why_idle(const std::string& flag) const {
-  const bool computes =
-      flag == "backend" || flag == "precision" || !why_idle_option(options_, flag, {}).empty();
-  return computes ? "in this command, which computes nothing" : "";
-}
-
-ExitCode DataCommand::run(const training::Services& services) {
-  const training::Session session = training::start_session(options_, services);
-  return session.leads() ? work(session) : ExitCode::ok;
-}
-
-data::DataSource DataCommand::open(const training::Session& session, bool to_check) const {
-  data::DataRequest request = options_.data_request(options_.seed.value_or(0));
-  request.to_check = request.list_unread = to_check;
-  return session.services.data.open(request);
-}
 
 namespace {
 
@@ -75,7 +31,7 @@ class DataPackCommand final : public DataCommand {
                           "Packs a folder; train on it by --data photos.ctpack --image-size 96."}},
             .common = {"image-size", "resize", "fit", "validation-split", "limit-train",
                        "limit-val", "seed", "threads", "io-threads"},
-            .others = {"pack"}};
+            .others = "pack"};
   }
   bool results_are_files() const override { return true; }
 
@@ -129,7 +85,7 @@ class DataSynthCommand final : public DataCommand {
             .examples = {{"cputrain data synth photos --images 40 --image-size 64",
                           "Makes 40 JPEG files, 20 of each class."}},
             .common = {"images", "image-size", "format", "seed"},
-            .others = {"synth,generate"}};
+            .others = "synth,generate"};
   }
   void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
     f.group("Data");
@@ -168,7 +124,7 @@ std::unique_ptr<cli::Command> make_data() {
        .examples = {{"cputrain data check photos", "Lists damaged and doubled images of a folder."},
                     {"cputrain data synth photos --images 40",
                      "Makes up a folder of images to try with."}},
-       .others = {"dataset,datasets"}});
+       .others = "dataset,datasets"});
 }
 std::unique_ptr<cli::Command> make_data_pack() { return std::make_unique<DataPackCommand>(); }
 std::unique_ptr<cli::Command> make_data_synth() { return std::make_unique<DataSynthCommand>(); }

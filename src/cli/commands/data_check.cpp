@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/data_command.h"
+#include "cli/commands/inputs.h"
 #include "core/text.h"
 #include "data/check_report.h"
 #include "data/classes/alike_names.h"
@@ -224,7 +224,7 @@ class DataCheckCommand final : public DataCommand {
                          {"cputrain data check photos --json check.json",
                           "Also writes what it finds as JSON."}},
             .common = {"json", "allow-empty-classes", "validation-split", "threads", "io-threads"},
-            .others = {"check"}};
+            .others = "check"};
   }
 
  private:

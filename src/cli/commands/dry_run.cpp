@@ -1,10 +1,9 @@
-#include "cli/commands/dry_run.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/commands/commands.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "system/print.h"

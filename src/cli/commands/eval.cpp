@@ -19,7 +19,6 @@
 #include "system/print.h"
 #include "training/request/flag_grammars.h"
 #include "training/run/run_folder.h"
-#include "training/weights/evaluation_part.h"
 #include "training/weights/past_data.h"
 #include "weights/description.h"
 
@@ -30,7 +29,7 @@ using Json = nlohmann::ordered_json;
 
 struct EvalOptions : cli::Options {
   std::string confusion, page;
-  TestTime looks = TestTime::none;
+  bool flips = false;        ///< --tta
   std::string run;           ///< that wrote the weights; empty for none
   bool data_of_run = false;  ///< it takes the data of that run
 };
@@ -69,13 +68,12 @@ training::EvaluationPart open_part(const EvalOptions& options, const training::S
   training::EvaluationPart part = training::open_to_evaluate(options, session.services, model);
   const std::string images = with_commas(part.source.validation.size());
   training::say_data(session, part.source);
-  const std::string line =
-      fmt::format("Evaluating {} image{} of {}{}{} on {}: {} ({})", images,
-                  images == "1" ? "" : "s", options.data_or_synthetic(),
-                  options.data_of_run ? ", the data of the run " + options.run : "",
-                  options.looks == TestTime::flip ? ", each with its mirror image," : "",
-                  computed_on(options, session),
-                  part.name == "all" ? "all of them" : part.name + " part", part.why);
+  const std::string line = fmt::format(
+      "Evaluating {} image{} of {}{}{} on {}: {} ({})", images, images == "1" ? "" : "s",
+      options.data_or_synthetic(),
+      options.data_of_run ? ", the data of the run " + options.run : "",
+      options.flips ? ", each with its mirror image," : "", computed_on(options, session),
+      part.name == "all" ? "all of them" : part.name + " part", part.why);
   part.doubtful ? training::warn(session, line) : training::say(session, line);
   warn_of_preprocessing(options, session, model, part.source);
   const std::string missing = data::missing_classes(part.source, part.source.validation);
@@ -234,7 +232,7 @@ Json evaluation_json(const EvalOptions& options, const training::Session& sessio
               {"data", options.data},
               {"backend", session.backend->name()},
               {"precision", word_of(options.precision)}};
-  if (options.looks != TestTime::none) result["tta"] = word_of(options.looks);
+  if (options.flips) result["tta"] = kFlip;
   result.update(predictions_json(evaluation.counts, model.classes));
   return result;
 }
@@ -268,8 +266,8 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
                       "wrong."}},
         .common = {"weights", "data", "validation-split", "limit-val", "confusion", "page", "json",
                    "backend", "threads"},
-        .others = {"evaluate,evaluation,test,val,valid,validate,score",
-                   "use eval: cputrain eval --weights RUN"}};
+        .others = "evaluate,evaluation,test,val,valid,validate,score",
+        .advice = "use eval: cputrain eval --weights RUN"};
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
@@ -286,7 +284,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     add_stall_flags(f, c);
     add_inference_flags(f, c, choices);
     add_json_flag(f, c.json);
-    add_test_time_flag(f, c.looks);
+    add_test_time_flag(f, c.flips);
     f.text("confusion", c.confusion, "FILE",
            "write the confusion matrix as CSV (-: to standard output)");
     f.text("page", c.page, "FILE",
@@ -322,7 +320,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     const training::EvaluationPart part = open_part(options_, session, model);
     model.classes = part.source.dataset->classes();  // nameless ones have the data's names
     const Evaluation evaluation =
-        evaluate_images(options_, session, model, part.source, options_.looks,
+        evaluate_images(options_, session, model, part.source, options_.flips,
                         options_.page.empty() ? 0 : training::kMostErrors);
     if (evaluation.least_likely > 0) {
       training::warn(
@@ -330,7 +328,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
           fmt::format("--tta {}: the probabilities of the right classes of {} "
                       "are too small for a float (each counts with a loss of 87.3, "
                       "so the mean is too small); leave it out for the whole loss",
-                      word_of(options_.looks),
+                      kFlip,
                       counted(static_cast<std::uint64_t>(evaluation.least_likely), "image")));
     }
     const bool prints = options_.prints() && options_.page != "-";
@@ -350,7 +348,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
                    const training::EvaluationPart& part, const Evaluation& evaluation) const {
     training::EvaluationFacts facts = evaluation_facts(options_, session, model, evaluation);
     facts.part = part.name;
-    if (options_.looks != TestTime::none) facts.looks = word_of(options_.looks);
+    if (options_.flips) facts.looks = kFlip;
     facts.backend = computed_on(options_, session);
     if (part.doubtful) facts.doubt = part.why;
     if (!options_.page.empty()) training::write_result(session, options_.page, page_(facts));

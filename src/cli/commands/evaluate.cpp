@@ -11,10 +11,9 @@
 #include "exchange/basic_exchange.h"
 #include "loop/evaluate.h"
 #include "system/clock.h"
-#include "training/plan/decode_images.h"
+#include "training/plan/image_place.h"
 #include "training/plan/training_plan.h"
 #include "training/session/inference.h"
-#include "training/session/typed_command.h"
 
 namespace cputrain::commands {
 namespace {
@@ -72,7 +71,7 @@ double least_likely(std::span<const std::int32_t> labels, std::span<const float>
 
 Evaluation evaluate_images(const training::TrainingFlags& flags, const training::Session& session,
                            const weights::ModelDescription& model, const data::DataSource& source,
-                           TestTime looks, std::size_t most_errors) {
+                           bool flips, std::size_t most_errors) {
   const data::DecodedData data =
       training::decode_images(session, flags, source, {model.graph.image(), model.resize});
   comm::Communicator& communicator = *session.communicator;
@@ -86,9 +85,8 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
   data::BatchRequest request{.shuffle = false, .feeder = session.backend->feeder()};
   const auto batches = session.services.data.batches(data.validation, plan, request);
   request.mirror = true;
-  const auto mirrored = looks == TestTime::flip
-                            ? session.services.data.batches(data.validation, plan, request)
-                            : nullptr;
+  const auto mirrored =
+      flips ? session.services.data.batches(data.validation, plan, request) : nullptr;
 
   training::reached(session, comm::Phase::validate);
   loop::PredictionCounts counts(model.classes.size());

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <vector>
 
-#include "cli/commands/inputs.h"
 #include "compute/tally.h"
 #include "loop/evaluate.h"
 #include "training/run/run_logs.h"
@@ -22,10 +21,11 @@ struct Evaluation {
 };
 
 /// Loss and predictions of saved weights on the source's validation part, by all ranks, with
-/// `most_errors` of the images that were most surely predicted wrong. Collective.
+/// `most_errors` of the images that were most surely predicted wrong. `flips`: each image is looked
+/// at with its mirror image, too. Collective.
 Evaluation evaluate_images(const training::TrainingFlags&, const training::Session&,
-                           const weights::ModelDescription&, const data::DataSource&,
-                           TestTime looks, std::size_t most_errors);
+                           const weights::ModelDescription&, const data::DataSource&, bool flips,
+                           std::size_t most_errors);
 
 /// Without part, backend and doubt.
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags&, const training::Session&,

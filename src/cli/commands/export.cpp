@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/export_checks.h"
+#include "cli/commands/inputs.h"
 #include "cli/flags/flag_groups.h"
 #include "compute/memory.h"
 #include "core/text.h"
@@ -307,7 +307,7 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
                       "Writes a built-in model as a file to change, for --model mine.json."}},
         .common = {"weights", "onnx", "onnx-resize", "safetensors", "export-layout", "class-names",
                    "model", "model-file"},
-        .others = {"convert,onnx,save"}};
+        .others = "convert,onnx,save"};
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {

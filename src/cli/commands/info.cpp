@@ -148,7 +148,7 @@ class InfoCommand final : public cli::CommandWith<> {
                          {"mpirun -np 2 cputrain info",
                           "Shows which cores each of two ranks would get."}},
             .common = {"model", "image-size", "classes", "backend", "threads", "json"},
-            .others = {"summary,describe,doctor,env,checks,settings,devices,machine"}};
+            .others = "summary,describe,doctor,env,checks,settings,devices,machine"};
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {

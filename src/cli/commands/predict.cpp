@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "cli/idle_flags.h"
 #include "compute/tally.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "loop/evaluate.h"
 #include "system/print.h"
 #include "training/plan/training_plan.h"
@@ -32,7 +34,7 @@ using Json = nlohmann::ordered_json;
 struct PredictOptions : cli::Options {
   std::string csv;
   std::optional<int> top;
-  TestTime looks = TestTime::none;
+  bool flips = false;  ///< --tta
 
   bool names_result() const { return !csv.empty() || !json.empty(); }
   /// Results are files, and standard output has room for lines that tell of them.
@@ -154,11 +156,11 @@ std::vector<float> outputs_of(const std::vector<std::vector<std::uint8_t>>& imag
   return {outputs.begin(), outputs.end()};
 }
 
-void run_images(Images& images, std::size_t at_once, TestTime looks, compute::Program& program,
+void run_images(Images& images, std::size_t at_once, bool flips, compute::Program& program,
                 const weights::ModelDescription& model, const data::DataPipeline& pipeline) {
   if (images.pixels.empty()) return;
   std::vector<float> outputs = outputs_of(images.pixels, at_once, program);
-  if (looks == TestTime::flip) {
+  if (flips) {
     std::vector<std::uint8_t> mirrored(model.graph.image().size());
     for (auto& pixels : images.pixels) {
       pipeline.mirror_image(pixels, model.graph.image(), mirrored);
@@ -214,6 +216,39 @@ std::optional<int> top_of(const PredictOptions& options, const training::Session
   return classes;
 }
 
+/// How many images have no prediction, and how many have which class: a line a class, of many
+/// classes the most frequent ones. `by_class`: by label.
+std::string predicted_text(const std::vector<std::size_t>& by_class, std::size_t without,
+                           const std::vector<std::string>& classes) {
+  const std::size_t with = std::accumulate(by_class.begin(), by_class.end(), std::size_t{0});
+  const std::size_t all = with + without;
+  std::string text = with_commas(all) + " " + plural("image", static_cast<double>(all));
+  if (without > 0) {
+    text +=
+        fmt::format(", {} without a prediction (named on standard error)", with_commas(without));
+  }
+  std::vector<std::size_t> shown(by_class.size());
+  std::iota(shown.begin(), shown.end(), std::size_t{0});
+  if (shown.size() > kMostInTable) {
+    std::ranges::stable_sort(shown, std::ranges::greater{}, [&](auto c) { return by_class[c]; });
+    shown.resize(kMostInTable);
+    std::erase_if(shown, [&](std::size_t c) { return by_class[c] == 0; });
+  }
+  std::size_t width = 0, rest = with;
+  for (const std::size_t c : shown) {
+    width = std::clamp(columns_of(escaped(classes[c])), width, kWidestName);
+  }
+  text += with > 0 ? ":\n" : "\n";
+  for (std::size_t i = 0; with > 0 && i < shown.size(); ++i) {
+    const std::size_t c = shown[i];
+    text += fmt::format("  {}{:>10}\n", in_columns(escaped(classes[c]), width),
+                        with_commas(by_class[c]));
+    rest -= by_class[c];
+  }
+  if (rest > 0) text += fmt::format("and {} of other classes\n", with_commas(rest));
+  return text;
+}
+
 /// Predicts every file on rank 0; returns how many could not be predicted.
 std::size_t predict(const PredictOptions& options, const training::Services& services,
                     const training::Session& session, const weights::ModelDescription& model) {
@@ -238,7 +273,7 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
     Images images = read_images(some, services, model, options.exif.value_or(model.exif));
-    run_images(images, at_once, options.looks, *inference.program, model, services.data);
+    run_images(images, at_once, options.flips, *inference.program, model, services.data);
     session.communicator->pulse().moved();
     for (Json& entry : images.predictions) {
       if (prints || entry.contains("error")) print_prediction(entry, top);
@@ -277,7 +312,7 @@ class PredictCommand final : public cli::CommandWith<PredictOptions> {
                          {"cputrain predict --weights runs/first --csv predictions.csv photos",
                           "Writes the probabilities of all images of a folder as CSV."}},
             .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"},
-            .others = {"infer,inference,detect,prediction,predictions"}};
+            .others = "infer,inference,detect,prediction,predictions"};
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
@@ -292,7 +327,7 @@ class PredictCommand final : public cli::CommandWith<PredictOptions> {
     f.text("csv", c.csv, "FILE",
            "write a row per file as CSV: its name, its class, and the probability of each class "
            "(-: to standard output, and nothing else there)");
-    add_test_time_flag(f, c.looks);
+    add_test_time_flag(f, c.flips);
     f.whole("top", c.top, 1, 65536, "show the N most probable classes [1; JSON has all]");
   }
 

@@ -15,11 +15,6 @@ namespace cputrain::commands {
 inline constexpr std::size_t kMostInTable = 40;  ///< lines that a person reads
 inline constexpr std::size_t kWidestName = 30;
 
-/// How many images have no prediction, and how many have which class: a line a class, of many
-/// classes the most frequent ones. `by_class`: by label.
-std::string predicted_text(const std::vector<std::size_t>& by_class, std::size_t without,
-                           const std::vector<std::string>& classes);
-
 /// Predictions of `predict` as CSV, written as they come: file, class, and a column per class with
 /// its probability; a class called "file" or "class" has the column "file (2)" or "class (2)". A
 /// file without a prediction has empty cells behind its name.

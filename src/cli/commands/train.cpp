@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/dry_run.h"
 #include "cli/commands/inputs.h"
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
@@ -47,7 +46,7 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
                           "Goes on with a run that was interrupted."}},
             .common = {"data", "model", "image-size", "batch", "epochs", "lr", "augment", "backend",
                        "out", "resume"},
-            .others = {"fit,training,learn,run,start,finetune,fine-tune,classify"}};
+            .others = "fit,training,learn,run,start,finetune,fine-tune,classify"};
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {

@@ -30,17 +30,6 @@ struct ExampleEntry {
   std::string does;     ///< a sentence
 };
 
-/// The word after a command that has several.
-struct TopicEntry {
-  std::string name, summary;
-};
-
-/// First words for a command as others say them, with commas between them, and what to do here:
-/// without `advice` the same by the command's name.
-struct OtherWords {
-  std::string words{}, advice{};
-};
-
 /// A command, or a topic of one ("bench step"). Where a command has topics, it has an entry without
 /// a topic, too, which has no flags of its own.
 struct CommandEntry {
@@ -52,11 +41,12 @@ struct CommandEntry {
   std::string words{};          ///< what it takes beside flags: "IMAGE...", "[DATA]", or ""
   std::vector<ExampleEntry> examples{};
   std::vector<std::string> common{};  ///< flags that most people need, in the order of --help
-  OtherWords others{};
+  std::string others{};  ///< first words for it as others say them, with commas between them
+  std::string advice{};  ///< what to do here then; else the same by the command's name
 
-  std::string usage{};               ///< "cputrain predict [FLAGS] IMAGE..."
-  std::vector<TopicEntry> topics{};  ///< for a command that needs one
-  std::vector<FlagEntry> flags{};    ///< by group, in the order of --help-all; --help is the last
+  std::string usage{};                 ///< "cputrain predict [FLAGS] IMAGE..."
+  std::vector<CommandEntry> topics{};  ///< for a command that needs one
+  std::vector<FlagEntry> flags{};      ///< by group, in the order of --help-all; --help is the last
 
   /// There are no more than the common flags and those that every command has.
   bool all_common() const {

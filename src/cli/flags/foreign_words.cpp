@@ -12,13 +12,14 @@
 namespace cputrain::cli {
 namespace {
 
-/// Words of others (with commas between them) for a flag of ours; `advice` says it where more is to
-/// be said than its name. Without `ours` it holds for every command.
-struct ForeignFlags {
+/// Words of others (with commas between them) for one of ours; `advice` says it where more is to be
+/// said than its name.
+struct ForeignWords {
   std::string_view words, ours, advice = {};
 };
 
-constexpr ForeignFlags kForeignFlags[] = {
+/// Flags. Without `ours` it holds for every command.
+constexpr ForeignWords kForeignFlags[] = {
     {"init-learning-rate,initial-lr,base-lr,base-learning-rate,lr0,lr-base", "lr"},
     {"num-epochs,n-epochs,max-epochs,num-train-epochs,train-epochs,nb-epochs,epoch,e", "epochs"},
     {"num-batches,max-steps,num-steps,train-steps,max-iter,iterations", "steps"},
@@ -140,20 +141,16 @@ constexpr ForeignFlags kForeignFlags[] = {
      "use the command eval: cputrain eval --weights FILE --data DATA"},
 };
 
-/// First words of others for what is no command here; a command names those for itself.
-struct ForeignWords {
-  std::string_view words, advice;
-};
-
-constexpr ForeignWords kForeignWords[] = {
-    {"models,model,list-models,list,zoo",
+/// First words for what is no command here; a command names those for itself.
+constexpr ForeignWords kForeignCommands[] = {
+    {"models,model,list-models,list,zoo", "",
      "cputrain train --help lists them under --model, cputrain info --model NAME the layers of "
      "one"},
-    {"completion,completions,autocomplete",
+    {"completion,completions,autocomplete", "",
      "completions for bash and zsh come with the package, and with cmake --install"},
-    {"man,manual,docs", "use help, or help COMMAND"},
-    {"version", "use cputrain --version"},
-    {"resume,continue,restore", "use cputrain --resume auto --out RUN"},
+    {"man,manual,docs", "", "use help, or help COMMAND"},
+    {"version", "", "use cputrain --version"},
+    {"resume,continue,restore", "", "use cputrain --resume auto --out RUN"},
 };
 
 /// A value of others for one of ours; `advice` says it where more is to be said than its name.
@@ -283,14 +280,15 @@ std::string hint_for_command(const std::string& word, std::span<const CommandEnt
   if (const std::size_t equals = word.find('='); equals != std::string::npos) {
     return fmt::format("; flags begin with two hyphens: --{}", word);
   }
-  for (const auto& [words, advice] : kForeignWords) {
+  for (const auto& [words, ours, advice] : kForeignCommands) {
     if (is_one_of(words, plain(word))) return "; " + called_so(std::string(advice), program);
   }
   std::vector<std::string> names;
   for (const CommandEntry& command : commands) {
-    const auto& [words, advice] = command.others;
-    if (is_one_of(words, plain(word)))
-      return "; " + (advice.empty() ? "use " + command.full_name() : called_so(advice, program));
+    if (is_one_of(command.others, plain(word))) {
+      return "; " + (command.advice.empty() ? "use " + command.full_name()
+                                            : called_so(command.advice, program));
+    }
     if (command.topic.empty()) names.push_back(command.name);
   }
   return did_you_mean(word, names);

@@ -95,23 +95,18 @@ void add(Given& given, const Flags& flags, const std::string& name, const std::s
 
 /// Two words for one flag with different values: which is meant cannot be told. The same word twice
 /// is no mistake, since people add flags to lines that they have.
-class Spellings {
- public:
-  void check(const std::string& name, const std::string& word, const std::string& value) {
-    const auto [before, is_first] = seen_.emplace(name, std::pair(word, value));
-    auto& [word_before, value_before] = before->second;
-    if (!is_first && word_before != word && value_before != value) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {} and --{} {} are one flag with two values (which is meant "
-                       "cannot be told); leave one out",
-                       word_before, value_before, word, value));
-    }
-    before->second = {word, value};
+/// `before`: the last word and value of this flag, empty at first.
+void check_spelling(std::pair<std::string, std::string>& before, const std::string& word,
+                    const std::string& value) {
+  const auto& [word_before, value_before] = before;
+  if (!word_before.empty() && word_before != word && value_before != value) {
+    fail(ExitCode::usage,
+         fmt::format("--{} {} and --{} {} are one flag with two values (which is meant "
+                     "cannot be told); leave one out",
+                     word_before, value_before, word, value));
   }
-
- private:
-  std::map<std::string, std::pair<std::string, std::string>> seen_;
-};
+  before = {word, value};
+}
 
 [[noreturn]] void refuse_flag(const std::string& word, const std::string& name, const Flags& flags,
                               const Hint& hint) {
@@ -261,7 +256,7 @@ void check_variables(const Environment& environment, const std::set<std::string>
 
 CommandLine read_line(const std::vector<std::string>& words, const Flags& flags, const Hint& hint) {
   CommandLine line;
-  Spellings spellings;
+  std::map<std::string, std::pair<std::string, std::string>> spellings;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (word == "--") {
@@ -291,7 +286,7 @@ CommandLine read_line(const std::vector<std::string>& words, const Flags& flags,
                !is_flag(words[i + 1], flags)) {
       value = words[++i];
     }
-    if (takes_value) spellings.check(name, typed, value);
+    if (takes_value) check_spelling(spellings[name], typed, value);
     if (name == "config" && !value.empty()) {
       line.config = value;
     } else {

@@ -13,14 +13,16 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-FlagValues::Paths paths_of_meta(const std::string& meta) {
+constexpr const char *kFiles = "files", *kFolders = "folders";  // FlagValues::paths
+
+std::string paths_of_meta(const std::string& meta) {
   for (const char* word : {"FILE", "DATA", "IMAGE"}) {
-    if (contains(meta, word)) return FlagValues::Paths::files;
+    if (contains(meta, word)) return kFiles;
   }
   for (const char* word : {"DIR", "FOLDER"}) {
-    if (contains(meta, word)) return FlagValues::Paths::folders;
+    if (contains(meta, word)) return kFolders;
   }
-  return FlagValues::Paths::none;
+  return "";
 }
 
 /// "none|six" -> none, six: words in small letters are typed as they are.
@@ -35,7 +37,7 @@ std::vector<std::string> literal_words(const std::string& meta) {
 }
 
 /// What a command takes beside flags: files, folders or nothing.
-FlagValues::Paths paths_of(const CommandEntry& command) { return paths_of_meta(command.words); }
+std::string paths_of(const CommandEntry& command) { return paths_of_meta(command.words); }
 
 /// As one word of a shell's script: 'none'.
 std::string in_quotes(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
@@ -101,24 +103,17 @@ _cputrain() {
 complete -F _cputrain cputrain
 )sh";
 
-const char* paths_word(FlagValues::Paths paths) {
-  if (paths == FlagValues::Paths::files) return "files";
-  return paths == FlagValues::Paths::folders ? "folders" : "";
-}
-
 /// Rows: command, flag, whether its value is one or a list ("" for a switch), what paths it may be,
 /// what words. A command's own rows have its flags, its topics, and what it takes beside them.
 std::string rows_of(const CommandEntry& command) {
   const std::string name = command.full_name();
   std::string text;
-  const auto add = [&](const std::string& row, const std::string& list, FlagValues::Paths paths,
+  const auto add = [&](const std::string& row, const std::string& list, const std::string& paths,
                        const std::vector<std::string>& words) {
-    text +=
-        join(std::vector{name, row, list, std::string(paths_word(paths)), join(words, " ")}, "|") +
-        "\n";
+    text += join(std::vector{name, row, list, paths, join(words, " ")}, "|") + "\n";
   };
   std::vector<std::string> flags, topics;
-  for (const TopicEntry& topic : command.topics) topics.push_back(topic.name);
+  for (const CommandEntry& topic : command.topics) topics.push_back(topic.topic);
   for (const FlagEntry& flag : command.flags) {
     for (const std::string& word : spellings_of(flag)) flags.push_back(word);
     if (!flag.takes_value) continue;
@@ -128,8 +123,8 @@ std::string rows_of(const CommandEntry& command) {
     for (const std::string& each : names)
       add("--" + each, values.list ? "list" : "one", values.paths, values.words);
   }
-  add("flags", "", FlagValues::Paths::none, flags);
-  add("topics", "", FlagValues::Paths::none, topics);
+  add("flags", "", "", flags);
+  add("topics", "", "", topics);
   add("words", "", paths_of(command), {});
   return text;
 }
@@ -142,9 +137,9 @@ std::string field(std::string text) {
   return text;
 }
 
-const char* paths_action(FlagValues::Paths paths) {
-  if (paths == FlagValues::Paths::files) return "_files";
-  return paths == FlagValues::Paths::folders ? "_files -/" : "";
+std::string paths_action(const std::string& paths) {
+  if (paths == kFiles) return "_files";
+  return paths == kFolders ? "_files -/" : "";
 }
 
 /// What zsh calls for a value.
@@ -174,8 +169,8 @@ std::string specifications(const FlagEntry& flag) {
 std::string arguments(const CommandEntry& command) {
   std::string text = "_arguments -s";
   for (const FlagEntry& flag : command.flags) text += specifications(flag);
-  const FlagValues::Paths paths = paths_of(command);
-  if (paths != FlagValues::Paths::none)
+  const std::string paths = paths_of(command);
+  if (!paths.empty())
     text += " \\\n    " + in_quotes("*:" + field(command.words) + ":" + paths_action(paths));
   return text;
 }
@@ -214,8 +209,8 @@ FlagValues values_of(const FlagEntry& flag) {
   FlagValues values;
   values.words = flag.choices.empty() ? literal_words(flag.meta) : flag.choices;
   values.paths = paths_of_meta(flag.meta);
-  if (flag.name == "model") values.paths = FlagValues::Paths::files;     // a network's
-  if (flag.name == "resume") values.paths = FlagValues::Paths::folders;  // a run's
+  if (flag.name == "model") values.paths = kFiles;     // a network's
+  if (flag.name == "resume") values.paths = kFolders;  // a run's
   values.list = flag.meta.ends_with(",...") || flag.meta == "LIST";
   return values;
 }
@@ -266,7 +261,7 @@ std::string zsh_completion(const std::vector<CommandEntry>& commands) {
          cases + "    *) _cputrain_train ;;\n  esac\n}\n\n_cputrain \"$@\"\n";
 }
 
-std::vector<ManualFile> manual_files(const std::vector<CommandEntry>& commands) {
+std::map<std::string, std::string> manual_files(const std::vector<CommandEntry>& commands) {
   return {{"man/cputrain.1", man_page(commands)},
           {"bash/cputrain", bash_completion(commands)},
           {"zsh/_cputrain", zsh_completion(commands)}};

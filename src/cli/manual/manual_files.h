@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,14 +9,8 @@
 /// Files about the command line that are installed beside the program.
 namespace cputrain::cli {
 
-/// A file below a folder, and what is in it.
-struct ManualFile {
-  std::string path;  ///< "man/cputrain.1"
-  std::string text;
-};
-
-/// What the program cputrain_manual writes.
-std::vector<ManualFile> manual_files(const std::vector<CommandEntry>&);
+/// What the program cputrain_manual writes: texts of files below a folder, by path.
+std::map<std::string, std::string> manual_files(const std::vector<CommandEntry>&);
 
 std::string man_page(const std::vector<CommandEntry>&);
 /// A script for bash, with or without the package bash-completion.
@@ -25,10 +20,9 @@ std::string zsh_completion(const std::vector<CommandEntry>&);
 
 /// What a shell may offer as a value.
 struct FlagValues {
-  enum class Paths { none, files, folders };
   std::vector<std::string> words{};
-  Paths paths = Paths::none;
-  bool list = false;  ///< several words, with a comma between each two
+  std::string paths{};  ///< "files", "folders", or "" for none
+  bool list = false;    ///< several words, with a comma between each two
 
   bool operator==(const FlagValues&) const = default;
 };

@@ -20,25 +20,28 @@ double images_a_rank(const Cell& c) { return c.images_a_step() / c.ranks; }
 
 double seconds_a_step(const Cell& c) { return c.images_a_step() / c.images_per_second.value_or(0); }
 
-/// As a part of the epoch.
-LostTime largest_wait(const Cell& c) {
+/// With its part of the epoch, from 0 to 1.
+std::pair<double, CellLimits> largest_wait(const Cell& c) {
   const Budget& b = *c.budget;
   const double s = *c.seconds_per_epoch;
   const auto percent = [s](double seconds) { return 100 * seconds / s; };
-  const std::vector<LostTime> waits{
-      {"input", b.input_wait / s,
-       fmt::format("{:.0f} % of the epoch is waiting for images (decoding or changing them is "
-                   "slower than training)",
-                   percent(b.input_wait))},
-      {"communication", b.allreduce_exposed / s,
-       fmt::format("{:.0f} % of the epoch is communication that backward does not hide, with "
-                   "{:.4g} images per rank and step to compute beside it",
-                   percent(b.allreduce_exposed), images_a_rank(c))},
-      {"imbalance", b.straggler_wait / s,
-       fmt::format("{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images "
-                   "a rank and step",
-                   percent(b.straggler_wait), images_a_rank(c))}};
-  return *std::ranges::max_element(waits, {}, &LostTime::share);
+  const std::vector<std::pair<double, CellLimits>> waits{
+      {b.input_wait / s,
+       {"input",
+        fmt::format("{:.0f} % of the epoch is waiting for images (decoding or changing them is "
+                    "slower than training)",
+                    percent(b.input_wait))}},
+      {b.allreduce_exposed / s,
+       {"communication",
+        fmt::format("{:.0f} % of the epoch is communication that backward does not hide, with "
+                    "{:.4g} images per rank and step to compute beside it",
+                    percent(b.allreduce_exposed), images_a_rank(c))}},
+      {b.straggler_wait / s,
+       {"imbalance",
+        fmt::format("{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images "
+                    "a rank and step",
+                    percent(b.straggler_wait), images_a_rank(c))}}};
+  return *std::ranges::max_element(waits, {}, &std::pair<double, CellLimits>::first);
 }
 
 /// Seconds of a step that memory needs at the least; 0 where its bandwidth is not known.
@@ -75,11 +78,11 @@ std::string stolen_text(const Cell& c) {
 
 /// What limits the time that ranks had.
 CellLimits own_limits(const Cell& c, double parameters) {
-  const LostTime wait = largest_wait(c);
+  const auto [share, wait] = largest_wait(c);
   const double memory = memory_seconds(c, parameters), step = seconds_a_step(c);
   const double memory_share = c.images_per_second ? memory / step : 0;
-  const bool waits = wait.share >= kWaitLimits, memory_bound = memory_share >= kMemoryLimits;
-  if (waits && (!memory_bound || wait.share >= memory_share)) return {wait.what, wait.sentence};
+  const bool waits = share >= kWaitLimits, memory_bound = memory_share >= kMemoryLimits;
+  if (waits && (!memory_bound || share >= memory_share)) return wait;
   if (memory_bound) {
     return {"memory bandwidth",
             fmt::format("weights and gradients alone need {:.2g} of the {:.2g} s of a step to come "

@@ -8,7 +8,7 @@
 #include "scaling/bench/kernels.h"
 #include "scaling/commands/commands.h"
 #include "system/print.h"
-#include "training/plan/decode_images.h"
+#include "training/plan/image_place.h"
 #include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 

@@ -16,7 +16,7 @@
 #include "system/lost_time.h"
 #include "system/print.h"
 #include "training/plan/compiled_training.h"
-#include "training/plan/decode_images.h"
+#include "training/plan/image_place.h"
 #include "training/plan/training_memory.h"
 #include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
@@ -358,7 +358,7 @@ std::unique_ptr<cli::Command> make_bench() {
        .examples = {{"cputrain bench step", "Measures training steps of the default model."},
                     {"mpirun -np 4 cputrain bench allreduce",
                      "Measures the sum of gradients over four ranks."}},
-       .others = {"benchmark,benchmarks,profile,perf"}});
+       .others = "benchmark,benchmarks,profile,perf"});
 }
 
 }  // namespace cputrain::commands

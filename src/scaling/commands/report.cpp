@@ -109,7 +109,7 @@ class ReportCommand final : public cli::CommandWith<ReportOptions> {
                       "Compares two sweeps cell by cell."}},
         .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour", "price-per-gpu-hour",
                    "diff", "json"},
-        .others = {"plot,visualize,tensorboard,history,compare,diff,table"}};
+        .others = "plot,visualize,tensorboard,history,compare,diff,table"};
   }
 
   void add_flags(cli::Flags&, const cli::CommandLineChoices&) override;

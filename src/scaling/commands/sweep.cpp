@@ -138,7 +138,7 @@ class SweepCommand final : public cli::CommandWith<SweepOptions> {
                           "Prints the table again, with speed-up and efficiency."}},
             .common = {"np", "gpus", "batch", "backend", "model", "data", "repeat", "steps",
                        "full-epochs", "launcher", "out"},
-            .others = {"hpo,grid,scan,scaling,search"}};
+            .others = "hpo,grid,scan,scaling,search"};
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {

@@ -133,7 +133,7 @@ class TuneCommand final : public cli::CommandWith<TuneOptions> {
                           "Tests learning rates for batches of 64 images."}},
             .common = {"data", "model", "image-size", "batch", "find", "lr-steps", "min-lr",
                        "max-lr", "most-batch", "out", "json"},
-            .others = {"lr-find,lr_find,lr-finder,find-lr,autotune,range-test"}};
+            .others = "lr-find,lr_find,lr-finder,find-lr,autotune,range-test"};
   }
 
   void add_flags(cli::Flags&, const cli::CommandLineChoices&) override;

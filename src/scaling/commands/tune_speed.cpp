@@ -10,7 +10,7 @@
 #include "scaling/tune/speed_ladder.h"
 #include "system/clock.h"
 #include "training/plan/compiled_training.h"
-#include "training/plan/decode_images.h"
+#include "training/plan/image_place.h"
 #include "training/request/choose_training.h"
 #include "training/training.h"
 

@@ -266,8 +266,12 @@ std::optional<compute::FeatureFacts> features_of(const TrainingPlan& plan, std::
 }
 
 loop::RankProgram program_of(const Session& session, const CompiledTraining& compiled) {
-  return {*session.communicator, *session.backend, *compiled.program, *compiled.exchange,
-          session.services.fault_point};
+  return {*session.communicator,
+          *session.backend,
+          *compiled.program,
+          *compiled.exchange,
+          session.services.fault_point,
+          session.services.simulated};
 }
 
 CompiledTraining compile_training(const Session& session, const TrainingPlan& plan,

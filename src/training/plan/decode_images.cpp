@@ -1,4 +1,4 @@
-#include "training/plan/decode_images.h"
+#include "training/plan/image_place.h"
 
 #include <fmt/format.h>
 
@@ -103,13 +103,14 @@ data::OnProgress watched_progress(const Session& session, const std::string& ver
 }
 
 data::DecodeRequest decode_request(const Session& session, const ImageForm& form,
-                                   const ImageKeeping& keeping) {
+                                   const ImagePlace& place) {
+  const auto rank = static_cast<std::size_t>(session.communicator->rank());
   return {.image = form.shape,
           .threads = session.io_threads,
           .progress = watched_progress(session, "Decoding"),
           .resize = form.resize,
-          .keep = keeping.keep,
-          .folder = keeping.folder,
+          .keep = place.keep,
+          .folder = place.folders.empty() ? "" : place.folders[rank],
           .larger = form.larger};
 }
 
@@ -138,19 +139,19 @@ std::vector<std::string> image_folders(const Session& session, std::size_t bytes
 
 data::DecodedData decode_images(const Session& session, const TrainingFlags& flags,
                                 const data::DataSource& source, const ImageForm& form,
-                                const ImageKeeping& keeping) {
+                                const ImagePlace& place) {
   reached(session, comm::Phase::decode);
   check_agreement(session, "the data that they see",
                   fmt::format("{:016x}, {} + {} samples", source.dataset->fingerprint(),
                               source.train.size(), source.validation.size()));
   const data::DataPipeline& pipeline = session.services.data;
-  data::DecodeRequest request = decode_request(session, form, keeping);
-  if (keeping.decoding == Decoding::meanwhile) {
+  data::DecodeRequest request = decode_request(session, form, place);
+  if (place.decoding == Decoding::meanwhile) {
     request.meanwhile = true;
     request.first = data::pixel_samples(source, flags.seed.value_or(0));
   }
   const data::CacheSize cache = pipeline.cache_size(source, form);
-  if (keeping.in_memory()) {
+  if (place.in_memory()) {
     check_images_fit(flags, form, source, cache, least_available(measure_capacities(session)));
     say_image_folders(session, image_folders(session, cache.bytes), cache.bytes);
   }
@@ -159,7 +160,7 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
   // Where one node has found damage, the others are to know of theirs, too.
   const bool some_whole = !first_text(session, data.train.judged ? "whole" : "").empty();
   if (!data.train.judged && some_whole)
-    return finish_decoding(session, flags, source, form, keeping, data);
+    return finish_decoding(session, flags, source, form, place, data);
   if (some_whole) {
     check_decoded(session, flags, data, form.shape);
   } else {
@@ -174,11 +175,11 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
 
 data::DecodedData finish_decoding(const Session& session, const TrainingFlags& flags,
                                   const data::DataSource& source, const ImageForm& form,
-                                  const ImageKeeping& keeping, const data::DecodedData& begun) {
+                                  const ImagePlace& place, const data::DecodedData& begun) {
   reached(session, comm::Phase::decode);
   comm::Communicator& communicator = *session.communicator;
   data::DecodedData data = session.services.data.finish(
-      source, begun, decode_request(session, form, keeping), communicator.node_memory());
+      source, begun, decode_request(session, form, place), communicator.node_memory());
   check_decoded(session, flags, data, form.shape);
   return data;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -104,46 +105,39 @@ std::string tmpdir_words(const data::CacheSize& cache) {
   return why.empty() ? "TMPDIR names another folder" : "TMPDIR is passed over: " + why;
 }
 
-/// The most that images take on a device of any rank, and the least that is left there beside the
-/// program.
-struct DeviceRoom {
-  std::size_t images, left;
-};
-
-DeviceRoom device_room(const Session& session, const MemoryBefore& before, std::size_t program) {
+/// Whether they fit beside the program, on the rank where most is wanted and on that where least is
+/// left. Half of what is left stays free: other programs may want some of the device, too.
+bool fit_on_device(const Session& session, const MemoryBefore& before, std::size_t program,
+                   bool asked) {
   const int rank = session.communicator->rank();
-  std::size_t left = std::numeric_limits<std::size_t>::max();
+  std::array<std::size_t, 2> mine{before.kept.device, std::numeric_limits<std::size_t>::max()};
   for (const NodeCapacity& capacity : before.capacities) {
     if (std::ranges::find(capacity.ranks, rank) == capacity.ranks.end()) continue;
     if (capacity.backend_available)
-      left = *capacity.backend_available - std::min(*capacity.backend_available, program);
+      mine[1] = *capacity.backend_available - std::min(*capacity.backend_available, program);
   }
-  DeviceRoom all{before.kept.device, left};
-  for (const DeviceRoom& one : comm::gather_values(*session.communicator, all)) {
-    all = {std::max(all.images, one.images), std::min(all.left, one.left)};
+  auto [images, left] = mine;
+  for (const auto& [theirs, there] : comm::gather_values(*session.communicator, mine)) {
+    images = std::max(images, theirs);
+    left = std::min(left, there);
   }
-  return all;
-}
-
-/// Half of what is left stays free: other programs may want some of the device, too.
-bool keep_in(const Session& session, const DeviceRoom& capacity, bool asked) {
-  const bool fits = capacity.images <= (asked ? capacity.left : capacity.left / 2);
-  if (fits) {
-    say(session, fmt::format("Images: those of training stay on the device, {}",
-                             size_words(capacity.images)));
-  } else if (!asked) {
-    say(session, fmt::format("Images: sent to the device batch by batch ({} of them, {} are left "
-                             "beside the program, of which half stay free)",
-                             size_words(capacity.images), size_words(capacity.left)));
-  } else {
+  if (images <= (asked ? left : left / 2)) {
+    say(session,
+        fmt::format("Images: those of training stay on the device, {}", size_words(images)));
+    return true;
+  }
+  if (asked) {
     fail(
         ExitCode::usage,
         fmt::format("--data-on-device on: the training images need {} of the device's memory (each "
                     "rank), {} are left beside the program; use --data-on-device auto, "
                     "--limit-train or a smaller --image-size",
-                    size_words(capacity.images), size_words(capacity.left)));
+                    size_words(images), size_words(left)));
   }
-  return fits;
+  say(session, fmt::format("Images: sent to the device batch by batch ({} of them, {} are left "
+                           "beside the program, of which half stay free)",
+                           size_words(images), size_words(left)));
+  return false;
 }
 
 }  // namespace
@@ -210,14 +204,15 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
     place.folders.clear();
   }
   const bool asked = flags.cache == ImageCache::none;
-  place.keep = asked ? 0 : images_to_keep(form, cache, memory);
-  const std::size_t left_out = (cache.images - place.keep) * form.kept_shape().size();
+  const std::size_t keep = asked ? 0 : images_to_keep(form, cache, memory);
+  place.keep = keep;
+  const std::size_t left_out = (cache.images - keep) * form.kept_shape().size();
   memory.shared.cache = cache.bytes - std::min(cache.bytes, left_out);
   const std::string disk = asked ? "" : ", and no disk has it" + no_folder;
   const std::string kept =
-      place.keep == 0 ? "none is kept, each is decoded whenever it is needed"
-                      : fmt::format("{} of {} are kept, the others are decoded in each epoch",
-                                    with_commas(place.keep), with_commas(cache.images));
+      keep == 0 ? "none is kept, each is decoded whenever it is needed"
+                : fmt::format("{} of {} are kept, the others are decoded in each epoch",
+                              with_commas(keep), with_commas(cache.images));
   say(session, fmt::format("Images: {}{}; {}", reason, disk, kept));
   return place;
 }
@@ -234,7 +229,7 @@ bool keep_images_on_device(const Session& session, const TrainingPlan& plan,
          "one of them out");
   }
   if (data::only_moves(plan.spec.augment)) {
-    return keep_in(session, device_room(session, before, program), asked);
+    return fit_on_device(session, before, program, asked);
   }
   const std::string augment = data::to_text(plan.spec.augment);
   if (asked) {

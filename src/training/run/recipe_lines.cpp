@@ -1,4 +1,4 @@
-#include "training/run/recipe_lines.h"
+#include "training/run/training_run.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "data/batch_plan.h"
 #include "model/layer_patterns.h"
 #include "training/asked_end.h"
-#include "training/plan/batch_plans.h"
+#include "training/plan/training_plan.h"
 #include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 #include "training/run/training_identity.h"

@@ -128,20 +128,19 @@ std::string first_weights_in(const std::filesystem::path& checkpoint) {
 
 /// Name of the weights, then name, image size and --normalize of the model, a line each, for all
 /// ranks. Of a name with a line break only the first line arrives.
-std::string in_lines(const BegunWith& begun) {
-  std::string lines = split(begun.weights, '\n').front();
-  if (begun.model) {
-    lines += fmt::format("\n{}\n{}\n{}", begun.model->name, begun.model->image_size,
-                         begun.model->normalize);
+std::string first_weights_in_lines(const Start& start) {
+  std::string lines = split(start.first_weights, '\n').front();
+  if (const auto& model = start.first_model) {
+    lines += fmt::format("\n{}\n{}\n{}", model->name, model->image_size, model->normalize);
   }
   return lines;
 }
 
-BegunWith from_lines(const std::string& text) {
+void read_first_weights(const std::string& text, Start& start) {
   const std::vector<std::string> lines = split(text, '\n');
-  BegunWith begun{.weights = lines.at(0)};
-  if (lines.size() == 4) begun.model = DescribedModel{lines[1], std::stoi(lines[2]), lines[3]};
-  return begun;
+  start.first_weights = lines.at(0);
+  start.first_model.reset();
+  if (lines.size() == 4) start.first_model = {lines[1], std::stoi(lines[2]), lines[3]};
 }
 
 /// The fit of that text; nothing for any other.
@@ -154,22 +153,22 @@ std::optional<data::Fit> fit_named(const std::string& text) {
   }
 }
 
-/// The weights that the checkpoint's training began with, and its model. On rank 0; empty where
+/// The weights that the checkpoint's training began with, and its model. On rank 0; nothing where
 /// there is no checkpoint or it began with none.
-BegunWith begun_with(const std::filesystem::path& checkpoint) {
-  if (checkpoint.empty()) return {};
-  BegunWith begun{.weights = first_weights_in(checkpoint)};
-  if (!begun.weights.empty()) begun.model = described_model(checkpoint / checkpoint::kModelName);
-  return begun;
+void find_first_weights(Start& start) {
+  if (start.checkpoint.empty()) return;
+  start.first_weights = first_weights_in(start.checkpoint);
+  if (start.first_weights.empty()) return;
+  start.first_model = described_model(start.checkpoint / checkpoint::kModelName);
 }
 
 /// The spec of a training that began so: weights decide its recipe, named again or not, and its
 /// model where --model does not.
-TrainingSpec with_first_weights(const BegunWith& begun, TrainingSpec spec) {
-  if (begun.weights.empty()) return spec;
+TrainingSpec with_first_weights(const Start& start, TrainingSpec spec) {
+  if (start.first_weights.empty()) return spec;
   TrainingFlags& flags = spec.flags;
-  if (begun.model && !flags.was_given("model")) follow(flags, *begun.model);
-  flags.first_weights = begun.weights;
+  if (start.first_model && !flags.was_given("model")) follow(flags, *start.first_model);
+  flags.first_weights = start.first_weights;
   return choose_training(flags);
 }
 
@@ -184,7 +183,8 @@ void take_over(const Session& session, const TrainingSpec& spec, Start& start) {
       choice_of(session, start, "fit", spec.flags.fit.has_value(), to_text(spec.resize.fit));
   start.resize = value_named<data::Resize>(ranks.gather(resize).front());
   start.fit = fit_named(ranks.gather(fit).front());
-  start.begun_with = from_lines(ranks.gather(in_lines(begun_with(start.checkpoint))).front());
+  find_first_weights(start);
+  read_first_weights(ranks.gather(first_weights_in_lines(start)).front(), start);
 }
 
 Start choose_newest(const Session& session, const TrainingSpec& spec,
@@ -192,10 +192,10 @@ Start choose_newest(const Session& session, const TrainingSpec& spec,
   const bool finished = runfiles::is_finished(folder);
   Start start;
   start.checkpoint = newest_whole(session, folder);
+  if (finished) find_first_weights(start);
   std::error_code ignored;
   start.finished = finished &&
-                   is_at_its_end(folder, start.checkpoint,
-                                 with_first_weights(begun_with(start.checkpoint), spec)) &&
+                   is_at_its_end(folder, start.checkpoint, with_first_weights(start, spec)) &&
                    std::filesystem::exists(folder / kWeightsName, ignored);
   if (start.finished) return start;
   start.goes_on = !start.checkpoint.empty();
@@ -332,7 +332,7 @@ Start choose_start(const Session& session, const TrainingSpec& spec, const RunFo
 }
 
 TrainingSpec with_choices_of(const Start& start, TrainingSpec spec) {
-  spec = with_first_weights(start.begun_with, std::move(spec));
+  spec = with_first_weights(start, std::move(spec));
   comm::AllreduceChoice& asked = spec.flags.allreduce;
   if (start.goes_on && !start.allreduce.empty() && asked == comm::AllreduceChoice{}) {
     asked = comm::parse_allreduce(start.allreduce);

@@ -12,12 +12,6 @@
 /// --resume: where a training goes on.
 namespace cputrain::training {
 
-/// The weights that a training began with; empty for none.
-struct BegunWith {
-  std::string weights{};
-  std::optional<DescribedModel> model{};
-};
-
 /// What rank 0 found; others know all but `checkpoint`.
 struct Start {
   bool finished = false;   ///< the run has come to its end already: see check_finished()
@@ -33,7 +27,8 @@ struct Start {
   /// The same for how it resizes images.
   std::optional<data::Resize> resize{};
   std::optional<data::Fit> fit{};
-  BegunWith begun_with{};
+  std::string first_weights{};                  ///< that the training began with; empty for none
+  std::optional<DescribedModel> first_model{};  ///< theirs
 };
 
 /// The newest checkpoint that can be gone on from; empty where there is no checkpoint. Newer ones

@@ -108,7 +108,7 @@ std::string RunControl::newest() const {
   return step > 0 && safety_.takes_checkpoints() ? checkpoint::name_of(step) : "";
 }
 
-std::string RunControl::finish_writing(double seconds, const std::filesystem::path& folder) {
+std::string RunControl::await_newest(double seconds, const std::filesystem::path& folder) {
   constexpr double kLogsAtLast = 0.5;  // seconds that lines have to be written
   if (writer_) writer_->wait_for(seconds);
   logs_.wait_for(kLogsAtLast);
@@ -223,7 +223,8 @@ void RunControl::write(const loop::Progress& progress, nlohmann::ordered_json fa
   writer.commit();
   ++written_;
   newest_step_ = progress.steps;
-  best_ = {checkpoint::folder_of(folder_, progress.steps), progress.best.epoch};
+  best_checkpoint_ = checkpoint::folder_of(folder_, progress.steps);
+  best_epoch_ = progress.best.epoch;
   checkpoint::prune(folder_, progress.steps, safety_.keep);
 }
 
@@ -231,8 +232,8 @@ void RunControl::write(const loop::Progress& progress, nlohmann::ordered_json fa
 /// They are no link to the run's, which may be written into, or taken away.
 void RunControl::add_best(const std::filesystem::path& folder, int epoch) {
   std::error_code error = std::make_error_code(std::errc::not_supported);
-  if (best_.epoch == epoch) {
-    std::filesystem::create_hard_link(best_.checkpoint / kBestName, folder / kBestName, error);
+  if (best_epoch_ == epoch) {
+    std::filesystem::create_hard_link(best_checkpoint_ / kBestName, folder / kBestName, error);
   }
   if (!error) return;
   if (std::filesystem::exists(folder_ / kBestName)) {
@@ -260,9 +261,9 @@ void RunControl::best_weights(const loop::Progress& progress) {
   snapshot.take_weights(elsewhere.get());
   const int epoch = progress.best.epoch;
   if (elsewhere) {
-    const std::lock_guard lock(aside_.mutex);
-    const bool some_wait = std::exchange(aside_.weights, elsewhere) != nullptr;
-    aside_.epoch = epoch;
+    const std::lock_guard lock(aside_mutex_);
+    const bool some_wait = std::exchange(aside_, elsewhere) != nullptr;
+    aside_epoch_ = epoch;
     if (!some_wait) writer_->start([this] { write_aside(); });
   } else if (writer_) {
     writer_->start([this, epoch] { write_best(epoch, nullptr); });
@@ -272,9 +273,9 @@ void RunControl::best_weights(const loop::Progress& progress) {
 
 /// On the writer's thread, as the next.
 void RunControl::write_aside() {
-  std::unique_lock lock(aside_.mutex);
-  const auto weights = std::exchange(aside_.weights, nullptr);
-  const int epoch = aside_.epoch;
+  std::unique_lock lock(aside_mutex_);
+  const auto weights = std::exchange(aside_, nullptr);
+  const int epoch = aside_epoch_;
   lock.unlock();
   write_best(epoch, weights.get());
 }

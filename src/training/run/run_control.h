@@ -62,7 +62,7 @@ class RunControl final : public loop::Control {
   /// The job ends: waits for what is being written, for so many seconds at most, and for the logs;
   /// the newest whole checkpoint in words. Another rank than 0 looks into the folder. From any
   /// thread.
-  std::string finish_writing(double seconds, const std::filesystem::path& folder);
+  std::string await_newest(double seconds, const std::filesystem::path& folder);
   /// What it writes, for the watch over storage.
   std::vector<watch::Writing> writings() const;
   /// The newest checkpoint that it has written, or begun from; empty of none. From any thread.
@@ -82,19 +82,6 @@ class RunControl final : public loop::Control {
   void write_best(int epoch, const compute::OwnedArray* weights);
   void write_aside();
 
-  /// The last checkpoint with best weights.
-  struct Best {
-    std::filesystem::path checkpoint{};
-    int epoch = 0;
-  };
-
-  /// Best weights that wait while storage does: the newest ones.
-  struct Aside {
-    std::mutex mutex;
-    std::shared_ptr<compute::OwnedArray> weights{};  ///< null: none
-    int epoch = 0;
-  };
-
   Training& training_;
   const SafetyFlags& safety_;
   std::filesystem::path folder_;  ///< empty on ranks other than 0
@@ -108,12 +95,16 @@ class RunControl final : public loop::Control {
   bool ended_ = false;  ///< by itself
   bool waits_ = false;  ///< what is due waits for what is being written
   bool told_wait_ = false;
-  Aside aside_;
+  // Best weights that wait while storage does: the newest ones.
+  std::mutex aside_mutex_;
+  std::shared_ptr<compute::OwnedArray> aside_{};  ///< null: none
+  int aside_epoch_ = 0;
   std::atomic<std::uint64_t> newest_step_;  ///< 0: none
   // For the writer's thread, between two calls of its wait():
   int written_ = 0;
-  Best best_;
-  int best_on_disk_;  ///< the epoch that best.safetensors is of
+  std::filesystem::path best_checkpoint_;  ///< the last one with best weights
+  int best_epoch_ = 0;                     ///< which are of this epoch
+  int best_on_disk_;                       ///< the epoch that best.safetensors is of
   std::string best_failure_;
   double blocked_ = 0;  ///< seconds that checkpoints kept the training
   std::unique_ptr<checkpoint::WriterThread> writer_;  // last: its thread uses the others

@@ -299,7 +299,7 @@ runfiles::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& re
           .evaluation = both - training};
 }
 
-void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
+void RunResults::finish(const loop::TrainResult& result, bool kept_best, double checkpoint_seconds,
                         logging::RunReporter& reporter, system::WriteQueue& logs) {
   const Session& session = training_.session();
   std::vector<OfRank> held =
@@ -335,14 +335,14 @@ void RunResults::finish(const loop::TrainResult& result, const Kept& kept,
       .program = program_seconds(result),
       .weights_hash = weights::weights_hash(*training_.compiled().program, training_.weights()),
       .weights_file = weights_path().string(),
-      .checkpoint_seconds = kept.checkpoint_seconds,
+      .checkpoint_seconds = checkpoint_seconds,
       .training = identity_};
   reporter.summary(summary);
   logs.finish();
   for (const std::string& line : end_lines({.summary = summary,
                                  .folder = folder_,
                                  .keeps_best = flags.safety.keeps_best(),
-                                 .kept_best = kept.best,
+                                 .kept_best = kept_best,
                                  .limit = limit_of(training_, result),
                                  .averages = averages,
                                  .lost = lost_text(folder_)})) {

@@ -31,13 +31,11 @@ class RunResults {
   void save_now(const char* then = "the training ends after its step");
   /// Steps are made from here on: what came before is start-up, unless this was called before.
   void begin_training(const loop::Progress& from);
-  struct Kept {
-    bool best = false;              ///< best.safetensors has the weights of the best epoch
-    double checkpoint_seconds = 0;  ///< that checkpoints kept the training
-  };
-  /// Saves, reports the summary, and prints it; all logs are written then. On rank 0. Collective.
-  void finish(const loop::TrainResult&, const Kept&, logging::RunReporter&,
-              system::WriteQueue& logs);
+  /// Saves, reports the summary, and prints it; all logs are written then. On rank 0. `kept_best`:
+  /// best.safetensors has the weights of the best epoch. `checkpoint_seconds`: that checkpoints
+  /// kept the training. Collective.
+  void finish(const loop::TrainResult&, bool kept_best, double checkpoint_seconds,
+              logging::RunReporter&, system::WriteQueue& logs);
   /// What it writes, for the watch over storage.
   std::vector<watch::Writing> writings() const {
     return {{"the weights", &saving_now_}, {"results", &finishing_}};

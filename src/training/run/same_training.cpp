@@ -17,7 +17,6 @@
 #include "training/asked_end.h"
 #include "training/run/run_control.h"
 #include "training/run/run_folder.h"
-#include "training/session/typed_command.h"
 #include "training/weights/named_weights.h"
 
 namespace cputrain::training {
@@ -46,39 +45,26 @@ bool are_same(const std::string& a, const std::string& b) {
   return reads(a, x) && reads(b, y) && x == y;
 }
 
-/// A resume need not name the weights that a training began with, nor have them.
-bool weights_may_differ(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here,
-                        Compared what) {
-  const bool named = here.contains(kFirstWeights);
-  const bool gone = then.contains(kFirstWeights) && shown(here, kFirstWeights).ends_with(kNotThere);
-  return gone || (what == Compared::checkpoint && !named);
-}
-
-/// Unless rates or the end follow from how many evaluations there were, in both.
-bool evaluations_may_differ(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here,
-                            Compared) {
+/// Whether this is still the same training where the text of that name is another one.
+bool may_differ(std::string_view name, const nlohmann::ordered_json& then,
+                const nlohmann::ordered_json& here, Compared what) {
+  // A training may change them as it goes on; one that is finished would not be made anew.
+  if (name == kBackend || name == kPrecision) return what == Compared::checkpoint;
+  // A resume need not name the weights that a training began with, nor have them.
+  if (name == kFirstWeights) {
+    const bool named = here.contains(kFirstWeights);
+    const bool gone =
+        then.contains(kFirstWeights) && shown(here, kFirstWeights).ends_with(kNotThere);
+    return gone || (what == Compared::checkpoint && !named);
+  }
+  if (name != kEvalEvery) return false;
+  // Unless rates or the end follow from how many evaluations there were, in both.
   const auto waits = [](const nlohmann::ordered_json& training) {
     return training.contains(kEnd) && end_of_json(training.at(kEnd)).patience;
   };
   const bool follow = shown(here, "schedule").starts_with("plateau");
   return !follow && !(waits(then) && waits(here));
 }
-
-/// A training may change them as it goes on; one that is finished would not be made anew.
-bool may_go_on_with(const nlohmann::ordered_json&, const nlohmann::ordered_json&, Compared what) {
-  return what == Compared::checkpoint;
-}
-
-/// What is not simply another training where its text is another one.
-struct Exception {
-  std::string_view name;
-  bool (*may_differ)(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here,
-                     Compared);
-};
-constexpr Exception kExceptions[] = {{kBackend, may_go_on_with},
-                                     {kPrecision, may_go_on_with},
-                                     {kFirstWeights, weights_may_differ},
-                                     {kEvalEvery, evaluations_may_differ}};
 
 std::string stopping_text(const loop::TrainingEnd& end) {
   if (!end.patience) return "none";
@@ -290,8 +276,7 @@ std::vector<Difference> identity_differences(const nlohmann::ordered_json& then,
   for (const auto* object : {&here, &then}) {
     for (const auto& [name, value] : object->items()) {
       if (name == kEnd) continue;  // kEndRows has it
-      const auto* const exception = std::ranges::find(kExceptions, name, &Exception::name);
-      if (exception != std::end(kExceptions) && exception->may_differ(then, here, what)) continue;
+      if (may_differ(name, then, here, what)) continue;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }

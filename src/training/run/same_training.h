@@ -9,8 +9,8 @@
 #include "optim/learning_rate.h"
 #include "training/run/training_identity.h"
 
-/// Whether a checkpoint, or a run that came to its end, is of the training that is asked for: by
-/// one table of what is compared. Of rank 0.
+/// Whether a checkpoint, or a run that came to its end, is of the training that is asked for. Of
+/// rank 0.
 namespace cputrain::training {
 
 /// What a training is compared with: a checkpoint that it would go on from, or a run that is at its

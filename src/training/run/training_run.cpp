@@ -23,12 +23,10 @@
 #include "system/limits/process_limits.h"
 #include "system/print.h"
 #include "system/usage/work_meter.h"
-#include "training/run/recipe_lines.h"
 #include "training/run/run_control.h"
 #include "training/run/run_logs.h"
 #include "training/run/run_results.h"
 #include "training/run/same_training.h"
-#include "training/session/lost_ranks.h"
 #include "training/weights/named_weights.h"
 
 namespace cputrain::training {
@@ -193,11 +191,13 @@ class Run {
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
     results.begin_training(progress_);
-    std::optional<LostRanks> lost_ranks;
-    if (spec_.flags.safety.on_failure == RankFailure::shrink) lost_ranks.emplace(session_);
+    std::shared_ptr<void> no_rank_is_lost;
+    if (spec_.flags.safety.on_failure == RankFailure::shrink) {
+      no_rank_is_lost = end_with_lost_ranks(session_);
+    }
     const auto finishing = session_.watch.finish_first(
         [&control, &results](double seconds, const std::filesystem::path& folder) {
-          system::tell("cputrain: " + control.finish_writing(seconds, folder));
+          system::tell("cputrain: " + control.await_newest(seconds, folder));
           results.save_now("the job ends");
         });
     const auto looked_after = look_after(results, control, logs);
@@ -219,10 +219,9 @@ class Run {
     control.finish();
     const bool kept = take_best(result, control);
     if (session_.leads() && !control.line().empty()) say(session_, control.line());
-    results.finish(result, {.best = kept, .checkpoint_seconds = control.seconds()}, *reporter,
-                   logs);
+    results.finish(result, kept, control.seconds(), *reporter, logs);
     write_timeline(session_, spec_, training_.timeline());
-    if (lost_ranks) lost_ranks->all_is_done();
+    no_rank_is_lost.reset();  // ranks may end now
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes is not known.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
     return result;

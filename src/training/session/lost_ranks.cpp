@@ -1,75 +1,66 @@
-#include "training/session/lost_ranks.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "system/placement/launcher.h"
 #include "system/print.h"
+#include "training/session/session.h"
 
 namespace cputrain::training {
 namespace {
 
-struct Companion {
-  int rank;
-  placement::ProcessIdentity process;
-};
-
-/// Asked ten times a second; looks once, and leaves a launcher time to end all ranks by itself.
-class Companions {
- public:
-  Companions(std::vector<Companion> companions, bool speaks)
-      : companions_(std::move(companions)), speaks_(speaks) {}
-
-  bool one_is_lost() {
+/// Whether one of these ranks is lost. Asked ten times a second; looks once, and leaves a launcher
+/// time to end all ranks by itself. `all`: the processes by rank.
+std::function<bool()> loss_among(std::vector<int> ranks,
+                                 std::vector<placement::ProcessIdentity> all, bool speaks) {
+  return [ranks = std::move(ranks), all = std::move(all), speaks, lost = std::optional<int>(),
+          since = system::Stopwatch()]() mutable {  // since the last look, or the loss
     constexpr double kBetweenLooks = 1, kPatience = 3;
-    if (lost_) return since_.seconds() > kPatience;
-    if (since_.seconds() < kBetweenLooks) return false;
-    since_ = {};
-    for (const Companion& companion : companions_) {
-      if (!placement::is_gone(companion.process)) continue;
-      lost_ = companion.rank;
+    if (lost) return since.seconds() > kPatience;
+    if (since.seconds() < kBetweenLooks) return false;
+    since = {};
+    for (const int rank : ranks) {
+      if (!placement::is_gone(all[static_cast<std::size_t>(rank)])) continue;
+      lost = rank;
       break;
     }
-    if (lost_ && speaks_) {
+    if (lost && speaks) {
       system::tell(
-          fmt::format("cputrain: rank {} has died: the others end (--on-failure shrink)", *lost_));
+          fmt::format("cputrain: rank {} has died: the others end (--on-failure shrink)", *lost));
     }
     return false;
-  }
-
- private:
-  std::vector<Companion> companions_;
-  bool speaks_;
-  std::optional<int> lost_{};
-  system::Stopwatch since_{};  ///< the last look, or the loss
-};
+  };
+}
 
 }  // namespace
 
-LostRanks::LostRanks(const Session& session) {
+std::shared_ptr<void> end_with_lost_ranks(const Session& session) {
   const auto own = placement::identity_of(::getpid());
-  const auto all =
+  std::vector<placement::ProcessIdentity> all =
       comm::gather_values(*session.communicator, own.value_or(placement::ProcessIdentity{}));
   const std::vector<int>& ranks = session.nodes.own();
   const int rank = session.communicator->rank();
   const bool first = rank == ranks.front();
-  std::vector<Companion> companions;
+  std::vector<int> others;
   for (const int other : ranks) {  // the first one looks at all, and all at the first one
-    const auto& process = all[static_cast<std::size_t>(other)];
     if (other == rank || (!first && other != ranks.front())) continue;
-    if (!placement::is_gone(process)) companions.push_back({other, process});
+    if (!placement::is_gone(all[static_cast<std::size_t>(other)])) others.push_back(other);
   }
-  if (companions.empty()) return;
+  if (others.empty()) return nullptr;
   const bool speaks = first || (ranks.size() > 1 && rank == ranks[1]);
+  const std::shared_ptr<void> watching = std::make_shared<bool>();
   session.services.signals->end_when(
-      [watching = watching_, others = Companions(std::move(companions), speaks)]() mutable {
-        return *watching && others.one_is_lost();
+      [watching = std::weak_ptr<void>(watching),
+       is_lost = loss_among(std::move(others), std::move(all), speaks)] {
+        return !watching.expired() && is_lost();
       },
       ExitCode::unanswered);
+  return watching;
 }
 
 }  // namespace cputrain::training

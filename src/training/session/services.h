@@ -12,7 +12,7 @@
 #include "compute/devices.h"
 #include "core/precision.h"
 #include "data/pipeline.h"
-#include "loop/faults.h"
+#include "loop/parts.h"
 #include "model/exported_model.h"
 #include "system/clock.h"
 #include "system/files.h"
@@ -76,7 +76,7 @@ struct Services {
   std::vector<std::string> libraries;      ///< with versions, for `info` and environment.json
   system::Stopwatch since_start{};         ///< the process's start, as far as it is known
   system::SignalWatch* signals = nullptr;  ///< borrowed; null in the simulator
-  bool simulated = false;                  ///< threads are only counted, never started
+  bool simulated = false;                  ///< time is not this machine's, and no thread is started
   std::string program_build{};             ///< "commit abc1234, Release"; empty in other programs
   loop::FaultPoint fault_point{};          ///< of tests; empty elsewhere
 };

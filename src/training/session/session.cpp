@@ -15,14 +15,13 @@
 #include <span>
 #include <utility>
 
-#include "comm/communicator.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "system/clock.h"
 #include "system/files.h"
 #include "system/output.h"
+#include "system/placement/launch_words.h"
 #include "system/print.h"
 
 namespace cputrain::training {
@@ -338,6 +337,20 @@ data::OnProgress progress_line(const Session& session, const std::string& verb) 
       line.draw(text);
     }
   };
+}
+
+std::vector<std::string> typed_command(const Session& session, const TrainingFlags& flags,
+                                       const std::function<bool(const std::string& flag)>& wanted) {
+  std::vector<std::string> words =
+      placement::launch_words(session.communicator->size(), ::getpid());
+  words.push_back(flags.program);
+  words.insert(words.end(), flags.task.typed.begin(), flags.task.typed.end());
+  for (const auto& [flag, value] : flags.given) {
+    if (wanted && !wanted(flag)) continue;
+    words.push_back("--" + flag);
+    if (!flags.switches.contains(flag)) words.push_back(value);
+  }
+  return words;
 }
 
 compute::Limits measure_together(const Session& session) {

@@ -103,6 +103,18 @@ void say_warnings(const Session&, const data::DataSource&);
 /// else every 30 s. Silent on ranks other than 0 and where the session is quiet.
 data::OnProgress progress_line(const Session&, const std::string& verb);
 
+/// While what it returns lives, this process ends with ExitCode::unanswered where a rank of its
+/// machine has died or the first of them has: launchers may leave the others to wait for it. One
+/// that ends them is quicker, and has the code of the rank that died. Collective. Of machines where
+/// processes do not see each other nothing is known.
+std::shared_ptr<void> end_with_lost_ranks(const Session&);
+
+/// The words that were typed to start this job: launcher, program, command, and of the flags those
+/// that are `wanted`.
+std::vector<std::string> typed_command(
+    const Session&, const TrainingFlags&,
+    const std::function<bool(const std::string& flag)>& wanted = {});
+
 /// The machine's limits for all ranks together, measured while all of them work. Collective.
 compute::Limits measure_together(const Session&);
 /// As files have them; what the machine lacks is left out.

@@ -1,4 +1,3 @@
-#include "training/weights/evaluation_part.h"
 
 #include <algorithm>
 #include <iterator>
@@ -61,30 +60,22 @@ Part validation_of(const data::DataSource& source, std::string why, bool doubtfu
 
 /// What speaks against images of data that is divided here: training may have learnt from them.
 /// Empty where nothing does.
-struct Doubt {
-  std::string words;
-  bool of_all = false;  ///< no part of the data is better than another
-};
-
-Doubt doubt_of(const data::DataSource& source, const weights::ModelDescription& model,
-               const data::DataRequest& request) {
-  const auto past = past_of(model);
-  if (!past) return {"the weights do not say what training saw"};
-  switch (learnt_from(*past, source, request)) {
+std::string doubt_of(Learnt learnt, const weights::PastTraining& past,
+                     const data::DataRequest& request) {
+  switch (learnt) {
     case Learnt::not_known_to:
     case Learnt::not_from_kept:
-      return {};
+      return "";
     case Learnt::from_all:
-      return {is_divided_alike(*past, request) || model.validation_split == 0
-                  ? "training kept none and learnt from them"
-                  : "training learnt from images among them"};
+      return is_divided_alike(past, request) || past.validation_split == 0
+                 ? "training kept none and learnt from them"
+                 : "training learnt from images among them";
     case Learnt::from_some:
-      return {
-          "files here have changed since training, which may have learnt from images among them"};
+      return "files here have changed since training, which may have learnt from images among them";
     case Learnt::earlier:
-      return {"an earlier training of these weights learnt from them", true};
+      return "an earlier training of these weights learnt from them";
   }
-  return {};
+  return "";
 }
 
 /// What is chosen of other data may have been moved or packed anew.
@@ -101,15 +92,17 @@ void doubt_learnt_images(const data::DataSource& source, const weights::ModelDes
 /// For data that has neither a test nor a validation part of its own, or is to be divided anew.
 Part divided(const data::DataSource& source, const weights::ModelDescription& model,
              const data::DataRequest& request, bool asked) {
-  const Doubt doubt = doubt_of(source, model, request);
-  const bool doubtful = !doubt.words.empty();
+  const auto past = past_of(model);
+  const auto learnt = past ? std::optional(learnt_from(*past, source, request)) : std::nullopt;
+  const std::string doubt =
+      learnt ? doubt_of(*learnt, *past, request) : "the weights do not say what training saw";
+  const bool doubtful = !doubt.empty();
   if (asked) {
     if (!doubtful && is_same(source, model)) return validation_of(source, "training kept it");
-    return validation_of(source, "as asked for" + (doubtful ? ", but " + doubt.words : ""),
-                         doubtful);
+    return validation_of(source, "as asked for" + (doubtful ? ", but " + doubt : ""), doubtful);
   }
-  if (doubtful && doubt.of_all) return all_of(source, doubt.words, true);
-  if (doubtful) return validation_of(source, doubt.words, true);
+  if (learnt == Learnt::earlier) return all_of(source, doubt, true);  // no part is better
+  if (doubtful) return validation_of(source, doubt, true);
   if (is_same(source, model)) return validation_of(source, "training kept it");
   return all_of(source, "training saw other files");
 }

@@ -1,5 +1,5 @@
 #include "scaling/commands/sweep_flags.h"
-#include "composition/command_list.h"
+#include "composition/program.h"
 
 #include <gtest/gtest.h>
 
