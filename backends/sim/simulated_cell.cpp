@@ -134,7 +134,8 @@ simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&
                           data::training_epochs(batches.train, plan.spec.epochs, flags.steps)),
       std::make_unique<NoPixels>(batches.train), batches.train, timeline);
   simulation::SimulationResult result = run_repeats(job, parts);
-  result.work = {plan.usual_images, dynamic_cast<const SimProgram&>(*compiled.program).sharded()};
+  result.images_at_once = plan.usual_images;
+  result.sharded = dynamic_cast<const SimProgram&>(*compiled.program).sharded();
   return result;
 }
 

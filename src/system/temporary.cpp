@@ -117,6 +117,11 @@ AbandonedFile::~AbandonedFile() {
   if (descriptor_ >= 0) close_locked(descriptor_);
 }
 
+RemovedInTheEnd::~RemovedInTheEnd() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
 std::optional<std::filesystem::path> cache_folder() {
   std::filesystem::path cache = folder_in("XDG_CACHE_HOME");
   if (!cache.is_absolute()) {  // which the XDG specification demands

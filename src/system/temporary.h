@@ -46,6 +46,13 @@ class AbandonedFile {
   bool free_ = false, abandoned_ = false, missing_ = false;
 };
 
+/// Removes a file, or a folder with all that is in it, at the end of its scope. What cannot be
+/// removed stays.
+struct RemovedInTheEnd {
+  const std::filesystem::path path;
+  ~RemovedInTheEnd();
+};
+
 /// "cputrain" in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), which need not exist;
 /// nothing where the environment names none.
 std::optional<std::filesystem::path> cache_folder();

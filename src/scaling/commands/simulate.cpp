@@ -20,6 +20,7 @@
 #include "system/file_system.h"
 #include "system/files.h"
 #include "system/print.h"
+#include "system/temporary.h"
 #include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 #include "training/session/services.h"
@@ -203,7 +204,7 @@ ExitCode simulate_gpus(const SimulateOptions& asked, const training::Services& s
                        const simulation::Platform& platform, cells::CellTable table) {
   const SimulateOptions options = without_idle(asked);
   const simulation::GpuCosts costs = costs_of(options, platform);
-  const simulation::GpuTraining wanted{
+  const simulation::GpuStepCost wanted{
       platform.gpus->name, spec.model->name, spec.image.height,
       training::precision_in_figures("cuda", std::string(word_of(options.precision)))};
   simulation::GpuStepCosts steps(costs, wanted, graph);
@@ -215,7 +216,8 @@ ExitCode simulate_gpus(const SimulateOptions& asked, const training::Services& s
     cell.command = command_of(options, cell);
   }
   describe(table, platform.machine(), services, costs.origin());
-  table.options = options_of(options, platform.gpus->name + ", " + to_text(costs.kind));
+  table.options =
+      options_of(options, fmt::format("{}, {}", platform.gpus->name, word_of(costs.kind)));
   write_folder(options, table, simulation::to_json(costs_for(costs, wanted)), platform);
   say_result(options, table);
   return ExitCode::ok;
@@ -233,28 +235,13 @@ std::vector<std::string> flags_of_training(const SimulateOptions& options) {
   return words;
 }
 
-/// A folder for the simulator's files that is gone in the end.
-class WorkFolder {
- public:
-  WorkFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "cputrain-XXXXXX").string();
-    if (!mkdtemp(name.data())) {
-      fail(ExitCode::output, "cannot make a folder " + name + ": " + system::error_text(errno) +
-                                 " (the simulator's files lie there); set TMPDIR");
-    }
-    path_ = name;
-  }
-  ~WorkFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+/// For the simulator's files.
+std::filesystem::path make_work_folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "cputrain-XXXXXX").string();
+  if (mkdtemp(name.data())) return name;
+  fail(ExitCode::output, "cannot make a folder " + name + ": " + system::error_text(errno) +
+                             " (the simulator's files lie there); set TMPDIR");
+}
 
 /// What can be forecast gets its figures, the others their reason.
 void simulate(const SimulateOptions& options, system::SignalWatch& signals,
@@ -274,7 +261,7 @@ void simulate(const SimulateOptions& options, system::SignalWatch& signals,
     todo.push_back(std::move(job));
     places.push_back(i);
   }
-  const WorkFolder folder;
+  const system::RemovedInTheEnd folder{make_work_folder()};
   constexpr int kAtOnce = 2;
   std::size_t done = 0;
   system::Stopwatch watch;
@@ -285,16 +272,16 @@ void simulate(const SimulateOptions& options, system::SignalWatch& signals,
     watch = {};
   };
   const auto stopped = [&] { return signals.stop_requested(); };
-  const auto results =
-      simulation::run_cells(simulator, folder.path(), todo, kAtOnce, say_progress, stopped);
-  std::vector<simulation::CellWork> work(table.cells.size());
+  auto results =
+      simulation::run_cells(simulator, folder.path, todo, kAtOnce, say_progress, stopped);
+  std::vector<simulation::SimulationResult> of_cells(table.cells.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     cells::Cell& cell = table.cells[places[i]];
     forecast.fill(cell, results[i]);
-    work[places[i]] = results[i].work;
+    of_cells[places[i]] = std::move(results[i]);
     cell.command = command_of(options, cell);
   }
-  simulation::explain_above_linear(table.cells, work, forecast.costs());
+  simulation::explain_above_linear(table.cells, of_cells, forecast.costs());
 }
 
 /// The table of a program without its simulator.

@@ -243,12 +243,12 @@ class TeamTimes {
       };
       for (std::size_t i = 0; i < layers.size(); ++i) {
         costs_.layers[i].name = layers[i].name;
-        add(i, typical_of(size, [&](const TimedRound& round) { return round.layers[i].*way; }));
+        add(i, typical_of(size, [&](const TimedRound& round) { return round[i].*way; }));
       }
       costs_.layers.back().name = kBetweenLayers;
       add(layers.size(), typical_of(size, [&](const TimedRound& round) {
-            double rest = round.whole.*way;
-            for (const PassSeconds& layer : round.layers) rest -= layer.*way;
+            double rest = round.back().*way;
+            for (std::size_t i = 0; i < layers.size(); ++i) rest -= round[i].*way;
             return std::max(0.0, rest);
           }));
     }
@@ -264,7 +264,7 @@ class TeamTimes {
         spreads.push_back((quantile(passes, 0.5 + kSigma) - quantile(passes, 0.5 - kSigma)) / 2);
         const std::vector<double> rounds =
             by_weights(of_rounds(worker, size, [](const TimedRound& round) {
-              return round.whole.forward + round.whole.backward;
+              return round.back().forward + round.back().backward;
             }));
         drifts.push_back(quantile(rounds, 0.75) - quantile(rounds, 0.25));
       }

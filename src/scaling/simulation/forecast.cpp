@@ -16,12 +16,6 @@
 namespace cputrain::simulation {
 namespace {
 
-/// What may limit an epoch: its seconds, and the part of the epoch from which it is worth naming.
-struct Cause {
-  double seconds, worth_naming;
-  cells::CellLimits limits;
-};
-
 // Why cells are quicker than their CPUs explain.
 
 /// Cells that speed-ups compare: as in the rows of a report.
@@ -60,15 +54,16 @@ std::string saved_text(const cells::Cell& c, const cells::Cell& base) {
   return text;
 }
 
-std::string reason_of(const cells::Cell& here, const cells::Cell& base, const CellWork& own_work,
-                      const CellWork& base_work, const CostTable& costs) {
+std::string reason_of(const cells::Cell& here, const cells::Cell& base,
+                      const SimulationResult& own_result, const SimulationResult& base_result,
+                      const CostTable& costs) {
   std::vector<std::string> reasons;
-  if (!own_work.sharded.empty() && base_work.sharded.empty()) {
+  if (!own_result.sharded.empty() && base_result.sharded.empty()) {
     reasons.push_back(fmt::format(
         "the ranks of a node compute {} together and read its weights once, not once per rank",
-        printable(join(own_work.sharded, " and "))));
+        printable(join(own_result.sharded, " and "))));
   }
-  const int own = own_work.images_at_once, others = base_work.images_at_once;
+  const int own = own_result.images_at_once, others = base_result.images_at_once;
   const double part = seconds_an_image(costs, own) / seconds_an_image(costs, others);
   if (own != others && part < 1) {
     reasons.push_back(fmt::format(
@@ -166,28 +161,25 @@ cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
   // Sums over one node's shared memory move bytes of memory, not of a network.
   const double messages = nodes > 1 ? budget.allreduce_exposed : 0;
   const double memory = memory_stall + budget.optimizer + budget.allreduce_exposed - messages;
-  const Cause causes[] = {
-      {messages,
-       cells::kWaitLimits,
-       {"communication",
+  cells::CellLimits limits;
+  double most = 0;
+  const auto weigh = [&](double part, double worth_naming, const char* what, std::string why) {
+    if (part < worth_naming * seconds || (!limits.what.empty() && part <= most)) return;
+    most = part;
+    limits = {what, std::move(why)};
+  };
+  weigh(messages, cells::kWaitLimits, "communication",
         fmt::format("sums between {} nodes take {:.0f} % of the epoch at {:g} Gbit/s", nodes,
-                    percent(messages), platform.network_gbps)}},
-      {budget.straggler_wait,
-       cells::kWaitLimits,
-       {"imbalance", fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or "
-                                 "least luck, with {:.4g} images per rank and step",
-                                 percent(budget.straggler_wait), images)}},
-      {memory,
-       cells::kMemoryLimits,
-       {"memory bandwidth", fmt::format("sums, update and what layers wait for memory take {:.0f} "
-                                        "% of the epoch at {:g} GB/s per node",
-                                        percent(memory), platform.node_gbs)}}};
-  const Cause* most = nullptr;
-  for (const Cause& cause : causes) {
-    const bool named = cause.seconds >= cause.worth_naming * seconds;
-    if (named && (!most || cause.seconds > most->seconds)) most = &cause;
-  }
-  if (most) return most->limits;
+                    percent(messages), platform.network_gbps));
+  weigh(budget.straggler_wait, cells::kWaitLimits, "imbalance",
+        fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or least luck, "
+                    "with {:.4g} images per rank and step",
+                    percent(budget.straggler_wait), images));
+  weigh(memory, cells::kMemoryLimits, "memory bandwidth",
+        fmt::format("sums, update and what layers wait for memory take {:.0f} % of the epoch at "
+                    "{:g} GB/s per node",
+                    percent(memory), platform.node_gbs));
+  if (!limits.what.empty()) return limits;
   const double busy = budget.forward + budget.backward;
   return {"compute",
           fmt::format("forward and backward take {:.0f} % of the epoch (computing {:.0f} %, "
@@ -195,9 +187,9 @@ cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
                       percent(busy), percent(busy - memory_stall), percent(memory_stall), images)};
 }
 
-void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<CellWork>& work,
-                          const CostTable& costs) {
-  assert(cells.size() == work.size());
+void explain_above_linear(std::vector<cells::Cell>& cells,
+                          const std::vector<SimulationResult>& results, const CostTable& costs) {
+  assert(cells.size() == results.size());
   std::map<RowKey, std::size_t> bases;  // their places
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].seconds_per_epoch) continue;
@@ -211,9 +203,9 @@ void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<Cel
     const cells::Cell& base = cells[place];
     const double efficiency = *base.seconds_per_epoch * base.cpus / (*c.seconds_per_epoch * c.cpus);
     if (c.cpus == base.cpus || efficiency < cells::kAboveLinear) continue;
-    c.limits.why +=
-        fmt::format("; {:.1f} % of the speed of {} for each as many, because {}", 100 * efficiency,
-                    counted(base.cpus, "CPU"), reason_of(c, base, work[i], work[place], costs));
+    c.limits.why += fmt::format("; {:.1f} % of the speed of {} for each as many, because {}",
+                                100 * efficiency, counted(base.cpus, "CPU"),
+                                reason_of(c, base, results[i], results[place], costs));
   }
 }
 

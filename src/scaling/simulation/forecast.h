@@ -52,8 +52,8 @@ cells::CellLimits limits_of(const cells::Cell&, const Platform&, double memory_s
 /// row that has the fewest CPUs: where its efficiency is kAboveLinear (scaling/cells/explanation.h)
 /// or more. Reasons are those that the simulation knows: dense layers that only one of the two
 /// shards, micro-batches of another size that cost less an image; where neither holds, the part of
-/// the budget that takes less CPU time. `work` has an entry for each cell.
-void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<CellWork>& work,
+/// the budget that takes less CPU time. There is a result for each cell.
+void explain_above_linear(std::vector<cells::Cell>&, const std::vector<SimulationResult>&,
                           const CostTable&);
 
 }  // namespace cputrain::simulation

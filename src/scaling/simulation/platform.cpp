@@ -29,23 +29,17 @@ Platform machine_of_costs(const CostTable& costs) {
   return platform;
 }
 
-/// The words of a point in a file, and between what its figure may be.
-struct PointNames {
-  const char *list, *at, *value;
-  double min, max;
-};
-constexpr PointNames kClock{"clock_ghz", "active_cores", "ghz", 0.01, 100};
-constexpr PointNames kMemory{"memory_gb", "cpus", "gb", 0.001, 1e6};
-
-void describe_points(JsonMembers& f, std::vector<PlatformPoint>& points, const PointNames& names) {
+/// `describe_value` is called with (JsonMembers&, double&).
+void describe_points(JsonMembers& f, const char* list, std::vector<PlatformPoint>& points,
+                     const char* at, const auto& describe_value) {
   f.objects(
-      names.list, points, 1, 256,
+      list, points, 1, 256,
       [&](JsonMembers& p, PlatformPoint& point) {
-        p.need(names.at, point.at, 1, 1'000'000);
-        p.need(names.value, point.value, names.min, names.max);
+        p.need(at, point.at, 1, 1'000'000);
+        describe_value(p, point.value);
         const bool first = points.size() < 2 || !p.file();
         if (!first && point.at <= points[points.size() - 2].at) {
-          p.file()->wrong(std::string(names.at) + " must ascend");
+          p.file()->wrong(std::string(at) + " must ascend");
         }
       },
       true);
@@ -53,7 +47,8 @@ void describe_points(JsonMembers& f, std::vector<PlatformPoint>& points, const P
 
 void describe_cpu(JsonMembers& f, PlatformCpu& cpu) {
   f.need("flops_per_cycle", cpu.flops_per_cycle, 1, 1e6);
-  describe_points(f, cpu.clock, kClock);
+  describe_points(f, "clock_ghz", cpu.clock, "active_cores",
+                  [](JsonMembers& p, double& value) { p.need("ghz", value, 0.01, 100); });
   f.need("second_thread_gain", cpu.second_thread_gain, 0.5, 8);
 }
 
@@ -72,16 +67,15 @@ void describe_gpus(JsonMembers& f, GpuNode& node) {
 
 /// A number, or a list by CPUs of a machine that grows with them.
 void describe_memory(JsonMembers& f, Platform& platform) {
+  constexpr double kLeast = 0.001, kMost = 1e6;
   const bool is_list =
-      f.file() ? f.file()->required(kMemory.list).is_array() : !platform.memory_by_cpus.empty();
-  if (!is_list) {
-    f.need(kMemory.list, platform.memory_gb, kMemory.min, kMemory.max);
-    return;
-  }
+      f.file() ? f.file()->required("memory_gb").is_array() : !platform.memory_by_cpus.empty();
+  if (!is_list) return f.need("memory_gb", platform.memory_gb, kLeast, kMost);
   if (f.file() && !f.file()->truth("grows_with_cell", false)) {
     f.file()->wrong("memory_gb must be a number where grows_with_cell is not true");
   }
-  describe_points(f, platform.memory_by_cpus, kMemory);
+  describe_points(f, "memory_gb", platform.memory_by_cpus, "cpus",
+                  [](JsonMembers& p, double& value) { p.need("gb", value, kLeast, kMost); });
   platform.memory_gb = platform.memory_by_cpus.back().value;
 }
 

@@ -5,8 +5,9 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <thread>
-#include <utility>
 
 #include "core/json_fields.h"
 #include "core/json_text.h"
@@ -46,8 +47,8 @@ void describe_result(JsonMembers& f, SimulationResult& result) {
   f.need("failure", result.failure);
   if (!result.failure.empty()) return;
   f.need("exchange", result.exchange);
-  f.need("images_at_once", result.work.images_at_once, 1, kMost);
-  f.need("sharded", result.work.sharded, 10'000);
+  f.need("images_at_once", result.images_at_once, 1, kMost);
+  f.need("sharded", result.sharded, 10'000);
   f.need("steps", result.steps, 1, kMost);
   f.need("images", result.images, 1, kMost);
   f.objects("repeats", result.repeats, 1, 1'000'000, describe_steps);
@@ -91,36 +92,25 @@ std::string last_words(const std::string& log) {
   return printable(text);
 }
 
-/// One cell, from its files to its result.
-class Run {
- public:
-  Run(const Simulator& simulator, const std::filesystem::path& folder, SimulationJob job,
-      std::size_t number)
-      : stem_((folder / fmt::format("cell-{}", number)).string()) {
-    job.result = stem_ + ".result.json";
-    write_job(stem_ + ".job.json", job);
-    system::write_own_file(stem_ + ".xml", simgrid_platform(job.platform, job.nodes()));
-    system::write_own_file(stem_ + ".hosts", simgrid_hosts(job.nodes(), job.ranks));
-    std::filesystem::remove(job.result);
-    process_.emplace(words_of(simulator, stem_, job.ranks), environment(), stem_ + ".log");
-  }
+// One cell's files have names that begin with a stem.
 
-  bool ended() { return process_->exit_code().has_value(); }
+std::unique_ptr<system::ChildProcess> start(const Simulator& simulator, const std::string& stem,
+                                            SimulationJob job) {
+  job.result = stem + ".result.json";
+  write_job(stem + ".job.json", job);
+  system::write_own_file(stem + ".xml", simgrid_platform(job.platform, job.nodes()));
+  system::write_own_file(stem + ".hosts", simgrid_hosts(job.nodes(), job.ranks));
+  std::filesystem::remove(job.result);
+  return std::make_unique<system::ChildProcess>(words_of(simulator, stem, job.ranks), environment(),
+                                                stem + ".log");
+}
 
-  SimulationResult result() {
-    const int code = process_->exit_code().value_or(-1);
-    const std::string file = stem_ + ".result.json";
-    if (code == 0 && std::filesystem::exists(file)) return read_result(file);
-    SimulationResult result;
-    result.failure =
-        fmt::format("the simulation ended with code {}: {}", code, last_words(stem_ + ".log"));
-    return result;
-  }
-
- private:
-  std::string stem_;
-  std::optional<system::ChildProcess> process_;
-};
+SimulationResult result_of(const std::string& stem, int code) {
+  const std::string file = stem + ".result.json";
+  if (code == 0 && std::filesystem::exists(file)) return read_result(file);
+  return {.failure = fmt::format("the simulation ended with code {}: {}", code,
+                                 last_words(stem + ".log"))};
+}
 
 // SimGrid's description of the machines.
 
@@ -162,19 +152,22 @@ std::vector<SimulationResult> run_cells(const Simulator& simulator,
                                         const std::vector<SimulationJob>& cells, int at_once,
                                         const std::function<void()>& done,
                                         const std::function<bool()>& stopped) {
-  SimulationResult unfinished;
-  unfinished.failure = "stopped before it was simulated";
-  std::vector<SimulationResult> results(cells.size(), unfinished);
-  std::vector<std::pair<std::size_t, std::unique_ptr<Run>>> running;
+  std::vector<SimulationResult> results(cells.size(),
+                                        {.failure = "stopped before it was simulated"});
+  std::map<std::size_t, std::unique_ptr<system::ChildProcess>> running;  // by cell
+  const auto stem = [&](std::size_t cell) {
+    return (folder / fmt::format("cell-{}", cell)).string();
+  };
   std::size_t next = 0;
   while ((next < cells.size() || !running.empty()) && !stopped()) {
     while (next < cells.size() && running.size() < static_cast<std::size_t>(at_once)) {
-      running.emplace_back(next, std::make_unique<Run>(simulator, folder, cells[next], next));
+      running.emplace(next, start(simulator, stem(next), cells[next]));
       ++next;
     }
     std::erase_if(running, [&](auto& entry) {
-      if (!entry.second->ended()) return false;
-      results[entry.first] = entry.second->result();
+      const auto code = entry.second->exit_code();
+      if (!code) return false;
+      results[entry.first] = result_of(stem(entry.first), *code);
       done();
       return true;
     });

@@ -28,28 +28,22 @@ struct SimulationJob {
   int nodes() const { return nodes_used(platform, ranks, threads); }
 };
 
-/// How the ranks of a simulated cell worked.
-struct CellWork {
-  int images_at_once = 1;            ///< most of a rank
-  std::vector<std::string> sharded;  ///< dense layers that the ranks of a node compute together
-};
-
 /// Some steps. The budget is the mean over ranks and adds up to the seconds.
 struct SimulatedSteps {
   double seconds = 0;
   Budget budget{};
-  double memory_stall =
-      0;  ///< the part of these seconds that memory bandwidth took, mean over ranks
+  double memory_stall = 0;  ///< part of them that memory bandwidth took, mean over ranks
 };
 
-/// What became of it.
+/// What became of it, and how its ranks worked.
 struct SimulationResult {
-  std::string failure;  ///< why there are no seconds: what a real run would have said
-  std::string exchange;
-  CellWork work;
+  int images_at_once = 1;              ///< most of a rank
+  std::vector<std::string> sharded{};  ///< dense layers that the ranks of a node compute together
+  std::string failure{};  ///< why there are no seconds: what a real run would have said
+  std::string exchange{};
   std::size_t steps = 0;   ///< in each repeat
   std::size_t images = 0;  ///< in them, over all ranks
-  std::vector<SimulatedSteps> repeats;
+  std::vector<SimulatedSteps> repeats{};
 };
 
 void write_job(const std::filesystem::path&, const SimulationJob&);

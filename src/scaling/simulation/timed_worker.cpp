@@ -147,9 +147,8 @@ void TimedWorker::train(int trainings) {
     kept_.push_back(std::make_unique<system::Pages>(weights_.bytes().size()));
     std::ranges::copy(weights_.bytes(), kept_.back()->bytes().begin());
   }
-  programs_.back()
-      ->tuner()
-      .try_again();  // it has tried algorithms with weights that had hardly learnt
+  // It has tried algorithms with weights that had hardly learnt.
+  programs_.back()->tuner().try_again();
 }
 
 void TimedWorker::use_weights(const TimedWorker& trained, int kept) {
@@ -180,17 +179,18 @@ double TimedWorker::warm_up(std::size_t size) {
 void TimedWorker::time_passes(std::size_t size, int count) {
   const auto before = programs_[size]->layer_times();
   TimedRound round;
+  PassSeconds whole;
   for (int i = 0; i < count; ++i) {
     const PassSeconds seconds = next_pass(size, compute::Accumulate::add);
-    round.whole.forward += seconds.forward / count;
-    round.whole.backward += seconds.backward / count;
+    whole.forward += seconds.forward / count;
+    whole.backward += seconds.backward / count;
     passes_[size].push_back(seconds.forward + seconds.backward);
   }
   for (const compute::LayerTime& time :
        compute::difference(programs_[size]->layer_times(), before)) {
-    round.layers.push_back(
-        {time.forward / count, (time.backward_data + time.backward_weights) / count});
+    round.push_back({time.forward / count, (time.backward_data + time.backward_weights) / count});
   }
+  round.push_back(whole);
   rounds_[size].push_back(std::move(round));
 }
 

@@ -15,11 +15,9 @@ struct PassSeconds {
   double forward = 0, backward = 0;
 };
 
-/// Passes of one size that followed each other: their means.
-struct TimedRound {
-  std::vector<PassSeconds> layers;
-  PassSeconds whole;
-};
+/// Means of passes of one size that followed each other: of each layer, and of the whole behind
+/// them.
+using TimedRound = std::vector<PassSeconds>;
 
 /// A rank of a calibration: a backend, programs for all sizes and gradients of its own. A team's
 /// ranks read the same weights, as the ranks of a node do.

@@ -154,27 +154,13 @@ void drop_weights(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
 
 constexpr const char* kRunLock = "lock";
 
-class RemovedInTheEnd {
- public:
-  explicit RemovedInTheEnd(std::filesystem::path path) : path_(std::move(path)) {}
-  ~RemovedInTheEnd() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  RemovedInTheEnd(const RemovedInTheEnd&) = delete;
-  RemovedInTheEnd& operator=(const RemovedInTheEnd&) = delete;
-
- private:
-  std::filesystem::path path_;
-};
-
 /// Nothing where a signal asked for a stop.
 std::optional<int> exit_code_of_run(const SweepPlan& plan, const cells::Cell& cell, int repeat,
                                     const system::SignalWatch& signals) {
   // A file that no other sweep locks, not even one that continues this one at once: ranks of a
   // killed sweep would take that for theirs.
   const auto lock_file = plan.folder_of(cell) / (kRunLock + system::temporary_suffix());
-  const RemovedInTheEnd removed(lock_file);
+  const system::RemovedInTheEnd removed{lock_file};
   const auto lock = system::FileLock::take(lock_file, system::FileLock::Kind::exclusive);
   system::ChildProcess child(plan.words_of_run(cell, repeat), environment_of_run(lock_file),
                              beside(plan, cell, repeat, ".log"));

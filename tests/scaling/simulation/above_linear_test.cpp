@@ -22,8 +22,8 @@ cells::Cell cell(int cpus, std::size_t batch, double seconds) {
 }
 
 std::vector<std::string> reasons(std::vector<cells::Cell> cells,
-                                 const std::vector<CellWork>& work) {
-  explain_above_linear(cells, work, costs());
+                                 const std::vector<SimulationResult>& results) {
+  explain_above_linear(cells, results, costs());
   std::vector<std::string> texts;
   for (const cells::Cell& c : cells) texts.push_back(c.limits.why);
   return texts;

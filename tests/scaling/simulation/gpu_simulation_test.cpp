@@ -41,47 +41,46 @@ void expect_error(ExitCode code, const std::string& says, const std::function<vo
   }
 }
 
-TEST(GpuSums, OneGpuTakesNoTime) { EXPECT_EQ(sum_seconds(made(gpus(5, 7, 9)), {1, 1}, kBytes), 0); }
+TEST(GpuSums, OneGpuTakesNoTime) { EXPECT_EQ(sum_seconds(made(gpus(5, 7, 9)), 1, kBytes), 0); }
 
 // Each GPU of a ring sends every n-th part 2 (n - 1) times.
 TEST(GpuSums, ARingWithoutLatencyHasItsClosedForm) {
   for (const int n : {2, 3, 4}) {
-    EXPECT_NEAR(sum_seconds(made(), {1, n}, kBytes), 2.0 * (n - 1) / n * kBytes / 10e9, 1e-15) << n;
+    EXPECT_NEAR(sum_seconds(made(), n, kBytes), 2.0 * (n - 1) / n * kBytes / 10e9, 1e-15) << n;
   }
 }
 
 TEST(GpuSums, LatencyIsOfEachStepAndEachSum) {
-  const double without = sum_seconds(made(), {1, 4}, kBytes);
-  EXPECT_NEAR(sum_seconds(made(gpus(5, 7)), {1, 4}, kBytes) - without, 7e-6 + 6 * 5e-6, 1e-12);
-  EXPECT_NEAR(sum_seconds(made(gpus(5, 7)), {1, 4}, 0), 7e-6 + 6 * 5e-6, 1e-12);
+  const double without = sum_seconds(made(), 4, kBytes);
+  EXPECT_NEAR(sum_seconds(made(gpus(5, 7)), 4, kBytes) - without, 7e-6 + 6 * 5e-6, 1e-12);
+  EXPECT_NEAR(sum_seconds(made(gpus(5, 7)), 4, 0), 7e-6 + 6 * 5e-6, 1e-12);
 }
 
 // Nodes sum their slices over the network: 2 (K - 1)/K of the bytes of a node, however many GPUs.
 TEST(GpuSums, NodesSumWhatTheirGpusHaveSummed) {
-  const double in_node = sum_seconds(made(), {1, 4}, kBytes);
+  const double in_node = sum_seconds(made(), 4, kBytes);
   for (const int nodes : {2, 4}) {
-    EXPECT_NEAR(sum_seconds(made(), {nodes, 4}, kBytes),
+    EXPECT_NEAR(sum_seconds(made(), 4 * nodes, kBytes),
                 in_node + 2.0 * (nodes - 1) / nodes * kBytes / 1e9, 1e-12);
   }
-  EXPECT_NEAR(sum_seconds(made(gpus(0, 0, 30)), {4, 1}, 0), 6 * 30e-6, 1e-12);
+  EXPECT_NEAR(sum_seconds(made(gpus(0, 0, 30)), 16, 0), 6 * 30e-6, 1e-12);
 }
 
 TEST(GpuSums, GrowWithBytesAndGpus) {
   const Platform platform = made(gpus(5, 7, 9));
   double before = 0;
-  for (const GpuGroup& group : {GpuGroup{1, 1}, {1, 2}, {1, 4}, {2, 4}, {4, 4}}) {
-    const double seconds = sum_seconds(platform, group, kBytes);
-    EXPECT_GT(seconds, before - (group.size() == 1));
-    EXPECT_GE(sum_seconds(platform, group, 2 * kBytes), seconds);
+  for (const int gpus : {1, 2, 4, 8, 16}) {
+    const double seconds = sum_seconds(platform, gpus, kBytes);
+    EXPECT_GT(seconds, before - (gpus == 1));
+    EXPECT_GE(sum_seconds(platform, gpus, 2 * kBytes), seconds);
     before = seconds;
   }
 }
 
 TEST(GpuSums, FollowEachOtherAndWaitForTheirGradients) {
-  const auto one_second = [](double) { return 1.0; };
-  EXPECT_EQ(end_of_sums({}, one_second), 0);
-  EXPECT_EQ(end_of_sums({{2, 1}, {2.5, 1}}, one_second), 4);
-  EXPECT_EQ(end_of_sums({{2, 1}, {5, 1}}, one_second), 6);
+  EXPECT_EQ(end_of_sums({}, {}), 0);
+  EXPECT_EQ(end_of_sums({2, 2.5}, {1, 1}), 4);
+  EXPECT_EQ(end_of_sums({2, 5}, {1, 1}), 6);
 }
 
 TEST(GpuStepCosts, LieInProportionBetweenBatches) {
@@ -121,7 +120,7 @@ TEST(GpuStepCosts, GiveLayersTheirPartByMultiplyAdds) {
 
 TEST(GpuStepCosts, AreOfOneGpuNetworkAndPrecision) {
   const GpuCosts costs = gpu_costs_from_json(gpu_costs_file(), "made");
-  for (const GpuTraining& other : {GpuTraining{"H", "m", 1, "tf32"},
+  for (const GpuStepCost& other : {GpuStepCost{"H", "m", 1, "tf32"},
                                    {"G", "n", 1, "tf32"},
                                    {"G", "m", 2, "tf32"},
                                    {"G", "m", 1, "bf16"}}) {

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "core/error.h"
 #include "core/json_fields.h"
@@ -22,11 +20,6 @@ namespace {
 
 constexpr std::size_t kMostGpuSteps = 100'000, kMostGpuLayers = 10'000;
 constexpr double kMostSeconds = 1e6;
-
-constexpr std::array<std::pair<GpuCostKind, const char*>, 3> kKinds{
-    {{GpuCostKind::predicted, "predicted"},
-     {GpuCostKind::measured, "measured"},
-     {GpuCostKind::published, "published"}}};
 
 void describe_layer(JsonMembers& f, GpuLayerCost& layer) {
   f.need("name", layer.name);
@@ -69,7 +62,7 @@ void describe_step(JsonMembers& f, GpuStepCost& step) {
 
 void describe_costs(JsonMembers& f, GpuCosts& costs) {
   f.format("cputrain gpu costs 1");
-  f.word("kind", costs.kind, kKinds);
+  f.word("kind", costs.kind, names(costs.kind));
   f.need("source", costs.source);
   f.may("date", costs.date);
   f.may("commit", costs.commit);
@@ -85,12 +78,12 @@ std::string network_text(const std::string& model, int image_size) {
   return fmt::format("{} at {}x{}", printable(model), image_size, image_size);
 }
 
-bool is_of(const GpuStepCost& step, const GpuTraining& wanted) {
+bool is_of(const GpuStepCost& step, const GpuStepCost& wanted) {
   return step.gpu == wanted.gpu && step.model == wanted.model &&
          step.image_size == wanted.image_size && step.precision == wanted.precision;
 }
 
-[[noreturn]] void fail_without_costs(const GpuCosts& costs, const GpuTraining& wanted) {
+[[noreturn]] void fail_without_costs(const GpuCosts& costs, const GpuStepCost& wanted) {
   constexpr std::size_t kMostNamed = 8;
   std::set<std::tuple<bool, bool, std::string>> there;  // those nearest to what is wanted first
   for (const GpuStepCost& step : costs.steps) {
@@ -176,15 +169,8 @@ GpuStep step_of(const GpuStepCost& cost, const model::Graph& graph) {
 
 }  // namespace
 
-std::string to_text(GpuCostKind kind) {
-  for (const auto& [one, name] : kKinds) {
-    if (one == kind) return name;
-  }
-  return "";
-}
-
 std::string GpuCosts::origin() const {
-  std::string text = to_text(kind);
+  std::string text(word_of(kind));
   if (!date.empty()) text += " on " + date;
   if (!commit.empty()) text += " by commit " + commit;
   return text + ": " + source;
@@ -200,19 +186,20 @@ GpuCosts read_gpu_costs(const std::filesystem::path& file) {
   return gpu_costs_from_json(read_file(file), file.string());
 }
 
-GpuCosts costs_for(const GpuCosts& costs, const GpuTraining& of) {
+GpuCosts costs_for(const GpuCosts& costs, const GpuStepCost& wanted) {
   GpuCosts some = costs;
-  std::erase_if(some.steps, [&](const GpuStepCost& step) { return !is_of(step, of); });
+  std::erase_if(some.steps, [&](const GpuStepCost& step) { return !is_of(step, wanted); });
   return some;
 }
 
-GpuStepCosts::GpuStepCosts(const GpuCosts& costs, const GpuTraining& of, const model::Graph& graph)
-    : of_(of) {
+GpuStepCosts::GpuStepCosts(const GpuCosts& costs, const GpuStepCost& wanted,
+                           const model::Graph& graph)
+    : gpu_(wanted.gpu) {
   std::map<int, const GpuStepCost*> found;  // by batch; the first of equal ones
   for (const GpuStepCost& step : costs.steps) {
-    if (is_of(step, of)) found.emplace(step.batch, &step);
+    if (is_of(step, wanted)) found.emplace(step.batch, &step);
   }
-  if (found.empty()) fail_without_costs(costs, of);
+  if (found.empty()) fail_without_costs(costs, wanted);
   for (const auto& [batch, cost] : found) {
     batches_.push_back(batch);
     micro_batches_.push_back(cost->micro_batch);
@@ -225,7 +212,7 @@ std::string GpuStepCosts::obstacle(int images) const {
   const std::string range = batches_.size() == 1
                                 ? std::to_string(batches_.front())
                                 : fmt::format("{} to {}", batches_.front(), batches_.back());
-  return fmt::format("the costs of {} have steps of {} images on a GPU, not of {}", of_.gpu, range,
+  return fmt::format("the costs of {} have steps of {} images on a GPU, not of {}", gpu_, range,
                      images);
 }
 

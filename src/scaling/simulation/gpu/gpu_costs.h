@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/names.h"
 #include "model/graph.h"
 
 /// What a training step costs on one GPU: the file that `scripts/gpu_costs` writes.
@@ -14,6 +15,11 @@ namespace cputrain::simulation {
 /// Where seconds come from: a model of the kernels' instructions and bytes, a run of this program,
 /// or images per second that others printed of another one.
 enum class GpuCostKind { predicted, measured, published };
+constexpr auto names(GpuCostKind) {
+  return std::to_array<Name<GpuCostKind>>({{GpuCostKind::predicted, "predicted"},
+                                           {GpuCostKind::measured, "measured"},
+                                           {GpuCostKind::published, "published"}});
+}
 
 /// Seconds of a layer in a step, all micro-batches together.
 struct GpuLayerCost {
@@ -25,13 +31,13 @@ struct GpuLayerCost {
 struct GpuStepCost {
   std::string gpu, model;
   int image_size = 0;
-  double parameters = 0;  ///< 0: not said
   std::string precision;  ///< "tf32", "bf16", "exact", or what the source calls it
+  double parameters = 0;  ///< 0: not said
   int batch = 1, micro_batch = 1;
   double seconds = 0;  ///< the whole step's
   double update = 0;   ///< the update's part
   /// In the order of the forward pass. None: only the seconds are known.
-  std::vector<GpuLayerCost> layers;
+  std::vector<GpuLayerCost> layers{};
 };
 
 struct GpuCosts {
@@ -42,8 +48,6 @@ struct GpuCosts {
   /// "predicted on 2026-11-27 by commit abc1234: scripts/predict_gpu", for readers of a table.
   std::string origin() const;
 };
-
-std::string to_text(GpuCostKind);
 
 nlohmann::ordered_json to_json(const GpuCosts&);
 /// Error(data), naming `where`, for anything odd.
@@ -64,23 +68,16 @@ struct GpuStep {
   double seconds() const { return forward + all_backward() + update + other; }
 };
 
-/// Which costs count: of one GPU, one network and one precision.
-struct GpuTraining {
-  std::string gpu, model;
-  int image_size = 0;
-  std::string precision;
-};
+/// The steps of the GPU, network and precision of `wanted`; none where there are none.
+GpuCosts costs_for(const GpuCosts&, const GpuStepCost& wanted);
 
-/// Those alone; nothing where there are none.
-GpuCosts costs_for(const GpuCosts&, const GpuTraining&);
-
-/// Those costs of a file, by images. Where only a step's seconds are known, layers have parts of
+/// The costs of such steps, by images. Where only a step's seconds are known, layers have parts of
 /// them by their multiply-adds: one in forward, two in backward, one there for the first layer that
 /// has weights.
 class GpuStepCosts {
  public:
   /// Error(usage) where there are none; Error(data) where they are of another network.
-  GpuStepCosts(const GpuCosts&, const GpuTraining&, const model::Graph&);
+  GpuStepCosts(const GpuCosts&, const GpuStepCost& wanted, const model::Graph&);
 
   /// Why there is no step of so many images; empty where there is.
   std::string obstacle(int images) const;
@@ -88,7 +85,7 @@ class GpuStepCosts {
   GpuStep at(int images) const;
 
  private:
-  GpuTraining of_;
+  std::string gpu_;
   std::vector<int> batches_;        ///< ascending
   std::vector<int> micro_batches_;  ///< by batch
   std::vector<GpuStep> steps_;      ///< by batch

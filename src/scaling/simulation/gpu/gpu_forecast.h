@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,31 +12,20 @@
 
 namespace cputrain::simulation {
 
-/// GPUs that sum gradients: so many of each of some nodes.
-struct GpuGroup {
-  int nodes = 1, of_node = 1;
-
-  int size() const { return nodes * of_node; }
-};
-
 /// Seconds of the sum of so many bytes of every GPU, whose result all have, as NCCL does it with
-/// rings over g GPUs of each of K nodes. In each node a reduce-scatter leaves a slice of its sum on
-/// every GPU, rings between nodes sum slices over all network cards at the same time, and an
-/// all-gather hands them round:
+/// rings over g GPUs of each of the K nodes that they fill. In each node a reduce-scatter leaves a
+/// slice of its sum on every GPU, rings between nodes sum slices over all network cards at the same
+/// time, and an all-gather hands them round:
 ///
 ///   sum + 2 (g - 1) hop + 2 (g - 1)/g bytes/ring + 2 (K - 1) latency + 2 (K - 1)/K bytes/network
 ///
 /// One GPU sums nothing and takes no time.
-double sum_seconds(const Platform&, const GpuGroup&, double bytes);
+double sum_seconds(const Platform&, int gpus, double bytes);
 
-/// A bucket of gradients: from when on it may be summed, in seconds from the step's beginning.
-struct GpuBucket {
-  double ready = 0, bytes = 0;
-};
-
-/// When the last bucket is summed: one after the other in a stream of their own, beside backward.
-double end_of_sums(const std::vector<GpuBucket>&,
-                   const std::function<double(double bytes)>& seconds);
+/// When the last bucket of gradients is summed: one after the other in a stream of their own,
+/// beside backward. By bucket: from when on it may be summed, from the step's beginning, and how
+/// long that takes.
+double end_of_sums(const std::vector<double>& ready, const std::vector<double>& seconds);
 
 /// What of a training decides besides its costs.
 struct GpuRun {
@@ -68,16 +56,17 @@ class GpuForecast {
 
  private:
   std::string obstacle(const cells::Cell&) const;
-  GpuGroup group_of(const cells::Cell&) const;
-  std::vector<GpuBucket> buckets_of(const GpuStep&) const;
+  int of_node(int gpus) const { return gpus / nodes_used(platform_, gpus); }
+  /// From when on each bucket may be summed.
+  std::vector<double> ready_of(const GpuStep&) const;
   /// Rates of each GPU, while all of its node do the same: into pinned memory, by a thread of its
   /// rank that reads and writes every byte; and from there.
-  double copy_gbs(const GpuGroup&) const;
-  double send_gbs(const GpuGroup&) const;
-  double input_seconds(int images, const GpuGroup&) const;
+  double copy_gbs(int gpus) const;
+  double send_gbs(int gpus) const;
+  double input_seconds(int images, int gpus) const;
   /// A step on the GPU that has most images; parts add up to its seconds.
-  Budget step_budget(int images, const GpuGroup&) const;
-  cells::CellLimits limits_of(int images, const GpuGroup&, const Budget& step) const;
+  Budget step_budget(int images, int gpus) const;
+  cells::CellLimits limits_of(int images, int gpus, const Budget& step) const;
 
   Platform platform_;
   GpuCostKind kind_;
