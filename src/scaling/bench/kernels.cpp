@@ -22,14 +22,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What was measured: by round, seconds of every layer, with what ran it.
-struct KernelRounds {
-  int micro_batch, passes;  ///< images at once; how often in a round
-  std::vector<std::vector<compute::LayerTime>> layers{};
-
-  int images() const { return micro_batch * passes; }
-};
-
 /// A network with one number of images at once.
 class KernelTrial {
  public:
@@ -42,20 +34,21 @@ class KernelTrial {
   void warm_up(data::BatchSource&);
   void measure(data::BatchSource&);
 
-  const KernelRounds& rounds() const { return rounds_; }
+  const auto& rounds() const { return rounds_; }
 
  private:
   void round(data::BatchSource&);
 
   std::uint64_t seed_;
+  int images_, passes_;  ///< of a round
   compute::OwnedArray weights_, gradients_;
   std::unique_ptr<compute::Program> program_;
-  KernelRounds rounds_;
+  std::vector<std::vector<compute::LayerTime>> rounds_;
 };
 
 KernelTrial::KernelTrial(const training::Session& session, const model::Graph& graph,
                          const training::TrainingSpec& spec, int micro_batch, int passes)
-    : seed_(spec.seed), rounds_{micro_batch, passes} {
+    : seed_(spec.seed), images_(micro_batch * passes), passes_(passes) {
   compute::Memory& memory = session.backend->memory();
   compute::CompileOptions options{compute::Phase::train, {micro_batch}};
   program_ = session.backend->compile(graph, options, [&](const compute::ParameterLayout& layout) {
@@ -80,8 +73,8 @@ KernelTrial::KernelTrial(const training::Session& session, const model::Graph& g
 
 void KernelTrial::round(data::BatchSource& batches) {
   batches.seek(0, 0);
-  const double loss_scale = 1.0 / rounds_.images();
-  for (int k = 0; k < rounds_.passes; ++k) {
+  const double loss_scale = 1.0 / images_;
+  for (int k = 0; k < passes_; ++k) {
     program_->forward(batches.next(), {compute::Phase::train, seed_, 0});
     program_->backward(
         {loss_scale, k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add});
@@ -98,30 +91,21 @@ void KernelTrial::warm_up(data::BatchSource& batches) {
 void KernelTrial::measure(data::BatchSource& batches) {
   const std::vector<compute::LayerTime> before = program_->layer_times();
   round(batches);
-  rounds_.layers.push_back(compute::difference(program_->layer_times(), before));
+  rounds_.push_back(compute::difference(program_->layer_times(), before));
 }
 
-/// Seconds of one image in layer `index`, by round.
-std::vector<double> seconds_of(const KernelRounds& rounds, std::size_t index,
-                               const compute::LayerDirection& way) {
-  std::vector<double> seconds;
-  for (const auto& layers : rounds.layers) {
-    seconds.push_back(layers[index].*way.seconds / rounds.images());
-  }
-  return seconds;
-}
-
-LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index,
-                           const model::LeastBytes& least, const compute::Limits& limits,
-                           Precision precision) {
-  const compute::LayerTime& layer = rounds.layers.back()[index];
+/// From all rounds, what they say of layer `index`, which moves so many bytes for an image.
+void add_layer(KernelFigures& to, std::size_t index, double bytes, const compute::Limits& limits,
+               Precision precision) {
+  const compute::LayerTime& layer = to.rounds.back()[index];
   LayerFigures figures{.name = layer.name,
                        .macs = layer.macs,
-                       .bytes_of_image = least.of_image + least.of_call / rounds.micro_batch,
+                       .bytes_of_image = bytes,
                        .density = layer.density,
                        .gradient_density = layer.gradient_density};
   for (const compute::LayerDirection& way : compute::kLayerDirections) {
-    const std::vector<double> seconds = seconds_of(rounds, index, way);
+    std::vector<double> seconds;  // of an image, by round
+    for (const auto& layers : to.rounds) seconds.push_back(layers[index].*way.seconds / to.images);
     const Spread spread = spread_of(seconds);
     if (spread.min <= 0) continue;
     DirectionFigures& own = figures.directions.emplace_back(
@@ -130,24 +114,23 @@ LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index,
       own.gflops = spread_of_rates(2e-9 * layer.macs, seconds);
       own.of_peak = own.gflops->median / limits.peak(precision);
     }
-    if (figures.bytes_of_image > 0) {
-      own.gbs = spread_of_rates(1e-9 * figures.bytes_of_image, seconds);
+    if (bytes > 0) {
+      own.gbs = spread_of_rates(1e-9 * bytes, seconds);
       own.of_bandwidth = own.gbs->median / limits.triad_gbs;
     }
   }
-  return figures;
+  to.layers.push_back(std::move(figures));
 }
 
-/// Of all rounds of a network.
-KernelFigures figures_of(const training::Session& session, const training::TrainingSpec& spec,
-                         const model::Graph& graph, const KernelRounds& rounds,
-                         const compute::Limits& limits) {
+/// From all rounds, what they say of a network.
+void fill(KernelFigures& figures, const training::Session& session,
+          const training::TrainingSpec& spec, const model::Graph& graph,
+          const compute::Limits& limits) {
   const std::map<std::string, model::LeastBytes> least =
       model::least_bytes(graph, session.backend->facts().number_bytes);
   const Precision precision = spec.flags.precision;
-  KernelFigures figures{.micro_batch = rounds.micro_batch, .images = rounds.images()};
   std::vector<double> whole;
-  for (const auto& layers : rounds.layers) {
+  for (const auto& layers : figures.rounds) {
     double seconds = 0;
     for (const compute::LayerTime& layer : layers) seconds += layer.seconds();
     whole.push_back(seconds / figures.images);
@@ -155,13 +138,12 @@ KernelFigures figures_of(const training::Session& session, const training::Train
   figures.seconds = spread_of(whole);
   figures.gflops = spread_of_rates(1e-9 * graph.training_flops(), whole);
   figures.of_peak = figures.gflops.median / limits.peak(precision);
-  for (std::size_t i = 0; i < rounds.layers.back().size(); ++i) {
+  for (std::size_t i = 0; i < figures.rounds.back().size(); ++i) {
     // A program may have steps that are no layer of the graph, such as a copy.
-    const auto found = least.find(rounds.layers.back()[i].name);
-    figures.layers.push_back(layer_figures(
-        rounds, i, found == least.end() ? model::LeastBytes{} : found->second, limits, precision));
+    const auto found = least.find(figures.rounds.back()[i].name);
+    const model::LeastBytes own = found == least.end() ? model::LeastBytes{} : found->second;
+    add_layer(figures, i, own.of_image + own.of_call / figures.micro_batch, limits, precision);
   }
-  return figures;
 }
 
 Json json_of(const std::optional<Spread>& spread) {
@@ -222,33 +204,33 @@ std::string half_beside(const KernelFigures& other, const LayerFigures& layer,
   return same == found->directions.end() ? "" : half_of(*found, *same);
 }
 
-void print_layers(const KernelPair& pair) {
+void print_layers(const KernelFigures& given, const KernelFigures& no_zeros) {
   constexpr std::size_t kNarrowest = 25, kWay = 9;
-  const NameColumn column(pair.given.layers, kNarrowest);
+  const std::size_t width = name_width(given.layers, kNarrowest);
   const std::string titles =
       half("us/image", "GFLOP/s", "of peak", "of mem.", "map", "grad.", "algorithm");
-  const std::string head = fmt::format("micro-batch {}", pair.given.micro_batch);
-  system::print("\n{:<{}}{:<{}}no zeros\n", head, column.width() + kWay, "the given weights",
+  const std::string head = fmt::format("micro-batch {}", given.micro_batch);
+  system::print("\n{:<{}}{:<{}}no zeros\n", head, width + kWay, "the given weights",
                 titles.size() + 1);
-  print_row(fmt::format("{}{:<{}}{} {}", column("layer"), "", kWay, titles, titles));
-  for (const LayerFigures& layer : pair.given.layers) {
+  print_row(fmt::format("{:<{}}{:<{}}{} {}", "layer", width, "", kWay, titles, titles));
+  for (const LayerFigures& layer : given.layers) {
     for (const DirectionFigures& direction : layer.directions) {
-      print_row(fmt::format("{}{:<{}}{} {}", column(layer.name), direction.way->title, kWay,
-                            half_of(layer, direction),
-                            half_beside(pair.no_zeros, layer, direction)));
+      print_row(fmt::format("{}{:<{}}{} {}", in_columns(escaped(layer.name), width),
+                            direction.way->title, kWay, half_of(layer, direction),
+                            half_beside(no_zeros, layer, direction)));
     }
   }
 }
 
-void print_sums(const std::vector<KernelPair>& pairs) {
+void print_sums(const KernelMeasurement& found) {
   system::print("\nall layers   {:^52}  {:^52}\n{:<13}", "the given weights", "no zeros",
                 "micro-batch");
   for (int i = 0; i < 2; ++i)
     system::print("{:>12}{:>22}{:>9}{:>9}  ", "ms/image", "", "GFLOP/s", "of peak");
   system::print("\n");
-  for (const KernelPair& pair : pairs) {
-    system::print("{:<13}", pair.given.micro_batch);
-    for (const KernelFigures* f : {&pair.given, &pair.no_zeros}) {
+  for (std::size_t i = 0; i < found.given.size(); ++i) {
+    system::print("{:<13}", found.given[i].micro_batch);
+    for (const KernelFigures* f : {&found.given[i], &found.no_zeros[i]}) {
       system::print("{:>12.2f}{:>22}{:>9.0f}{:>9.2f}  ", 1e3 * f->seconds.median,
                     fmt::format("({:.2f} to {:.2f})", 1e3 * f->seconds.min, 1e3 * f->seconds.max),
                     f->gflops.median, f->of_peak);
@@ -268,7 +250,7 @@ KernelMeasurement measure_kernels(const training::Session& session,
       request.micro_batches.size() * 2 * (static_cast<std::size_t>(request.repeats) + 1);
   std::size_t done = 0;
   const compute::Limits before = training::measure_together(session);
-  std::vector<KernelRounds> of_given, of_no_zeros;
+  KernelMeasurement found;
   for (const int micro_batch : request.micro_batches) {
     const data::BatchPlan plan(images.size(), request.images(micro_batch), micro_batch, 0, 1);
     const auto batches = session.services.data.batches(
@@ -287,13 +269,13 @@ KernelMeasurement measure_kernels(const training::Session& session,
         if (progress) progress(++done, all);
       }
     }
-    of_given.push_back(trials[0].rounds());
-    of_no_zeros.push_back(trials[1].rounds());
+    found.given.push_back({micro_batch, micro_batch * passes, trials[0].rounds()});
+    found.no_zeros.push_back({micro_batch, micro_batch * passes, trials[1].rounds()});
   }
-  KernelMeasurement found{compute::better(before, training::measure_together(session)), {}};
-  for (std::size_t i = 0; i < of_given.size(); ++i) {
-    found.pairs.push_back({figures_of(session, spec, given, of_given[i], found.limits),
-                           figures_of(session, spec, no_zeros, of_no_zeros[i], found.limits)});
+  found.limits = compute::better(before, training::measure_together(session));
+  for (KernelFigures& figures : found.given) fill(figures, session, spec, given, found.limits);
+  for (KernelFigures& figures : found.no_zeros) {
+    fill(figures, session, spec, no_zeros, found.limits);
   }
   return found;
 }
@@ -307,9 +289,11 @@ nlohmann::ordered_json json_of(const KernelFigures& figures) {
           {"layers", std::move(layers)}};
 }
 
-void print_kernels(const std::vector<KernelPair>& pairs) {
-  for (const KernelPair& pair : pairs) print_layers(pair);
-  print_sums(pairs);
+void print_kernels(const KernelMeasurement& found) {
+  for (std::size_t i = 0; i < found.given.size(); ++i) {
+    print_layers(found.given[i], found.no_zeros[i]);
+  }
+  print_sums(found);
 }
 
 }  // namespace cputrain::bench

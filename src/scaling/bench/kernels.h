@@ -58,7 +58,8 @@ struct LayerFigures {
 
 /// All layers of a network with one number of images at once.
 struct KernelFigures {
-  int micro_batch = 0, images = 0;  ///< at once, in a round
+  int micro_batch = 0, images = 0;                        ///< at once, in a round
+  std::vector<std::vector<compute::LayerTime>> rounds{};  ///< what was measured
   std::vector<LayerFigures> layers{};
   Spread seconds{}, gflops{};  ///< one image, all layers; by rounds, counting direct convolution
   double of_peak = 0;
@@ -66,15 +67,11 @@ struct KernelFigures {
 
 nlohmann::ordered_json json_of(const KernelFigures&);
 
-/// The same number of images at once with the zeros that the weights give, and with none: without
-/// ReLU and dropout nothing is zero. (Behind a 2x2 max pool three of four gradients still are.)
-struct KernelPair {
-  KernelFigures given, no_zeros;
-};
-
+/// By number of images at once, with the zeros that the weights give, and with none: without ReLU
+/// and dropout nothing is zero. (Behind a 2x2 max pool three of four gradients still are.)
 struct KernelMeasurement {
-  compute::Limits limits;         ///< measured in the same run
-  std::vector<KernelPair> pairs;  ///< by number of images at once
+  compute::Limits limits{};  ///< measured in the same run
+  std::vector<KernelFigures> given{}, no_zeros{};
 };
 
 /// Times the passes of a network layer by layer, as given and without zeros, for each number of
@@ -86,6 +83,6 @@ KernelMeasurement measure_kernels(const training::Session&, const training::Trai
 
 /// A line a layer and direction for each number of images, the worst case beside the given weights;
 /// then a line a number of images, all layers together.
-void print_kernels(const std::vector<KernelPair>&);
+void print_kernels(const KernelMeasurement&);
 
 }  // namespace cputrain::bench

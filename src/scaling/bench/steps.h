@@ -46,6 +46,7 @@ class StepTrial {
   int steps() const { return steps_.made(); }  ///< timed or not
   /// CPU time of this rank's threads in each of them.
   const std::vector<double>& cpu_seconds() const { return cpu_seconds_; }
+  const model::Graph& graph() const { return training_.plan().graph; }
   const data::BatchPlan& plan() const { return training_.batches().train; }
   const training::CompiledTraining& compiled() const { return training_.compiled(); }
   const compute::Program& program() const { return *compiled().program; }
@@ -83,19 +84,11 @@ std::string first_clause(const std::string& message);
 StepFigures run_trials(const training::Session&, const std::vector<std::unique_ptr<StepTrial>>&,
                        std::optional<int> wanted);
 
-/// The first column of a table of layers: as wide as the longest name, and two blanks behind it.
-class NameColumn {
- public:
-  /// `rows` have a `name` each; the column is at least so wide.
-  NameColumn(const auto& rows, std::size_t least) : width_(least) {
-    for (const auto& row : rows) width_ = std::max(width_, columns_of(escaped(row.name)) + 2);
-  }
-
-  std::size_t width() const { return width_; }
-  std::string operator()(std::string_view name) const { return in_columns(escaped(name), width_); }
-
- private:
-  std::size_t width_;
-};
+/// Of the first column of a table of layers: as wide as the longest `name` of the rows, and two
+/// blanks behind it, but at least so wide.
+std::size_t name_width(const auto& rows, std::size_t least) {
+  for (const auto& row : rows) least = std::max(least, columns_of(escaped(row.name)) + 2);
+  return least;
+}
 
 }  // namespace cputrain::bench

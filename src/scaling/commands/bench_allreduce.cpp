@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,17 +33,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct AllreduceOptions : BenchOptions {
-  std::size_t bytes = 52'871'940;
-};
-
 constexpr int kCompressions = 3;  ///< repeats of each are enough: nothing but this rank is measured
 
 /// One way to sum over ranks, timed.
-struct AllreduceFigure {
-  std::string name;
-  std::vector<double> seconds;  ///< by repeat, the slowest rank's
-  std::string reason;           ///< why there are none
+struct SumFigure {
+  std::string name;               ///< "ring"; of a compressed one "topk:0.01"
+  std::vector<double> seconds{};  ///< by repeat, the slowest rank's
+  std::string reason{};           ///< why there are none
+  double ratio = 1;               ///< times fewer bytes that a rank sends where it is compressed
 };
 
 /// One sum that is checked; the arrays are zeros afterwards, and stay so whatever is summed.
@@ -69,7 +67,7 @@ void check_sum(comm::Communicator& communicator, const std::string& name,
 /// All in turn, so that a disturbance of the machine meets all of them alike.
 void time_all(comm::Communicator& communicator,
               const std::vector<std::optional<comm::Candidate>>& candidates, int repeat,
-              std::vector<AllreduceFigure>& figures) {
+              std::vector<SumFigure>& figures) {
   for (std::size_t i = 0; i < figures.size(); ++i) {
     if (candidates[i]) check_sum(communicator, figures[i].name, *candidates[i]);
   }
@@ -81,81 +79,48 @@ void time_all(comm::Communicator& communicator,
   }
 }
 
-/// Times every name of --allreduce on arrays of `bytes`: a sum of float32 over all ranks, which all
-/// can read afterwards. For `shm` and `hierarchical` the arrays lie in shared memory and the result
-/// is one copy per node. Collective.
-class AllreduceBench {
- public:
-  AllreduceBench(comm::Communicator& communicator, std::size_t bytes, comm::SumArrays sum)
-      : communicator_(communicator),
-        elements_(std::max<std::size_t>(1, bytes / sizeof(float))),
-        sum_(std::move(sum)),
-        map_(comm::read_node_map(communicator)) {}
-
-  /// One that is checked, then `repeat` of each. Throws Error(internal) where a sum is wrong.
-  std::vector<AllreduceFigure> run(int repeat) {
-    const system::Pages own(bytes());
-    const Array numbers{own.bytes().data(), elements_, DType::f32};
-    const comm::SharedArrays shared(communicator_, elements_);
-    std::vector<std::optional<comm::Candidate>> candidates;
-    std::vector<AllreduceFigure> figures;
-    const auto add = [&](const std::string& name, std::optional<comm::Candidate> candidate) {
-      figures.push_back({name, {}, {}});
-      candidates.push_back(std::move(candidate));
-    };
-    const auto add_within = [&](const std::string& name, const std::string& algorithm) {
-      std::optional<comm::Candidate> candidate;
-      if (shared.failure.empty()) {
-        candidate = comm::within_node(communicator_, map_, shared, sum_,
-                                      comm::open_lane(communicator_, map_, {{algorithm}}));
-      }
-      add(name, std::move(candidate));
-      figures.back().reason = shared.failure;
-    };
-    if (map_.nodes() == 1) {
-      add_within("shm", "tree");
-      add_within("hierarchical", "tree");
-    } else {
-      figures.push_back({"shm", {}, "the ranks are on several nodes"});
-      candidates.push_back(std::nullopt);
+/// Times every name of --allreduce on arrays of so many float32, a sum over all ranks, which all
+/// can read afterwards: one sum that is checked, then `repeat`. For `shm` and `hierarchical` the
+/// arrays lie in shared memory and the result is one copy per node. Collective; Error(internal)
+/// where a sum is wrong.
+std::vector<SumFigure> bench_sums(comm::Communicator& communicator, const comm::NodeMap& map,
+                                  std::size_t elements, const comm::SumArrays& sum, int repeat) {
+  const system::Pages own(elements * sizeof(float));
+  const Array numbers{own.bytes().data(), elements, DType::f32};
+  const comm::SharedArrays shared(communicator, elements);
+  std::vector<std::optional<comm::Candidate>> candidates;
+  std::vector<SumFigure> figures;
+  const auto add = [&](const std::string& name, std::optional<comm::Candidate> candidate,
+                       const std::string& why_none = "") {
+    figures.push_back({.name = name, .reason = why_none});
+    candidates.push_back(std::move(candidate));
+  };
+  const auto add_within = [&](const std::string& name, const std::string& algorithm) {
+    std::optional<comm::Candidate> candidate;
+    if (shared.failure.empty()) {
+      candidate = comm::within_node(communicator, map, shared, sum,
+                                    comm::open_lane(communicator, map, {{algorithm}}));
     }
-    for (const std::string& name : comm::allreduce_algorithms()) {
-      add(name, comm::between_ranks(numbers, comm::open_world(communicator_, {{name}})));
-      if (map_.nodes() > 1) add_within("hierarchical+" + name, name);
-    }
-    comm::Channel server{communicator_.make_point_to_point(), nullptr, nullptr};
-    server.allreduce = comm::make_server(*server.peers);
-    add("ps", comm::between_ranks(numbers, std::move(server)));
-    time_all(communicator_, candidates, repeat, figures);
-    return figures;
+    add(name, std::move(candidate), shared.failure);
+  };
+  if (map.nodes() == 1) {
+    add_within("shm", "tree");
+    add_within("hierarchical", "tree");
+  } else {
+    add("shm", std::nullopt, "the ranks are on several nodes");
   }
-
-  /// What `auto` would take.
-  std::string automatic_choice() {
-    return training::automatic_allreduce(communicator_, elements_, sum_);
+  for (const std::string& name : comm::allreduce_algorithms()) {
+    add(name, comm::between_ranks(numbers, comm::open_world(communicator, {{name}})));
+    if (map.nodes() > 1) add_within("hierarchical+" + name, name);
   }
-
-  int ranks() const { return communicator_.size(); }
-  int nodes() const { return map_.nodes(); }
-  std::size_t bytes() const { return elements_ * sizeof(float); }
-
- private:
-  comm::Communicator& communicator_;
-  std::size_t elements_;
-  comm::SumArrays sum_;
-  comm::NodeMap map_;
-};
+  comm::Channel server{communicator.make_point_to_point(), nullptr, nullptr};
+  server.allreduce = comm::make_server(*server.peers);
+  add("ps", comm::between_ranks(numbers, std::move(server)));
+  time_all(communicator, candidates, repeat, figures);
+  return figures;
+}
 
 // Compression.
-
-/// What one way to compress gradients costs and saves.
-struct CompressionFigure {
-  std::string name;  ///< "topk:0.01"
-  double ratio;      ///< times fewer bytes that a rank sends
-  /// A sum without sending; and a plain ring's, which has to add as well. By repeat, the slowest
-  /// rank's.
-  std::vector<double> seconds, plain_seconds;
-};
 
 /// Adds up the time that messages take.
 class TimedPointToPoint final : public comm::PointToPoint {
@@ -188,9 +153,9 @@ void fill_gradients(const Array& gradients, int rank) {
   }
 }
 
-/// Sums copies of a gradient: the ratio, and the seconds of each repeat without sending.
-double time_compression(comm::Communicator& communicator, const Array& kept,
-                        const std::string& compression, int repeat, std::vector<double>& seconds) {
+/// Sums copies of a gradient, compressed, by a ring. Seconds are those without sending.
+SumFigure time_compression(comm::Communicator& communicator, const Array& kept,
+                           const std::string& compression, int repeat) {
   double sending = 0;
   comm::Channel channel{
       std::make_unique<TimedPointToPoint>(communicator.make_point_to_point(), sending), nullptr,
@@ -200,6 +165,7 @@ double time_compression(comm::Communicator& communicator, const Array& kept,
       training::compressed_sum(compression, kept.size, std::move(channel));
   const system::Pages memory(kept.bytes().size());
   const Array gradients{memory.bytes().data(), kept.size, kept.dtype};
+  SumFigure figure{.name = compression, .ratio = compressed.ratio};
   for (int i = 0; i <= repeat; ++i) {  // the first warms up
     std::memcpy(gradients.data, kept.data, kept.bytes().size());
     communicator.barrier();
@@ -208,25 +174,21 @@ double time_compression(comm::Communicator& communicator, const Array& kept,
     compressed.sum(gradients);
     const double slowest =
         std::max(0.0, comm::largest_of_ranks(communicator, watch.seconds() - sending).value());
-    if (i > 0) seconds.push_back(slowest);
+    if (i > 0) figure.seconds.push_back(slowest);
   }
-  return compressed.ratio;
+  return figure;
 }
 
-/// Times each of compressions() on a gradient of `bytes` in float32. Collective.
-std::vector<CompressionFigure> bench_compression(comm::Communicator& communicator,
-                                                 std::size_t bytes, int repeat) {
-  const std::size_t elements = bytes / sizeof(float);
+/// Times a plain sum, which has to add as well, and each of compressions() on a gradient of so many
+/// float32. Collective.
+std::vector<SumFigure> bench_compression(comm::Communicator& communicator, std::size_t elements,
+                                         int repeat) {
   const system::Pages memory(elements * sizeof(float));
   const Array kept{memory.bytes().data(), elements, DType::f32};
   fill_gradients(kept, communicator.rank());
-  std::vector<double> plain;
-  time_compression(communicator, kept, "none", repeat, plain);
-  std::vector<CompressionFigure> figures;
+  std::vector<SumFigure> figures{time_compression(communicator, kept, "none", repeat)};
   for (const std::string& compression : training::compressions()) {
-    CompressionFigure figure{compression, 0, {}, plain};
-    figure.ratio = time_compression(communicator, kept, compression, repeat, figure.seconds);
-    figures.push_back(std::move(figure));
+    figures.push_back(time_compression(communicator, kept, compression, repeat));
   }
   return figures;
 }
@@ -236,22 +198,17 @@ double bus_gbs(double bytes, double seconds, int ranks) {
   return seconds > 0 ? 2e-9 * bytes / seconds * (ranks - 1) / ranks : 0;
 }
 
-void print_table(const AllreduceBench& bench, const std::vector<AllreduceFigure>& figures,
-                 double triad) {
-  system::print("{} on {}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
-                counted(bench.ranks(), "rank"), counted(bench.nodes(), "node"),
-                static_cast<double>(bench.bytes()) / 1e6, triad);
+void print_table(const std::vector<SumFigure>& figures, double bytes, int ranks) {
   system::print("{:<20}{:>12}{:>10}{:>10}{:>14}\n", "algorithm", "ms, median", "min", "max",
                 "bus GB/s");
-  for (const AllreduceFigure& figure : figures) {
+  for (const SumFigure& figure : figures) {
     if (!figure.reason.empty()) {
       system::print("{:<20}{}\n", figure.name, figure.reason);
       continue;
     }
     const Spread s = spread_of(figure.seconds);
     system::print("{:<20}{:>12.2f}{:>10.2f}{:>10.2f}{:>14.1f}\n", figure.name, 1e3 * s.median,
-                  1e3 * s.min, 1e3 * s.max,
-                  bus_gbs(static_cast<double>(bench.bytes()), s.median, bench.ranks()));
+                  1e3 * s.min, 1e3 * s.max, bus_gbs(bytes, s.median, ranks));
   }
 }
 
@@ -260,43 +217,44 @@ void print_table(const AllreduceBench& bench, const std::vector<AllreduceFigure>
 ///     2 (P - 1) / P * (1 - 1 / ratio) * bytes / seconds,
 /// with P ranks and the seconds that it takes longer than a plain sum, for as long as nothing hides
 /// either. 0 where no byte is saved, infinite where bytes are and no time is lost.
-double breakeven(const AllreduceBench& bench, const CompressionFigure& figure) {
-  const double seconds = spread_of(figure.seconds).median - spread_of(figure.plain_seconds).median;
+double breakeven(const SumFigure& figure, const SumFigure& plain, double bytes, int ranks) {
+  const double seconds = spread_of(figure.seconds).median - spread_of(plain.seconds).median;
   if (figure.ratio <= 1) return 0;
   if (seconds <= 0) return std::numeric_limits<double>::infinity();
-  const int ranks = bench.ranks();
-  return 8e-9 * 2 * (ranks - 1) / ranks * (1 - 1 / figure.ratio) *
-         static_cast<double>(bench.bytes()) / seconds;
+  return 8e-9 * 2 * (ranks - 1) / ranks * (1 - 1 / figure.ratio) * bytes / seconds;
 }
 
-void print_compression(const AllreduceBench& bench, const std::vector<CompressionFigure>& figures) {
+// Figures of compression begin with the plain sum's.
+
+void print_compression(const std::vector<SumFigure>& figures, double bytes, int ranks) {
   system::print("\n{:<20}{:>14}{:>22}{:>16}{:>22}\n", "--compress", "fewer bytes",
                 "ms without sending", "plain sum's", "pays below, Gbit/s");
-  for (const CompressionFigure& figure : figures) {
-    const double rate = breakeven(bench, figure);
+  const SumFigure& plain = figures.front();
+  for (const SumFigure& figure : std::span(figures).subspan(1)) {
+    const double rate = breakeven(figure, plain, bytes, ranks);
     system::print("{:<20}{:>13.1f}x{:>22.2f}{:>16.2f}{:>22}\n", figure.name, figure.ratio,
-                  1e3 * spread_of(figure.seconds).median,
-                  1e3 * spread_of(figure.plain_seconds).median,
+                  1e3 * spread_of(figure.seconds).median, 1e3 * spread_of(plain.seconds).median,
                   std::isfinite(rate) ? fmt::format("{:.2f}", rate) : "at any rate");
   }
 }
 
-Json compression_json(const AllreduceBench& bench, const std::vector<CompressionFigure>& figures) {
+Json compression_json(const std::vector<SumFigure>& figures, double bytes, int ranks) {
   Json list = Json::array();
-  for (const CompressionFigure& figure : figures) {
-    const double rate = breakeven(bench, figure);
+  const SumFigure& plain = figures.front();
+  for (const SumFigure& figure : std::span(figures).subspan(1)) {
+    const double rate = breakeven(figure, plain, bytes, ranks);
     list.push_back({{"name", figure.name},
                     {"ratio", figure.ratio},
                     {"seconds_compute", spread_of(figure.seconds).median},
-                    {"seconds_plain", spread_of(figure.plain_seconds).median},
+                    {"seconds_plain", spread_of(plain.seconds).median},
                     {"breakeven_gbit_s", std::isfinite(rate) ? Json(rate) : Json("any")}});
   }
   return list;
 }
 
-Json figures_json(const std::vector<AllreduceFigure>& figures) {
+Json figures_json(const std::vector<SumFigure>& figures) {
   Json list = Json::array();
-  for (const AllreduceFigure& figure : figures) {
+  for (const SumFigure& figure : figures) {
     const bool timed = figure.reason.empty();
     list.push_back(
         {{"name", figure.name}, {"seconds", timed ? json_of(spread_of(figure.seconds)) : Json()}});
@@ -305,7 +263,7 @@ Json figures_json(const std::vector<AllreduceFigure>& figures) {
   return list;
 }
 
-class BenchAllreduceCommand final : public cli::CommandWith<AllreduceOptions> {
+class BenchAllreduceCommand final : public cli::CommandWith<BenchOptions> {
  public:
   BenchAllreduceCommand() : CommandWith({.trains = false, .measures = true}) {}
 
@@ -322,7 +280,7 @@ class BenchAllreduceCommand final : public cli::CommandWith<AllreduceOptions> {
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    AllreduceOptions& c = options_;
+    BenchOptions& c = options_;
     f.group("Measurement");
     f.whole("bytes", c.bytes, 4, std::int64_t{1} << 40,
             "bytes of each rank's gradient [52871940: the paper's network]");
@@ -341,32 +299,39 @@ ExitCode BenchAllreduceCommand::run(const training::Services& services) {
   if (session.backend->memory().is_host()) {
     sum = [&](std::span<const Array> src, const Array& dst) { session.backend->sum(src, dst); };
   }
-  AllreduceBench bench(*session.communicator, options_.bytes, sum);
+  comm::Communicator& communicator = *session.communicator;
+  const std::size_t elements = std::max<std::size_t>(1, options_.bytes / sizeof(float));
+  const std::size_t bytes = elements * sizeof(float);
+  const auto real_bytes = static_cast<double>(bytes);
+  const comm::NodeMap map = comm::read_node_map(communicator);
+  const int ranks = communicator.size(), repeats = options_.repeats();
   const compute::Limits before = training::measure_together(session);
-  const std::vector<AllreduceFigure> figures = bench.run(options_.repeats());
+  const auto figures = bench_sums(communicator, map, elements, sum, repeats);
   const double triad = compute::better(before, training::measure_together(session)).triad_gbs;
-  const std::string chosen = bench.automatic_choice();
-  const auto compression = bench_compression(*session.communicator, bench.bytes(),
-                                             std::min(options_.repeats(), kCompressions));
+  const std::string chosen = training::automatic_allreduce(communicator, elements, sum);
+  const auto compression =
+      bench_compression(communicator, elements, std::min(repeats, kCompressions));
   if (session.leads() && options_.prints()) {
     for (const std::string& line : session.placement) system::print("{}\n", line);
-    print_table(bench, figures, triad);
+    system::print("{} on {}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
+                  counted(ranks, "rank"), counted(map.nodes(), "node"), real_bytes / 1e6, triad);
+    print_table(figures, real_bytes, ranks);
     system::print("\nauto takes {}\n", chosen);
-    print_compression(bench, compression);
+    print_compression(compression, real_bytes, ranks);
   }
   const Json result{{"bench", "allreduce"},
-                    {"ranks", bench.ranks()},
-                    {"nodes", bench.nodes()},
+                    {"ranks", ranks},
+                    {"nodes", map.nodes()},
                     {"threads", session.threads},
-                    {"bytes", bench.bytes()},
-                    {"repeats", options_.repeats()},
-                    {"engine", session.communicator->describe()},
+                    {"bytes", bytes},
+                    {"repeats", repeats},
+                    {"engine", communicator.describe()},
                     {"cpu", session.machine.cpu_model},
                     {"cpu_id", to_json(session.machine.cpu_id)},
                     {"limit", {{"triad_gbs", triad}}},
                     {"auto", chosen},
                     {"algorithms", figures_json(figures)},
-                    {"compression", compression_json(bench, compression)}};
+                    {"compression", compression_json(compression, real_bytes, ranks)}};
   training::write_json(session, options_.json, result);
   return ExitCode::ok;
 }

@@ -9,17 +9,12 @@
 #include "scaling/commands/commands.h"
 #include "system/print.h"
 #include "training/plan/image_place.h"
-#include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 
 namespace cputrain::commands {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct KernelOptions : BenchOptions {
-  std::vector<int> micro_batches{1, 2, 4, 8, 11, 32};
-};
 
 /// "1,2,4"
 std::vector<int> parse_micro_batches(const std::string& text) {
@@ -40,7 +35,7 @@ std::vector<int> parse_micro_batches(const std::string& text) {
   return sizes;
 }
 
-void check_enough(const KernelOptions& options, std::size_t there, std::size_t wanted) {
+void check_enough(const BenchOptions& options, std::size_t there, std::size_t wanted) {
   if (there >= wanted) return;
   fail(ExitCode::usage,
        "{} training images of {} are fewer than a round's {} (speed depends on what is in them); "
@@ -48,7 +43,7 @@ void check_enough(const KernelOptions& options, std::size_t there, std::size_t w
        there, options.data_or_synthetic(), wanted);
 }
 
-void print_head(const training::Session& session, const KernelOptions& options,
+void print_head(const training::Session& session, const BenchOptions& options,
                 const training::TrainingSpec& spec, const compute::Limits& limits,
                 std::size_t least) {
   system::print(
@@ -68,15 +63,14 @@ void print_head(const training::Session& session, const KernelOptions& options,
       limits.triad_gbs);
 }
 
-Json result_json(const training::Session& session, const KernelOptions& options,
-                 const training::TrainingSpec& spec, const compute::Limits& limits,
-                 const std::vector<bench::KernelPair>& pairs) {
+Json result_json(const training::Session& session, const BenchOptions& options,
+                 const training::TrainingSpec& spec, const bench::KernelMeasurement& found) {
   Json micro_batches = Json::array();
-  for (const bench::KernelPair& pair : pairs) {
-    micro_batches.push_back({{"micro_batch", pair.given.micro_batch},
-                             {"images", pair.given.images},
-                             {"given", bench::json_of(pair.given)},
-                             {"no_zeros", bench::json_of(pair.no_zeros)}});
+  for (std::size_t i = 0; i < found.given.size(); ++i) {
+    micro_batches.push_back({{"micro_batch", found.given[i].micro_batch},
+                             {"images", found.given[i].images},
+                             {"given", bench::json_of(found.given[i])},
+                             {"no_zeros", bench::json_of(found.no_zeros[i])}});
   }
   return {{"bench", "kernels"},
           {"model", spec.model->name},
@@ -85,14 +79,14 @@ Json result_json(const training::Session& session, const KernelOptions& options,
           {"weights", options.weights.empty() ? Json() : Json(options.weights)},
           {"threads", session.threads},
           {"repeats", options.repeats()},
-          {"limit", training::limits_json(limits)},
+          {"limit", training::limits_json(found.limits)},
           {"backend", session.backend->facts().description},
           {"cpu", session.machine.cpu_model},
           {"cpu_id", to_json(session.machine.cpu_id)},
           {"micro_batches", std::move(micro_batches)}};
 }
 
-class BenchKernelsCommand final : public cli::CommandWith<KernelOptions> {
+class BenchKernelsCommand final : public cli::CommandWith<BenchOptions> {
  public:
   BenchKernelsCommand() : CommandWith({.trains = false, .measures = true, .one_job = false}) {}
 
@@ -110,7 +104,7 @@ class BenchKernelsCommand final : public cli::CommandWith<KernelOptions> {
   }
 
   void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    KernelOptions& c = options_;
+    BenchOptions& c = options_;
     add_training_model_flags(f, c);
     add_data_flags(f, c, true);
     f.group("Measurement");
@@ -149,12 +143,12 @@ ExitCode BenchKernelsCommand::run(const training::Services& services) {
   const data::DecodedData data =
       training::decode_images(session, spec.flags, source, {spec.image, spec.resize});
   check_enough(options_, data.train.size(), most);  // some may be damaged
-  const auto [limits, pairs] = bench::measure_kernels(session, spec, graph, data.train, request);
+  const auto found = bench::measure_kernels(session, spec, graph, data.train, request);
   if (options_.prints()) {
-    print_head(session, options_, spec, limits, request.least);
-    bench::print_kernels(pairs);
+    print_head(session, options_, spec, found.limits, request.least);
+    bench::print_kernels(found);
   }
-  training::write_json(session, options_.json, result_json(session, options_, spec, limits, pairs));
+  training::write_json(session, options_.json, result_json(session, options_, spec, found));
   return ExitCode::ok;
 }
 

@@ -18,7 +18,6 @@
 #include "training/plan/compiled_training.h"
 #include "training/plan/image_place.h"
 #include "training/plan/training_memory.h"
-#include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 
 namespace cputrain::commands {
@@ -26,26 +25,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What was measured, with what it was measured against.
-struct Measurement {
-  Spread images_per_second;
-  compute::Limits limits;
-  double achieved;  ///< GFLOP/s, counting direct convolution
-  Precision precision;
-  double peak() const { return limits.peak(precision); }
-  double fraction() const { return achieved / peak(); }
-  bool of_tiles() const { return peak() != limits.fma_gflops; }
-};
-
-Measurement measurement_of(const bench::StepFigures& figures, const model::Graph& graph,
-                           Precision precision) {
-  const Spread& rate = figures.images_per_second.front();
-  return {rate, figures.limits, rate.median * graph.training_flops() / 1e9, precision};
+/// Counting direct convolution.
+double gflops_of(const Spread& images_per_second, const bench::StepTrial& trial) {
+  return images_per_second.median * trial.graph().training_flops() / 1e9;
 }
 
 void print_measurement(const training::Session& session, const training::TrainingSpec& spec,
-                       const bench::StepTrial& trial, const Measurement& m, int steps) {
-  const Spread& rate = m.images_per_second;
+                       const bench::StepTrial& trial, const bench::StepFigures& figures,
+                       int steps) {
+  const Spread& rate = figures.images_per_second.front();
+  const double achieved = gflops_of(rate, trial), peak = figures.limits.peak(spec.flags.precision);
   system::print(
       "{} at {}x{}, batch {}, {} x {}, micro-batch {}, {}: {:.1f} images/s (median of {}; {:.1f} "
       "to {:.1f})\n",
@@ -57,20 +46,20 @@ void print_measurement(const training::Session& session, const training::Trainin
   system::print(
       "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the {} peak "
       "measured in this run; triad {:.1f} GB/s; workspace {}\n",
-      m.achieved, m.fraction(), m.peak(), m.of_tiles() ? "AMX" : "FMA", m.limits.triad_gbs,
-      bytes_text(static_cast<double>(trial.program().workspace_bytes())));
+      achieved, achieved / peak, peak, peak != figures.limits.fma_gflops ? "AMX" : "FMA",
+      figures.limits.triad_gbs, bytes_text(static_cast<double>(trial.program().workspace_bytes())));
 }
 
 // Times of layers are of `images` a step and of so many steps.
 
 void print_layers(const std::vector<compute::LayerTime>& layers, double images, int steps) {
   constexpr std::size_t kNarrowest = 22;
-  const bench::NameColumn column(layers, kNarrowest);
+  const std::size_t width = bench::name_width(layers, kNarrowest);
   system::print(
       "\nms per step (mean of {}) on rank 0, GFLOP/s of direct convolution, and what is not zero "
       "of the map that is read and of the gradient that comes back\n"
-      "{}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
-      steps, column("layer"), "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.",
+      "{:<{}}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
+      steps, "layer", width, "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.",
       "algorithm");
   for (const compute::LayerTime& layer : layers) {
     const auto cell = [&](double seconds) {
@@ -79,8 +68,8 @@ void print_layers(const std::vector<compute::LayerTime>& layers, double images, 
                           : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
                                         rate > 0 ? fmt::format("{:.0f}", rate) : "");
     };
-    system::print("{}{}{}{}{:>7}{:>7}  {}\n", column(layer.name), cell(layer.forward),
-                  cell(layer.backward_data), cell(layer.backward_weights),
+    system::print("{}{}{}{}{:>7}{:>7}  {}\n", in_columns(escaped(layer.name), width),
+                  cell(layer.forward), cell(layer.backward_data), cell(layer.backward_weights),
                   compute::density_text(layer.density),
                   compute::density_text(layer.gradient_density), compute::algorithms_text(layer));
   }
@@ -131,8 +120,8 @@ void print_disturbance(const CalmRounds& rounds, int steps) {
 }
 
 Json measurement_json(const training::Session& session, const training::TrainingSpec& spec,
-                      const bench::StepTrial& trial, const Measurement& m,
-                      const std::vector<compute::LayerTime>& layers) {
+                      const bench::StepTrial& trial, const bench::StepFigures& figures) {
+  const double achieved = gflops_of(figures.images_per_second.front(), trial);
   return {{"bench", "step"},
           {"model", spec.model->name},
           {"image_size", spec.image.height},
@@ -140,11 +129,11 @@ Json measurement_json(const training::Session& session, const training::Training
           {"micro_batch", trial.plan().micro_batch()},
           {"ranks", session.communicator->size()},
           {"threads", session.threads},
-          {"density", density_json(layers)},
-          {"images_per_second", json_of(m.images_per_second)},
-          {"gflops", m.achieved},
-          {"limit", training::limits_json(m.limits)},
-          {"fraction_of_peak", m.fraction()},
+          {"density", density_json(figures.layers)},
+          {"images_per_second", json_of(figures.images_per_second.front())},
+          {"gflops", achieved},
+          {"limit", training::limits_json(figures.limits)},
+          {"fraction_of_peak", achieved / figures.limits.peak(spec.flags.precision)},
           {"workspace_bytes", trial.program().workspace_bytes()},
           {"backend", session.backend->facts().description},
           {"cpu", session.machine.cpu_model},
@@ -310,7 +299,6 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   const bench::StepFigures figures = bench::run_trials(session, trials, options_.repeat);
   const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
   const bench::StepTrial& trial = *trials[0];
-  const Measurement measured = measurement_of(figures, plan.graph, plan.spec.flags.precision);
 
   // Times of layers are rank 0's.
   const double own_images =
@@ -318,7 +306,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   const int counted = each * static_cast<int>(rounds.counted());
   const int steps = each * static_cast<int>(rounds.measured());
   if (session.leads() && options_.prints()) {
-    print_measurement(session, spec, trial, measured, counted);
+    print_measurement(session, spec, trial, figures, counted);
     print_disturbance(rounds, each);
     if (waited.value_or(0) >= system::kWaitWorthSaying) {
       system::print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
@@ -328,7 +316,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
     if (options_.reproducible) print_price(trials, rates);
     if (kept_part > 0) print_kept(rates.front(), rates.back(), kept_part);
   }
-  Json result = measurement_json(session, spec, trial, measured, layers);
+  Json result = measurement_json(session, spec, trial, figures);
   result["every_step"] = json_of(spread_of(trial.images_per_second()));
   result["cpu_seconds_per_image"] = json_of(spread_of(per_image(trial.cpu_seconds(), own_images)));
   result["repeats"] = counted;

@@ -13,15 +13,13 @@
 #include "core/version.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/commands/commands.h"
-#include "scaling/commands/simulate_flags.h"
 #include "scaling/simulation/forecast.h"
-#include "scaling/simulation/gpu/gpu_forecast.h"
+#include "scaling/simulation/simulated_costs.h"
 #include "system/clock.h"
 #include "system/file_system.h"
 #include "system/files.h"
 #include "system/print.h"
 #include "system/temporary.h"
-#include "training/request/choose_training.h"
 #include "training/request/flag_grammars.h"
 #include "training/session/services.h"
 
@@ -190,8 +188,7 @@ void say_result(const SimulateOptions& options, const cells::CellTable& table) {
 
 simulation::GpuCosts costs_of(const SimulateOptions& options,
                               const simulation::Platform& platform) {
-  const std::string& file = options.simulation.costs;
-  if (!file.empty()) return simulation::read_gpu_costs(file);
+  if (!options.costs.empty()) return simulation::read_gpu_costs(options.costs);
   fail(ExitCode::usage,
        "--platform {}: has GPUs, and nothing says how long they compute; name costs of {} by "
        "--costs FILE, which scripts/gpu_costs writes",
@@ -333,10 +330,10 @@ ExitCode SimulateCommand::run(const training::Services& services) {
   const data::DataSource source = services.data.open(options_.data_request(spec.seed));
   const int classes = training::classes_of(spec, source);
   const model::Graph graph = training::build_graph(spec, classes);
-  const bool here = options_.simulation.platform == simulation::kHere;
+  const bool here = options_.platform == simulation::kHere;
   // Mistakes in platform and grid show before minutes of measuring.
   simulation::Platform platform = choose_platform(options_, services, nullptr);
-  cells::SweepGrid grid = planned_grid(options_.simulation, platform);
+  cells::SweepGrid grid = planned_grid(options_.grid, platform);
   cells::CellTable table = empty_table(options_, spec, graph, source.train.size(), platform.name);
   table.cells = cells::cells_of(grid);
   if (platform.gpus) {
@@ -348,10 +345,12 @@ ExitCode SimulateCommand::run(const training::Services& services) {
     return ExitCode::ok;
   }
   const simulation::CostTable costs =
-      simulation::costs_of(options_.simulation, services, spec, graph, here);
+      !options_.costs.empty()
+          ? simulation::given_costs(options_.costs, services, spec, graph)
+          : simulation::measured_costs(services, spec, graph, options_.measure_seconds, here);
   if (here) {  // which --costs may have from another machine
     platform = choose_platform(options_, services, &costs);
-    grid = planned_grid(options_.simulation, platform);
+    grid = planned_grid(options_.grid, platform);
     table.cells = cells::cells_of(grid);
   }
   for (const std::string& reason : cells::left_out_of(grid)) system::tell("Left out: " + reason);

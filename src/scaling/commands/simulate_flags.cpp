@@ -1,48 +1,45 @@
-#include "scaling/commands/simulate_flags.h"
-
 #include <algorithm>
 #include <set>
 
 #include "cli/flags/flag_groups.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "scaling/sweep/sweep_request.h"
-#include "training/session/services.h"
+#include "scaling/commands/commands.h"
 
 namespace cputrain::commands {
 namespace {
 
 void add_grid(cli::Flags& f, SimulateOptions& c) {
   f.group("Grid");
-  f.wholes("np", c.simulation.cpus, 1, sweep::kMostColumn,
+  f.wholes("np", c.grid.cpus, 1, sweep::kMostColumn,
            "CPUs, or GPUs, of each column [1,2,4,... up to the platform's]");
-  f.wholes("threads", c.simulation.threads, 1, 4096,
+  f.wholes("threads", c.grid.threads, 1, 4096,
            "threads of each rank: --np 4 makes 4 / N ranks, with the speed-up that is measured "
            "here [1]");
-  f.wholes("batch", c.simulation.batches, 1, 16'777'216,
+  f.wholes("batch", c.grid.batches, 1, 16'777'216,
            "images in a step, over all ranks [128,256,512,1024]");
   f.alias("batch-size", "batch");
-  f.wholes("batch-per-rank", c.simulation.batches_per_rank, 1, 16'777'216,
+  f.wholes("batch-per-rank", c.grid.batches_per_rank, 1, 16'777'216,
            "images in a step of each rank, for weak scaling, beside --batch or in its place");
   f.group("Machine");
-  f.text("platform", c.simulation.platform, "NAME|FILE",
+  f.text("platform", c.platform, "NAME|FILE",
          "machines to simulate: " + join(simulation::platform_names(), ", ") +
              ", or a platform file (.json) [skylake-96]");
   f.suggest("platform", simulation::platform_names());
-  f.real("clock-ghz", c.simulation.clock_ghz, 0.01, 100,
+  f.real("clock-ghz", c.clock_ghz, 0.01, 100,
          "clock of the cores, however many work [the platform's]");
-  f.real("memory-gbs", c.simulation.memory_gbs, 0.01, 1e6,
+  f.real("memory-gbs", c.memory_gbs, 0.01, 1e6,
          "bandwidth of each node's memory in GB/s [the platform's]");
-  f.real("platform-memory", c.simulation.memory_gb, 0.001, 1e6,
+  f.real("platform-memory", c.memory_gb, 0.001, 1e6,
          "memory of each node in GB: a cell whose training needs more is n/a and says how much "
          "[the platform's]");
-  f.real("network-gbps", c.simulation.network_gbps, 0.001, 1e6,
+  f.real("network-gbps", c.network_gbps, 0.001, 1e6,
          "bandwidth of each node's network in each direction in Gbit/s [the platform's]");
-  f.text("costs", c.simulation.costs, "FILE",
+  f.text("costs", c.costs, "FILE",
          "costs of layers (costs.json) that another simulation measured, or of steps on GPUs that "
          "scripts/gpu_costs wrote [of CPUs: measured here; kept for later simulations, but not for "
          "the platform here]");
-  f.whole("measure-seconds", c.simulation.measure_seconds, 1, 86'400,
+  f.whole("measure-seconds", c.measure_seconds, 1, 86'400,
           "measure costs anew for at least N seconds; those of 60 seconds and more are kept [60; "
           "300 for the platform here]");
   f.exclusive("costs", "measure-seconds");
@@ -74,28 +71,28 @@ void check_flags(const SimulateOptions& options, const simulation::Platform& pla
 }
 
 /// Puts what the flags change into the platform.
-void change(simulation::Platform& platform, const simulation::SimulationRequest& request) {
-  if (request.clock_ghz) {
+void change(simulation::Platform& platform, const SimulateOptions& options) {
+  if (options.clock_ghz) {
     if (!platform.cpu) {
       fail(ExitCode::usage,
            "--clock-ghz with --platform {}, whose cores are as measured (their clock is not "
            "known); name another platform",
            platform.name);
     }
-    platform.cpu->clock = {{1, *request.clock_ghz}};
+    platform.cpu->clock = {{1, *options.clock_ghz}};
   }
-  if (request.memory_gb) platform.set_memory(*request.memory_gb);
-  if (request.memory_gbs) {
-    platform.node_gbs = *request.memory_gbs;
+  if (options.memory_gb) platform.set_memory(*options.memory_gb);
+  if (options.memory_gbs) {
+    platform.node_gbs = *options.memory_gbs;
     platform.core_gbs = std::min(platform.core_gbs, platform.node_gbs);
   }
-  if (request.network_gbps) {
+  if (options.network_gbps) {
     if (platform.nodes == 1) {
       fail(ExitCode::usage,
            "--network-gbps with --platform {}, which is one machine; name a cluster",
            platform.name);
     }
-    platform.network_gbps = *request.network_gbps;
+    platform.network_gbps = *options.network_gbps;
   }
 }
 
@@ -135,7 +132,7 @@ void add_simulate_flags(cli::Flags& f, SimulateOptions& c) {
 simulation::Platform choose_platform(const SimulateOptions& options,
                                      const training::Services& services,
                                      const simulation::CostTable* costs) {
-  const std::string& asked = options.simulation.platform;
+  const std::string& asked = options.platform;
   const std::string name = asked.empty() ? "skylake-96" : asked;
   simulation::Platform platform;
   if (costs || name != simulation::kHere) {
@@ -148,21 +145,17 @@ simulation::Platform choose_platform(const SimulateOptions& options,
         std::max(1, static_cast<int>(machine.allowed_cpus.size()) / platform.cores);
   }
   check_flags(options, platform);
-  change(platform, options.simulation);
+  change(platform, options);
   return platform;
 }
 
-cells::SweepGrid planned_grid(const simulation::SimulationRequest& request,
-                              const simulation::Platform& platform) {
-  cells::SweepGrid grid{.cpus = request.cpus,
-                        .threads = request.threads,
-                        .batches = request.batches,
-                        .batches_per_rank = request.batches_per_rank,
-                        .backends = {platform.gpus ? "cuda" : "cpu"}};
-  if (grid.threads.empty()) grid.threads = {1};
+cells::SweepGrid planned_grid(cells::SweepGrid grid, const simulation::Platform& platform) {
+  grid.backends = {platform.gpus ? "cuda" : "cpu"};
   const int all = std::min(platform.most_ranks(), sweep::kMostColumn);
-  for (int n = 1; request.cpus.empty() && n < all; n *= 2) grid.cpus.push_back(n);
-  if (request.cpus.empty()) grid.cpus.push_back(all);
+  if (grid.cpus.empty()) {
+    for (int n = 1; n < all; n *= 2) grid.cpus.push_back(n);
+    grid.cpus.push_back(all);
+  }
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {128, 256, 512, 1024};
   sweep::check_size(grid);
   const std::vector<cells::Cell> planned = cells::cells_of(grid);

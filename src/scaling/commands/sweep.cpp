@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "scaling/commands/commands.h"
-#include "scaling/commands/sweep_flags.h"
 #include "scaling/report/reference_table.h"
 #include "scaling/report/report_files.h"
 #include "scaling/sweep/sweep_folder.h"

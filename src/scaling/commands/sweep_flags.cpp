@@ -1,4 +1,3 @@
-#include "scaling/commands/sweep_flags.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +11,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "scaling/cells/axes.h"
-#include "scaling/cells/cells.h"
+#include "scaling/commands/commands.h"
 #include "training/request/flag_grammars.h"
 #include "training/request/training_rows.h"
 
@@ -130,7 +129,8 @@ void add_grid_flags(cli::Flags& f, SweepOptions& c, const cli::CommandLineChoice
            [&c, columns](const std::string& text) { set_backends(c, columns, text); });
   f.suggest("backend", columns);
   f.group("Measurement");
-  f.whole("repeat", c.repeat, 1, 1000, "trainings of each cell; the table has their median [3]");
+  f.whole("repeat", c.sweep.repeats, 1, 1000,
+          "trainings of each cell; the table has their median [3]");
   f.whole("steps", c.steps, 1, 1'000'000,
           "measured steps of each training, scaled to an epoch; steps with autotuning come before "
           "them [5, or up to 25 that hold 2,048 images]");
@@ -197,9 +197,7 @@ void settle_precisions(SweepOptions& options, const cli::CommandLineChoices& cho
       return !sweep.precisions.contains(backend) || can(sweep.precisions.at(backend), value);
     };
     if (std::ranges::any_of(sweep.grid.backends, serves)) continue;
-    fail(ExitCode::usage,
-
-         "--precision {} needs --backend {}", value,
+    fail(ExitCode::usage, "--precision {} needs --backend {}", value,
          join(choices.backends_with(parse_word<Precision>("precision", value)), " or "));
   }
   for (const std::string& backend : sweep.grid.backends) {
@@ -284,7 +282,6 @@ void add_sweep_flags(cli::Flags& f, SweepOptions& c, const cli::CommandLineChoic
 void settle_sweep(SweepOptions& options, const cli::CommandLineChoices& choices) {
   settle_precisions(options, choices);
   check_combinations(options);
-  options.sweep.repeats = options.repeat.value_or(options.sweep.repeats);
   options.sweep.passed_on = passed_on(options);
   options.sweep.options = options_of(options);
 }

@@ -13,11 +13,8 @@
 #include "core/text.h"
 #include "model/layer_patterns.h"
 #include "scaling/commands/commands.h"
-#include "scaling/commands/tune_speed.h"
-#include "scaling/tune/findings.h"
 #include "system/files.h"
 #include "system/print.h"
-#include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 #include "training/training.h"
 

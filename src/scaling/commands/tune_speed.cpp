@@ -1,5 +1,3 @@
-#include "scaling/commands/tune_speed.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,11 +5,11 @@
 #include <memory>
 #include <utility>
 
+#include "scaling/commands/commands.h"
 #include "scaling/tune/speed_ladder.h"
 #include "system/clock.h"
 #include "training/plan/compiled_training.h"
 #include "training/plan/image_place.h"
-#include "training/request/choose_training.h"
 #include "training/training.h"
 
 namespace cputrain::commands {

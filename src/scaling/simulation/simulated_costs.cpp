@@ -39,8 +39,9 @@ std::unique_ptr<compute::Backend> backend_with(int threads, const training::Trai
 }
 
 /// What may compute the network, and the update rule.
-std::string kernels_of(const training::TrainingSpec& spec, const compute::Backend& backend) {
-  return fmt::format("{}, {}", backend.facts().kernels, optim::rule_name(spec.optimizer.rule));
+std::string kernels_of(const training::TrainingSpec& spec, const training::Services& services) {
+  return fmt::format("{}, {}", backend_with(1, spec.flags, services)->facts().kernels,
+                     optim::rule_name(spec.optimizer.rule));
 }
 
 /// What the costs are of.
@@ -138,14 +139,30 @@ void check_layers(const CostTable& table, const model::Graph& graph, const std::
   }
   if (seconds > 0) return;
   fail(ExitCode::data,
-
        "--costs {}: its layers take no time (so nothing could be forecast); measure them anew",
        file);
 }
 
-/// Those of --costs FILE.
-CostTable given_costs(const std::string& file, const std::string& network,
+}  // namespace
+
+std::string costs_file_name(const training::TrainingFlags& flags, const placement::Machine& machine,
+                            const std::string& network) {
+  constexpr int kMethod = 4;  // calibrate()'s: what other ones measured is not taken
+  const std::uint64_t key = Fnv1a()
+                                .add(machine.cpu_model)
+                                .add(machine.host)
+                                .add(kVersion)
+                                .add(network)
+                                .add(images_of(flags))
+                                .add_number(machine.allowed_cpus.size())
+                                .add_number(kMethod)
+                                .value();
+  return fmt::format("costs-{:016x}.json", key);
+}
+
+CostTable given_costs(const std::string& file, const training::Services& services,
                       const training::TrainingSpec& spec, const model::Graph& graph) {
+  const std::string network = fingerprint(graph, kernels_of(spec, services));
   CostTable table = read_costs(file);
   check_layers(table, graph, file);
   const auto classes = static_cast<int>(graph.back().dst.size());
@@ -166,30 +183,10 @@ CostTable given_costs(const std::string& file, const std::string& network,
   return table;
 }
 
-}  // namespace
-
-std::string costs_file_name(const training::TrainingFlags& flags, const placement::Machine& machine,
-                            const std::string& network) {
-  constexpr int kMethod = 4;  // calibrate()'s: what other ones measured is not taken
-  const std::uint64_t key = Fnv1a()
-                                .add(machine.cpu_model)
-                                .add(machine.host)
-                                .add(kVersion)
-                                .add(network)
-                                .add(images_of(flags))
-                                .add_number(machine.allowed_cpus.size())
-                                .add_number(kMethod)
-                                .value();
-  return fmt::format("costs-{:016x}.json", key);
-}
-
-CostTable costs_of(const SimulationRequest& request, const training::Services& services,
-                   const training::TrainingSpec& spec, const model::Graph& graph, bool here) {
-  const std::string kernels = kernels_of(spec, *backend_with(1, spec.flags, services));
+CostTable measured_costs(const training::Services& services, const training::TrainingSpec& spec,
+                         const model::Graph& graph, std::optional<int> asked, bool here) {
+  const std::string kernels = kernels_of(spec, services);
   const std::string network = fingerprint(graph, kernels);
-  const std::string& file = request.costs;
-  const auto& asked = request.measure_seconds;
-  if (!file.empty()) return given_costs(file, network, spec, graph);
   const placement::Machine machine = services.machine();
   auto cache = system::cache_folder();
   if (cache) *cache /= costs_file_name(spec.flags, machine, network);

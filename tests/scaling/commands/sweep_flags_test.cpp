@@ -1,4 +1,4 @@
-#include "scaling/commands/sweep_flags.h"
+#include "scaling/commands/commands.h"
 #include "composition/program.h"
 
 #include <gtest/gtest.h>
