@@ -53,7 +53,8 @@ tune::RateRange rate_range(const TuneOptions& options, const training::TrainingS
        range.low, range.high, usual / kAround, usual * kAround);
 }
 
-tune::TuneFacts facts_of(const training::Session& session, const training::TrainingSpec& spec) {
+/// What is tuned and where; nothing is found yet.
+tune::Findings nothing_of(const training::Session& session, const training::TrainingSpec& spec) {
   return {.model = spec.model->name,
           .backend = session.backend->facts().description,
           .precision = std::string(word_of(spec.flags.precision)),
@@ -108,8 +109,8 @@ tune::RateFindings tune_rate(const training::Session& session, training::Trainin
 
 constexpr const char* kNoSizes =
     "Micro-batch and batch: not tried. A training keeps what its frozen layers make of every "
-    "image, "
-    "so how quick whole steps are matters in its first epoch alone; --find both tries sizes, too.";
+    "image, so how quick whole steps are matters in its first epoch alone; --find both tries "
+    "sizes, too.";
 
 class TuneCommand final : public cli::CommandWith<TuneOptions> {
  public:
@@ -224,7 +225,7 @@ ExitCode TuneCommand::run(const training::Services& services) {
   if (options_.finds_rate()) range = rate_range(options_, spec);
   // Before the long work: a wrong --out shows at once.
   if (session.leads() && !options_.out.empty()) system::try_folder(options_.out);
-  tune::Findings findings{.facts = facts_of(session, spec)};
+  tune::Findings findings = nothing_of(session, spec);
   if (options_.finds_speed()) {
     findings.kept_features = kept_part(session, spec);
     if (leaves_sizes(findings)) {

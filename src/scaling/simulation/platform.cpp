@@ -13,6 +13,16 @@ namespace {
 
 constexpr const char* kFormat = "cputrain platform 1";
 
+double in_proportion(const std::vector<PlatformPoint>& points, int at) {
+  if (at <= points.front().at) return points.front().value;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const PlatformPoint &a = points[i - 1], &b = points[i];
+    if (at > b.at) continue;
+    return a.value + (b.value - a.value) * (at - a.at) / (b.at - a.at);
+  }
+  return points.back().value;
+}
+
 /// The machine whose costs were measured: its bandwidth is what its cores reached.
 Platform machine_of_costs(const CostTable& costs) {
   Platform platform;
@@ -104,16 +114,6 @@ Platform built_in(const PlatformFile& file) {
 
 }  // namespace
 
-double in_proportion(const std::vector<PlatformPoint>& points, int at) {
-  if (at <= points.front().at) return points.front().value;
-  for (std::size_t i = 1; i < points.size(); ++i) {
-    const PlatformPoint &a = points[i - 1], &b = points[i];
-    if (at > b.at) continue;
-    return a.value + (b.value - a.value) * (at - a.at) / (b.at - a.at);
-  }
-  return points.back().value;
-}
-
 Platform Platform::of_cell(int cpus) const {
   if (!grows_with_cell) return *this;
   Platform grown = *this;
@@ -139,7 +139,8 @@ double slowdown(const Platform& platform, const CostTable& costs, const LocalRan
   if (!platform.cpu) return 1;  // the table says what active cores and threads do to each other
   const PlatformCpu& cpu = *platform.cpu;
   const int busy = local.ranks * local.threads;  // hardware threads
-  const double gflops = cpu.flops_per_cycle * cpu.ghz(std::min(busy, platform.cores));
+  const double gflops =
+      cpu.flops_per_cycle * in_proportion(cpu.clock, std::min(busy, platform.cores));
   double shared = 1;
   for (int i = 0; i < local.threads; ++i) {
     // Thread t is on core t modulo the cores.

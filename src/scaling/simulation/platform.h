@@ -18,7 +18,6 @@ struct PlatformPoint {
   int at;
   double value;
 };
-double in_proportion(const std::vector<PlatformPoint>&, int at);
 
 /// What a core computes, for machines other than the one whose costs were measured: the same share
 /// is assumed of its peak of multiply-adds.
@@ -26,8 +25,6 @@ struct PlatformCpu {
   double flops_per_cycle = 0;        ///< a core's, float multiply-adds as two
   std::vector<PlatformPoint> clock;  ///< GHz by active cores
   double second_thread_gain = 1;     ///< what two threads of a core compute, by what one does
-
-  double ghz(int active_cores) const { return in_proportion(clock, active_cores); }
 };
 
 /// The GPUs of a node, and what joins them with each other and with the host. All are alike.

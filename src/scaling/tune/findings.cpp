@@ -343,17 +343,17 @@ Suggestion suggestion_of(const Findings& findings) {
 }
 
 report::Document findings_document(const Findings& findings, bool whole) {
-  const TuneFacts& facts = findings.facts;
   report::Document document{
-      fmt::format("Tuning {} at {}x{}", facts.model, facts.image_size, facts.image_size)};
+      fmt::format("Tuning {} at {}x{}", findings.model, findings.image_size, findings.image_size)};
   const Suggestion suggestion = suggestion_of(findings);
   document.headline = suggestion.lines;
   if (!suggestion.flags.empty()) {
     document.headline.push_back("Flags to copy: " + command_line(suggestion.flags));
   }
-  document.summary.push_back(fmt::format(
-      "{}; {}, {}; {} x {} on {}; data {}", facts.backend, facts.precision, facts.optimizer,
-      counted(facts.ranks, "rank"), counted(facts.threads, "thread"), facts.cpu, facts.data));
+  document.summary.push_back(
+      fmt::format("{}; {}, {}; {} x {} on {}; data {}", findings.backend, findings.precision,
+                  findings.optimizer, counted(findings.ranks, "rank"),
+                  counted(findings.threads, "thread"), findings.cpu, findings.data));
   document.add(ladder_section(findings.micro_batch, "Micro-batch"));
   document.add(ladder_section(findings.batch, "Batch"));
   document.add(rate_section(findings.rate, whole));
@@ -367,7 +367,6 @@ std::string findings_page(const Findings& findings) {
 }
 
 Json findings_json(const Findings& findings) {
-  const TuneFacts& facts = findings.facts;
   const Suggestion suggestion = suggestion_of(findings);
   Json ladders = Json::array();
   for (const auto* ladder : {&findings.micro_batch, &findings.batch}) {
@@ -375,15 +374,15 @@ Json findings_json(const Findings& findings) {
   }
   return {{"cputrain", kVersion},
           {"command", "tune"},
-          {"model", facts.model},
-          {"image_size", facts.image_size},
-          {"data", facts.data},
-          {"backend", facts.backend},
-          {"precision", facts.precision},
-          {"optimizer", facts.optimizer},
-          {"cpu", facts.cpu},
-          {"ranks", facts.ranks},
-          {"threads", facts.threads},
+          {"model", findings.model},
+          {"image_size", findings.image_size},
+          {"data", findings.data},
+          {"backend", findings.backend},
+          {"precision", findings.precision},
+          {"optimizer", findings.optimizer},
+          {"cpu", findings.cpu},
+          {"ranks", findings.ranks},
+          {"threads", findings.threads},
           {"suggestion", {{"lines", suggestion.lines}, {"flags", suggestion.flags}}},
           {"kept_features", known(findings.kept_features)},
           {"ladders", std::move(ladders)},

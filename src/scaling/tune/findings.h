@@ -13,14 +13,11 @@
 /// What was found, what that suggests, and both for programs and for people.
 namespace cputrain::tune {
 
-/// What was tuned, and where.
-struct TuneFacts {
+struct Findings {
+  // What was tuned, and where.
   std::string model{}, backend{}, precision{}, optimizer{}, cpu{}, data{};
   int image_size = 0, ranks = 1, threads = 1;
-};
-
-struct Findings {
-  TuneFacts facts{};
+  // What was found.
   std::optional<Ladder> micro_batch{}, batch{};
   std::string no_micro_batch{}, no_batch{};  ///< why there is no ladder
   /// The part of what frozen layers make of images that a training keeps; nothing where it keeps

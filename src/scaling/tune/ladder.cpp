@@ -36,6 +36,13 @@ bool usual_has_no_room(const Ladder& ladder) {
   return ladder.climb.end == ClimbEnd::memory && ladder.usual > ladder.largest();
 }
 
+/// It pays, and the interval was made of enough rounds: that of three has a confidence of 0.75,
+/// which says too little for advice.
+bool surely_pays(const Gain& gain) {
+  constexpr double kLeastConfidence = 0.8;
+  return pays(gain) && gain.confidence >= kLeastConfidence;
+}
+
 /// `minutes` and so on are whole ones by this rule.
 std::string time_text(double seconds, double (*whole)(double)) {
   constexpr double kMinute = 60, kHour = 3600, kFewMinutes = 90, kFewHours = 90;
@@ -73,8 +80,6 @@ Gain chained(const Gain& first, const Gain& second) {
 }
 
 bool pays(const Gain& gain) { return gain.median >= kLeastGain && gain.interval.low > 0; }
-
-bool surely_pays(const Gain& gain) { return pays(gain) && gain.confidence >= kLeastConfidence; }
 
 bool is_unsure(const Gain& gain) {
   const auto holds = [&](double value) {

@@ -37,10 +37,6 @@ Gain chained(const Gain&, const Gain&);
 
 /// At least kLeastGain, and above nothing with all of its interval.
 bool pays(const Gain&);
-/// Below this the interval of a gain says too little for advice: that of three rounds has 0.75.
-inline constexpr double kLeastConfidence = 0.8;
-/// It pays, and the interval was made of enough rounds.
-bool surely_pays(const Gain&);
 /// More rounds might tell: kLeastGain, or no gain at all, lies within the interval, or it pays but
 /// not surely.
 bool is_unsure(const Gain&);

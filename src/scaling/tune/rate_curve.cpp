@@ -52,52 +52,42 @@ std::vector<double> without_spikes(const std::vector<double>& losses, std::size_
   return kept;
 }
 
-/// A line through the losses around a step.
-class LocalLine {
- public:
-  LocalLine(std::span<const double> losses, std::size_t at, std::size_t half)
-      : first_(at - std::min(at, half)), last_(std::min(losses.size() - 1, at + half)) {
-    const double reach = static_cast<double>(half) + 1;
-    double sum = 0;
-    for (std::size_t i = first_; i <= last_; ++i) {
-      const double x = static_cast<double>(i) - static_cast<double>(at);
-      const double weight = std::pow(1 - std::pow(std::abs(x) / reach, 3), 3);
-      weights_.push_back(weight);
-      sum += weight;
-      mean_x_ += weight * x;
-      mean_y_ += weight * losses[i];
-    }
-    mean_x_ /= sum;
-    mean_y_ /= sum;
-    double products = 0;
-    for (std::size_t i = first_; i <= last_; ++i) {
-      const double off = static_cast<double>(i) - static_cast<double>(at) - mean_x_;
-      const double weight = weights_[i - first_];
-      products += weight * off * (losses[i] - mean_y_);
-      squares_ += weight * off * off;
-      weighted_squares_ += weight * weight * off * off;
-    }
-    slope_ = squares_ > 0 ? products / squares_ : 0;
+/// A line through the losses around a step, whose noise has these squares: its value there, its
+/// slope by step and the slope's error.
+SmoothLoss local_line(std::span<const double> losses, std::span<const double> noise, std::size_t at,
+                      std::size_t half) {
+  const std::size_t first = at - std::min(at, half), last = std::min(losses.size() - 1, at + half);
+  const double reach = static_cast<double>(half) + 1;
+  std::vector<double> weights;
+  double sum = 0, mean_x = 0, mean_y = 0;
+  for (std::size_t i = first; i <= last; ++i) {
+    const double x = static_cast<double>(i) - static_cast<double>(at);
+    const double weight = weights.emplace_back(std::pow(1 - std::pow(std::abs(x) / reach, 3), 3));
+    sum += weight;
+    mean_x += weight * x;
+    mean_y += weight * losses[i];
   }
-
-  double value() const { return mean_y_ - slope_ * mean_x_; }
-  double slope() const { return slope_; }  ///< by step
-  /// The slope's error, where the noise of losses has these squares.
-  double error(std::span<const double> noise) const {
-    if (noise.empty() || squares_ == 0) return 0;
-    const std::size_t begin = std::min(first_, noise.size() - 1);
-    const std::size_t end = std::clamp(last_, begin + 1, noise.size());
-    double sum = 0;
-    for (std::size_t i = begin; i < end; ++i) sum += noise[i];
-    const double variance = sum / static_cast<double>(end - begin);
-    return std::sqrt(variance * weighted_squares_) / squares_;
+  mean_x /= sum;
+  mean_y /= sum;
+  double products = 0, squares = 0, weighted_squares = 0;
+  for (std::size_t i = first; i <= last; ++i) {
+    const double off = static_cast<double>(i) - static_cast<double>(at) - mean_x;
+    const double weight = weights[i - first];
+    products += weight * off * (losses[i] - mean_y);
+    squares += weight * off * off;
+    weighted_squares += weight * weight * off * off;
   }
-
- private:
-  std::size_t first_, last_;
-  std::vector<double> weights_;
-  double mean_x_ = 0, mean_y_ = 0, squares_ = 0, weighted_squares_ = 0, slope_ = 0;
-};
+  const double slope = squares > 0 ? products / squares : 0;
+  SmoothLoss line{mean_y - slope * mean_x, slope, 0};
+  if (noise.empty() || squares == 0) return line;
+  const std::size_t begin = std::min(first, noise.size() - 1);
+  const std::size_t end = std::clamp(last, begin + 1, noise.size());
+  double noises = 0;
+  for (std::size_t i = begin; i < end; ++i) noises += noise[i];
+  const double variance = noises / static_cast<double>(end - begin);
+  line.slope_error = std::sqrt(variance * weighted_squares) / squares;
+  return line;
+}
 
 /// Less is rounding, for losses without noise.
 constexpr double kLeastSlope = 1e-6;
@@ -182,8 +172,8 @@ std::vector<SmoothLoss> smooth(const RateCurve& curve) {
   const double decade = curve.range.steps_per_decade();
   std::vector<SmoothLoss> smoothed;
   for (std::size_t i = 0; i < losses.size(); ++i) {
-    const LocalLine line(losses, i, half_window(curve.range));
-    smoothed.push_back({line.value(), decade * line.slope(), decade * line.error(noise)});
+    const SmoothLoss line = local_line(losses, noise, i, half_window(curve.range));
+    smoothed.push_back({line.loss, decade * line.slope, decade * line.slope_error});
   }
   return smoothed;
 }

@@ -34,6 +34,23 @@ std::string rung_line(const std::string& flag, const Rung& rung) {
   return lost.empty() ? line : line + "; " + lost;
 }
 
+/// A contest that does not tell which size is quicker has up to so many times as many rounds.
+constexpr int kMostRounds = 2;
+
+/// Steps of a round in which sizes take turns: a quarter of a second of them.
+int steps_of_round(double step_seconds) {
+  constexpr double kRoundSeconds = 0.25, kMost = 1000;
+  return static_cast<int>(std::clamp(std::ceil(kRoundSeconds / step_seconds), 1.0, kMost));
+}
+
+/// Rounds that a contest begins with, of so many seconds for all sizes together: those that were
+/// asked for, or 3 to 9 that fill 8 seconds.
+int usual_rounds(double seconds, std::optional<int> asked) {
+  if (asked) return *asked;
+  constexpr double kSeconds = 8, kLeast = 3, kMost = 9;
+  return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
+}
+
 /// A size with its training in memory.
 struct Placed {
   std::size_t rung = 0;  ///< in the ladder
@@ -187,10 +204,8 @@ Placed LadderWork::place(int value) {
   ladder_.rungs.push_back({.value = value, .planned = planned(memory)});
   const double placed_after = placing.seconds();
   const double seconds = comm::mean_of_ranks(communicator(), placed.trial->warm_up());
-  bench_.left.measured(
-      {.image_seconds = seconds / static_cast<double>(placed.trial->plan().images(0)),
-       .placing_seconds = placed_after,
-       .warm_steps = placed.trial->steps()});
+  const auto images = static_cast<double>(placed.trial->plan().images(0));
+  bench_.left.measured(seconds / images, placed_after, placed.trial->steps());
   placed.steps = steps_of_round(seconds);
   placed.seconds = placed.steps * seconds;
   settle_memory(placed);
@@ -274,17 +289,6 @@ void LadderWork::say_rung(const Rung& rung) const {
 
 }  // namespace
 
-int steps_of_round(double step_seconds) {
-  constexpr double kRoundSeconds = 0.25, kMost = 1000;
-  return static_cast<int>(std::clamp(std::ceil(kRoundSeconds / step_seconds), 1.0, kMost));
-}
-
-int usual_rounds(double seconds, std::optional<int> asked) {
-  if (asked) return *asked;
-  constexpr double kSeconds = 8, kLeast = 3, kMost = 9;
-  return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
-}
-
 double computed(double all, double there, double kept_features) {
   return all - kept_features * std::max(0.0, all - there);
 }
@@ -297,12 +301,11 @@ void WorkLeft::climbed() {
 }
 
 double WorkLeft::placing_seconds(std::size_t images) const {
-  return cost_.placing_seconds +
-         cost_.warm_steps * cost_.image_seconds * static_cast<double>(images);
+  return placing_seconds_ + warm_steps_ * image_seconds_ * static_cast<double>(images);
 }
 
 double WorkLeft::round_seconds(std::size_t images) const {
-  const double step = cost_.image_seconds * static_cast<double>(images);
+  const double step = image_seconds_ * static_cast<double>(images);
   return steps_of_round(step) * step;
 }
 
@@ -350,8 +353,8 @@ double WorkLeft::seconds(bool most) const {
   const std::size_t images = most ? rates_.most_images : rates_.likely_images;
   const double all = static_cast<double>(images) * rates_.steps,
                there = static_cast<double>(rates_.there);
-  return seconds + cost_.placing_seconds + rates_.decoding_seconds * std::min(all, there) +
-         cost_.image_seconds * computed(all, there, most ? 0 : rates_.kept_features);
+  return seconds + placing_seconds_ + rates_.decoding_seconds * std::min(all, there) +
+         image_seconds_ * computed(all, there, most ? 0 : rates_.kept_features);
 }
 
 std::string WorkLeft::plan_text() const {

@@ -16,14 +16,6 @@
 /// left of a tuning takes, from what its steps have taken so far.
 namespace cputrain::tune {
 
-/// Steps of a round in which sizes take turns: a quarter of a second of them.
-int steps_of_round(double step_seconds);
-/// Rounds that a contest begins with, of so many seconds for all sizes together: those that were
-/// asked for, or 3 to 9 that fill 8 seconds.
-int usual_rounds(double seconds, std::optional<int> asked);
-/// A contest that does not tell which size is quicker has up to so many times as many.
-inline constexpr int kMostRounds = 2;
-
 /// Sizes that are still to be tried, in the order of trying: each is compared with one before it.
 struct LadderLeft {
   std::string flag;                 ///< "micro-batch"
@@ -48,22 +40,20 @@ struct RatesLeft {
 /// are met again and such a part of what frozen layers make of them is kept.
 double computed(double all, double there, double kept_features);
 
-/// What one step costs, as it was measured last.
-struct StepCost {
-  double image_seconds = 0;    ///< computing a step, per image
-  double placing_seconds = 0;  ///< to compile a training and to fill its memory
-  int warm_steps = 0;          ///< that are not timed, after that
-};
-
 /// What a tuning has to do still.
 class WorkLeft {
  public:
   WorkLeft(std::vector<LadderLeft> ladders, std::optional<int> rounds, RatesLeft rates = {})
       : ladders_(std::move(ladders)), rounds_(rounds), rates_(rates) {}
 
-  void measured(const StepCost& cost) { cost_ = cost; }
+  /// A size was placed and warmed up.
+  void measured(double image_seconds, double placing_seconds, int warm_steps) {
+    image_seconds_ = image_seconds;
+    placing_seconds_ = placing_seconds;
+    warm_steps_ = warm_steps;
+  }
   /// By rounds, which tell more than the step that a size was warmed up with.
-  void measured(double image_seconds) { cost_.image_seconds = image_seconds; }
+  void measured(double image_seconds) { image_seconds_ = image_seconds; }
   /// One more size of the first ladder is done, which paid or did not; the first size pays.
   void tried(bool paid) {
     ++tried_;
@@ -101,7 +91,10 @@ class WorkLeft {
   std::vector<LadderLeft> ladders_;
   std::optional<int> rounds_;
   RatesLeft rates_;
-  StepCost cost_{};
+  // What one step costs, as it was measured last.
+  double image_seconds_ = 0;    ///< computing a step, per image
+  double placing_seconds_ = 0;  ///< to compile a training and to fill its memory
+  int warm_steps_ = 0;          ///< that are not timed, after that
   // Where the first ladder is:
   std::size_t tried_ = 0;  ///< sizes
   int in_vain_ = 0;        ///< that did not pay, one after another

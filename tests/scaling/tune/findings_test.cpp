@@ -30,7 +30,7 @@ Ladder ladder_of(const std::string& flag, std::vector<std::pair<int, double>> sp
 }
 
 Findings made_findings() {
-  Findings findings{.facts = {.model = "dogcat", .data = "a <b> & \u00e9", .image_size = 64}};
+  Findings findings{.model = "dogcat", .data = "a <b> & \u00e9", .image_size = 64};
   findings.micro_batch = ladder_of("micro-batch", {{4, 100}, {8, 120}, {16, 100}}, 8, 16);
   findings.batch = ladder_of("batch", {{16, 80}, {32, 100}}, 32, 128, ClimbEnd::top);
   RateCurve curve{{1e-4, 1, 41}, {}, TestEnd::diverged, 1};

@@ -6,12 +6,12 @@ namespace cputrain::tune {
 namespace {
 
 /// A second for 8 images, half a second to compile, and three steps that are not timed.
-constexpr StepCost kCost{.image_seconds = 0.125, .placing_seconds = 0.5, .warm_steps = 3};
+constexpr double kImageSeconds = 0.125, kPlacingSeconds = 0.5;
 
 WorkLeft work(std::vector<LadderLeft> ladders, std::optional<int> rounds = {},
               RatesLeft rates = {}) {
   WorkLeft left(std::move(ladders), rounds, rates);
-  left.measured(kCost);
+  left.measured(kImageSeconds, kPlacingSeconds, 3);
   return left;
 }
 
@@ -53,7 +53,7 @@ TEST(WorkLeft, TwoSizesAreLikelyToPayAndBehindOneThatPaidOneMore) {
 
 TEST(WorkLeft, RoundsTellMoreOfSpeedThanTheFirstStep) {
   WorkLeft left = work({{"micro-batch", {8, 8}}}, 1);
-  left.measured(2 * kCost.image_seconds);
+  left.measured(2 * kImageSeconds);
   EXPECT_DOUBLE_EQ(left.most_seconds(), 0.5 + 3 * 2 + 2 * 4);
 }
 
