@@ -2,7 +2,14 @@
 
 #include <cstdint>
 
+#include "system/host_calls.h"
+
 namespace cputrain::sim {
+
+/// The simulated clock, and memory without contents. Large areas, which hold gradients, weights and
+/// the like, are all the same one. SMPI knows it and sends from it without copying a byte; what is
+/// read from it is garbage. Small areas, which hold counters, are real.
+system::HostCalls simulated_host();
 
 /// The calling rank reads or writes so many bytes of its node's memory: they go through the node's
 /// memory link (scaling/simulation/platform.h), which all of its ranks share.

@@ -11,8 +11,8 @@
 #include <simgrid/s4u/Actor.hpp>
 #include <string>
 
+#include "backends/sim/core.h"
 #include "backends/sim/simulated_cell.h"
-#include "backends/sim/simulated_host.h"
 #include "cli/command_line.h"
 #include "cli/commands/commands.h"
 #include "core/casts.h"

@@ -6,7 +6,7 @@
 namespace cputrain::system {
 
 /// What is asked of the machine everywhere: how late it is, and memory. Ranks that are simulated in
-/// one process have a clock and pages of their own (backends/sim/simulated_host.h).
+/// one process have a clock and pages of their own (backends/sim/core.h).
 struct HostCalls {
   double (*seconds)();  ///< on the clock of steady_seconds()
   /// An area of Pages, of at least a byte; Error(internal) where there is none. Of one that is

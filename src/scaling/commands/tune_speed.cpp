@@ -159,36 +159,25 @@ tune::WorkLeft SpeedTuning::work_of(const std::vector<int>& micro_batches,
 void SpeedTuning::climb_micro_batches(tune::StepBench& bench, const std::vector<int>& sizes,
                                       tune::Findings& to) {
   if (sizes.empty()) return;
-  const auto with = [this](int value) {
-    training::TrainingSpec spec = spec_;
-    spec.flags.micro_batch = value;
-    return spec;
-  };
   to.micro_batch = tune::measure_ladder(bench, {.flag = "micro-batch", .usual = usual_micro_batch_},
-                                        sizes, with);
+                                        sizes, [spec = spec_](int value) mutable {
+                                          spec.flags.micro_batch = value;
+                                          return spec;
+                                        });
   spec_.flags.micro_batch = to.micro_batch->advised();
 }
 
 void SpeedTuning::climb_batches(tune::StepBench& bench, const std::vector<int>& sizes,
                                 tune::Findings& to) {
   if (sizes.empty()) return;
-  const auto with = [this](int value) {
-    training::TrainingSpec spec = spec_;
-    spec.batch = static_cast<std::size_t>(value);
-    return spec;
-  };
   to.batch = tune::measure_ladder(
       bench, {.flag = "batch", .usual = static_cast<int>(spec_.batch), .larger_alone = true}, sizes,
-      with);
+      [spec = spec_](int value) mutable {
+        spec.batch = static_cast<std::size_t>(value);
+        return spec;
+      });
   if (const auto advised = to.batch->advised()) spec_.batch = static_cast<std::size_t>(*advised);
   spec_.flags.batch = spec_.batch;
-}
-
-/// All images of the training.
-data::DataSource all_images(const training::Session& session, const training::TrainingSpec& spec) {
-  data::DataRequest request = spec.flags.data_request(spec.seed);
-  if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * spec.batch);
-  return session.services.data.open(request);
 }
 
 }  // namespace
@@ -206,7 +195,9 @@ std::optional<double> kept_part(training::Session& session, const training::Trai
     return std::nullopt;
   }
   training::TrainingSpec spec = asked;
-  auto source = std::make_shared<const data::DataSource>(all_images(session, spec));
+  data::DataRequest request = spec.flags.data_request(spec.seed);
+  if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * spec.batch);
+  auto source = std::make_shared<const data::DataSource>(session.services.data.open(request));
   training::follow_ready_form(spec, *source);
   const int classes = training::classes_of(spec, *source);
   training::Training training(session, training::plan_training(session, std::move(spec), classes),

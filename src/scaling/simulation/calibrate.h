@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "data/dataset.h"
 #include "scaling/simulation/cost_table.h"
 #include "system/placement/machine.h"
+#include "training/request/choose_training.h"
+#include "training/session/services.h"
 
 namespace cputrain::simulation {
 
@@ -57,5 +60,21 @@ CostTable calibrate(const Calibration&);
 /// What calibrate() says after so many rounds, of which it wants 12, that took `past` seconds of
 /// `least`, when it goes on.
 std::string calibration_progress(int rounds, double past, double least);
+
+// Costs that `simulate` computes with.
+
+/// The file in the cache that keeps costs: of this CPU, program, network with its kernels, and the
+/// images they were measured with, since zeros in them decide how long kernels take.
+std::string costs_file_name(const training::TrainingFlags&, const placement::Machine&,
+                            const std::string& network);
+
+/// The model's costs of --costs FILE. Error(usage) where they are of another network.
+CostTable given_costs(const std::string& file, const training::Services&,
+                      const training::TrainingSpec&, const model::Graph&);
+
+/// Those kept in the cache (costs_file_name), else measured now and kept. --measure-seconds and
+/// `here` (what is simulated is this machine) have them measured each time, `here` for longer.
+CostTable measured_costs(const training::Services&, const training::TrainingSpec&,
+                         const model::Graph&, std::optional<int> measure_seconds, bool here);
 
 }  // namespace cputrain::simulation

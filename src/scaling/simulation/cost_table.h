@@ -79,7 +79,6 @@ struct CostTable {
   bool is_steady() const { return drift() <= kMostDrift; }
   /// "AMD EPYC, measured on 2026-11-25 by commit abc1234, Release", for readers of what it led to.
   std::string origin() const;
-  /// Most threads of a rank that were measured.
 };
 
 /// What Error(data) of the files here ends with.

@@ -1,5 +1,3 @@
-#include "scaling/simulation/simulated_costs.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -13,7 +11,6 @@
 #include "core/version.h"
 #include "data/dataset.h"
 #include "model/model_json.h"
-#include "scaling/cells/cells.h"
 #include "scaling/simulation/calibrate.h"
 #include "system/clock.h"
 #include "system/files.h"

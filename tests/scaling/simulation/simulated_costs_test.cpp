@@ -1,4 +1,4 @@
-#include "scaling/simulation/simulated_costs.h"
+#include "scaling/simulation/calibrate.h"
 
 #include <gtest/gtest.h>
 

@@ -50,7 +50,6 @@ class GpuForecast {
   GpuForecast(Platform platform, GpuCostKind kind, GpuStepCosts costs, const model::Graph& graph,
               const GpuRun& run);
 
-  const Platform& platform() const { return platform_; }
   /// All but the command: figures, or "n/a" with its reason.
   void fill(cells::Cell&) const;
 
