@@ -1,5 +1,5 @@
-#include "scaling/commands/commands.h"
 #include "composition/program.h"
+#include "scaling/commands/commands.h"
 
 #include <gtest/gtest.h>
 
