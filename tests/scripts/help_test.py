@@ -111,7 +111,7 @@ class Run(unittest.TestCase):
             os.mkdir(os.path.join(self.root, folder))
         for name in ("run", "help.sh"):
             shutil.copy(os.path.join(ROOT, "scripts", name), os.path.join(self.root, "scripts"))
-        write_program(os.path.join(self.root, "scripts", "build"), "echo built\n")
+        write_program(os.path.join(self.root, "scripts", "build"), 'echo "built $*"\n')
         write_program(os.path.join(self.root, "cputrain"), 'echo "trained $*"\n')
         write_program(os.path.join(self.root, "tools", "mpirun"), 'echo "mpirun $*"\n')
 
@@ -135,6 +135,14 @@ class Run(unittest.TestCase):
 
     def test_trains_with_a_tmpdir_that_is_not_there(self):
         self.assertIn("trained", self.start("exit 1\n", TMPDIR=os.path.join(self.root, "nowhere")))
+
+    def test_makes_no_plugin_for_a_gpu_that_is_not_there(self):
+        write_program(os.path.join(self.root, "tools", "nvcc"), "")
+        driver = any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg", "/proc/driver/nvidia")))
+        self.assertEqual("built --no-cuda\n" in self.start("exit 1\n"), not driver)
+        os.mkdir(os.path.join(self.root, "build"))
+        write_program(os.path.join(self.root, "build", "libcputrain_cuda.so"), "")
+        self.assertIn("built \n", self.start("exit 1\n"))
 
     def test_binds_ranks_to_what_lscpu_says(self):
         columns = 'case $1 in -p=NODE) printf "# x\\n0\\n0\\n";; *) printf "# x\\n0,0\\n1,0\\n";; esac\n'

@@ -8,7 +8,7 @@ PluginName plugin_name() {
           .missing =
               "this build has no backend cuda: nvcc was not found, or it was configured "
               "with -DCPUTRAIN_CUDA=OFF",
-          .remedy = "install the CUDA Toolkit (12 or newer) and build with -DCPUTRAIN_CUDA=ON"};
+          .remedy = "install the CUDA Toolkit (12 or newer) and run scripts/build"};
 }
 
 bool cuda_plugin_built() { return false; }
