@@ -45,10 +45,10 @@ class HostileFiles : public RankJobs {
     }
   }
 
-  /// Writes a file of tensors anew, with one of them changed; none stays out.
+  /// Writes a file of tensors anew, with one of them changed and more behind; none stays out.
   void change(const fs::path& path,
-              const std::function<std::optional<OutTensor>(OutTensor)>& changed) {
-    std::vector<OutTensor> tensors;
+              const std::function<std::optional<OutTensor>(OutTensor)>& changed,
+              std::vector<OutTensor> tensors = {}) {
     weights::safetensors::Metadata metadata;
     {
       const weights::safetensors::File file(path);
@@ -107,6 +107,12 @@ TEST_F(HostileFiles, TensorsThatAreMissingOrTooMany) {
     at = damaged();
     replace(at / file, "\"__metadata__\"", "\"zzz/metadata\"");
     expect_refusal(at, {file});
+  }
+  for (const char* range : {"factors/0-4x", "factors/4-4", "factors/-4", "factors/0,4"}) {
+    const OutTensor more{range, {4}, [] { return std::vector<float>(4); }};
+    at = damaged();
+    change(at / checkpoint::kRanksName, std::identity(), {more});
+    expect_refusal(at, {checkpoint::kRanksName, range});
   }
 }
 

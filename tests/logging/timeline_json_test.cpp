@@ -37,6 +37,18 @@ std::int64_t nanoseconds(const json& microseconds) {
   return std::llround(exact);
 }
 
+TEST(Timeline, KeepsFirstAndLastStepAndNoMoreThanARanksShare) {
+  loop::Timeline timeline({.first = 2, .last = 5}, loop::Timeline::kMost / 2);
+  for (std::uint64_t step = 1; step <= 6; ++step) {
+    timeline.begin_step(step, "forward");
+    for (const double begin = timeline.now(); timeline.now() - begin < 2e-6;) continue;
+    timeline.end_step();
+  }
+  ASSERT_EQ(timeline.spans().size(), 2u);
+  EXPECT_EQ(timeline.spans()[0].step, 2u);
+  EXPECT_EQ(timeline.lost(), 2u) << "steps 4 and 5";
+}
+
 // After a year the clock's numbers are 4 ns apart; Perfetto drops what overlaps by one.
 TEST(Timeline, SpansMeetAfterAYear) {
   const double year = 31'557'600.123456;

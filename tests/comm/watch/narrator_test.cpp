@@ -7,8 +7,8 @@
 namespace cputrain::watch {
 namespace {
 
-Team four_on_two() {
-  return {.token = 1, .rank = 0, .hosts = {"a", "a", "b", "b"}, .nodes = {0, 0, 1, 1}};
+Team six_on_two() {
+  return {.token = 1, .hosts = {"a", "a", "b", "b", "b", "b"}, .nodes = {0, 0, 1, 1, 1, 1}};
 }
 
 Finding stall(Cause cause, std::vector<int> ranks, double seconds) {
@@ -28,7 +28,7 @@ class NarratorTest : public ::testing::Test {
     const auto word = narrator_.hear(finding, now);
     return word ? word->line : "";
   }
-  const Team team_ = four_on_two();
+  const Team team_ = six_on_two();
   Narrator narrator_{team_, {}};
 };
 
@@ -47,8 +47,9 @@ TEST_F(NarratorTest, PromisesNoEndThatDoesNotCome) {
 }
 
 TEST_F(NarratorTest, NamesSeveralByHost) {
-  const std::string text = line(stall(Cause::silent, {1, 2, 3}, 61), 100);
-  EXPECT_TRUE(holds(text, "Missing ranks: 1 on a; 2, 3 on b")) << text;
+  const std::string text = line(stall(Cause::silent, {1, 2, 4, 5}, 61), 100);
+  EXPECT_TRUE(holds(text, "Missing ranks: 1 on a; 2, 4, 5 on b")) << text;
+  EXPECT_TRUE(holds(line(stall(Cause::silent, {3, 4, 5}, 69), 108), "ranks: 3-5 on b"));
 }
 
 TEST_F(NarratorTest, SaysItOnceAMinute) {
