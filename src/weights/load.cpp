@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "compute/memory.h"
 #include "core/error.h"
@@ -47,6 +48,94 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
          [&program, &weights, p] { return program.parameters().to_canonical_floats(p, weights); }});
   }
   safetensors::write(path, weights_metadata(description), std::move(tensors), durability);
+}
+
+namespace {
+
+bool same(std::span<const std::size_t> stored, std::span<const int> wanted) {
+  return std::ranges::equal(stored, wanted, {}, {},
+                            [](int n) { return static_cast<std::size_t>(n); });
+}
+
+Fit fit_of(std::span<const std::size_t> stored, std::span<const int> wanted) {
+  if (same(stored, wanted)) return Fit::whole;
+  if (stored.empty() || stored.size() != wanted.size()) return Fit::other_shape;
+  const std::size_t last = stored.size() - 1;
+  if (same(stored.first(last), wanted.first(last))) return Fit::other_outputs;
+  return last == 1 && same(stored.last(1), wanted.last(1)) ? Fit::other_inputs : Fit::other_shape;
+}
+
+/// `match` has the rows of a network.
+WeightMatch matched(const WeightArrays& file, WeightMatch match) {
+  std::set<std::string> known;
+  for (WeightMatch::Row& row : match.rows) {
+    known.insert(row.parameter);
+    const StoredArray* array = file.find(row.parameter);
+    if (!array) continue;
+    row.array = *array;
+    row.fit = fit_of(array->extents, row.extents);
+  }
+  for (const StoredArray& array : file.arrays()) {
+    if (!known.contains(array.name)) match.extra.push_back(array);
+  }
+  return match;
+}
+
+WeightMatch match_weights(const WeightArrays& file, const model::Graph& graph) {
+  WeightMatch match;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) match.rows.push_back({spec.name, spec.extents});
+  }
+  return matched(file, std::move(match));
+}
+
+WeightMatch match_weights(const WeightArrays& file, const compute::ParameterLayout& layout) {
+  WeightMatch match;
+  for (const auto& parameter : layout.parameters) {
+    match.rows.push_back({parameter.name, parameter.extents});
+  }
+  return matched(file, std::move(match));
+}
+
+/// One output speaks for two classes.
+bool is_swap(std::span<const std::optional<std::size_t>> source) {
+  return source.size() == 2 && source[0] == 1u && source[1] == 0u;
+}
+
+}  // namespace
+
+bool ClassRows::concerns(const std::string& array) const {
+  return !source.empty() && std::ranges::count(outputs.arrays, array) > 0;
+}
+
+void ClassRows::rearrange(const std::string& array, std::vector<double>& values) const {
+  if (!are_equally_many()) return;
+  if (outputs.count == 1) {
+    if (!is_swap(source) || std::ranges::count(outputs.negated, array) == 0) return;
+    for (double& value : values) value = -value;
+    return;
+  }
+  const std::vector<double> from = values;
+  take_columns(from, values);
+}
+
+bool ClassRows::has_common() const {
+  return std::ranges::any_of(source, [](const auto& from) { return from.has_value(); });
+}
+
+bool ClassRows::has_columns(const std::string& array, std::size_t file_columns) const {
+  return has_common() && concerns(array) && file_columns == file_classes &&
+         static_cast<std::size_t>(outputs.count) == source.size();
+}
+
+void ClassRows::take_columns(std::span<const double> from, std::vector<double>& values) const {
+  const std::size_t columns = source.size(), rows = values.size() / columns;
+  for (std::size_t c = 0; c < columns; ++c) {
+    if (!source[c]) continue;
+    for (std::size_t r = 0; r < rows; ++r) {
+      values[r * columns + c] = from[r * file_classes + *source[c]];
+    }
+  }
 }
 
 namespace {

@@ -2,11 +2,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "compute/program.h"
 #include "model/exported_model.h"
+#include "model/layer_patterns.h"
 #include "system/files.h"
 #include "weights/weight_file.h"
 #include "weights/weight_match.h"
@@ -15,6 +18,28 @@
 namespace cputrain::weights {
 
 struct ModelDescription;
+
+/// How the arrays that make the outputs are filled from those of a file.
+struct ClassRows {
+  model::ClassOutputs outputs{};
+  std::vector<std::optional<std::size_t>> source{};  ///< empty: every output from its own place
+  std::size_t file_classes = 0;
+
+  bool concerns(const std::string& array) const;
+  /// Whether some class here has an output in the file.
+  bool has_common() const;
+  /// Whether the file names as many classes as there are here. An array of this network's shape is
+  /// filled by its names only then: else they are not those of its columns.
+  bool are_equally_many() const { return file_classes == source.size(); }
+  /// The values of an array of the network's shape; as they are where the file has more or fewer
+  /// classes.
+  void rearrange(const std::string& array, std::vector<double>& values) const;
+  /// Whether outputs of common classes can be read from an array of so many columns into one of the
+  /// network's: one output that speaks for two classes is no column of either.
+  bool has_columns(const std::string& array, std::size_t file_columns) const;
+  /// Puts these columns into the network's own values.
+  void take_columns(std::span<const double> from, std::vector<double>& values) const;
+};
 
 /// Keras' initial values, f(seed, layer), into the arena.
 void initialise_weights(const model::Graph&, const compute::Program&, std::uint64_t seed,

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 #include "core/csv.h"
 #include "core/text.h"
@@ -16,35 +14,6 @@ namespace {
 /// "3x3x64x128"; "a single number" for a scalar.
 std::string extents_text(const auto& extents) {
   return extents.empty() ? "a single number" : fmt::format("{}", fmt::join(extents, "x"));
-}
-
-bool same(std::span<const std::size_t> stored, std::span<const int> wanted) {
-  return std::ranges::equal(stored, wanted, {}, {},
-                            [](int n) { return static_cast<std::size_t>(n); });
-}
-
-Fit fit_of(std::span<const std::size_t> stored, std::span<const int> wanted) {
-  if (same(stored, wanted)) return Fit::whole;
-  if (stored.empty() || stored.size() != wanted.size()) return Fit::other_shape;
-  const std::size_t last = stored.size() - 1;
-  if (same(stored.first(last), wanted.first(last))) return Fit::other_outputs;
-  return last == 1 && same(stored.last(1), wanted.last(1)) ? Fit::other_inputs : Fit::other_shape;
-}
-
-/// `match` has the rows of a network.
-WeightMatch matched(const WeightArrays& file, WeightMatch match) {
-  std::set<std::string> known;
-  for (WeightMatch::Row& row : match.rows) {
-    known.insert(row.parameter);
-    const StoredArray* array = file.find(row.parameter);
-    if (!array) continue;
-    row.array = *array;
-    row.fit = fit_of(array->extents, row.extents);
-  }
-  for (const StoredArray& array : file.arrays()) {
-    if (!known.contains(array.name)) match.extra.push_back(array);
-  }
-  return match;
 }
 
 std::string csv_row(const std::string& parameter, const std::string& shape,
@@ -67,11 +36,6 @@ const char* done_with(const WeightMatch::Row& row) {
       break;
   }
   return "left: another shape";
-}
-
-/// One output speaks for two classes.
-bool is_swap(std::span<const std::optional<std::size_t>> source) {
-  return source.size() == 2 && source[0] == 1u && source[1] == 0u;
 }
 
 /// The file's own place where that is free, else the first that is.
@@ -111,22 +75,6 @@ bool WeightMatch::whole() const {
 bool WeightMatch::takes(const std::string& parameter) const {
   const auto row = std::ranges::find(rows, parameter, &Row::parameter);
   return row != rows.end() && row->is_taken();
-}
-
-WeightMatch match_weights(const WeightArrays& file, const model::Graph& graph) {
-  WeightMatch match;
-  for (const auto& node : graph.nodes()) {
-    for (const auto& spec : node.parameters) match.rows.push_back({spec.name, spec.extents});
-  }
-  return matched(file, std::move(match));
-}
-
-WeightMatch match_weights(const WeightArrays& file, const compute::ParameterLayout& layout) {
-  WeightMatch match;
-  for (const auto& parameter : layout.parameters) {
-    match.rows.push_back({parameter.name, parameter.extents});
-  }
-  return matched(file, std::move(match));
 }
 
 std::string misfit_text(const WeightMatch& match) {
@@ -178,40 +126,6 @@ ClassMatch match_classes(std::span<const std::string> classes, std::span<const s
       match.others.push_back(c);
   }
   return match;
-}
-
-bool ClassRows::concerns(const std::string& array) const {
-  return !source.empty() && std::ranges::count(outputs.arrays, array) > 0;
-}
-
-void ClassRows::rearrange(const std::string& array, std::vector<double>& values) const {
-  if (!are_equally_many()) return;
-  if (outputs.count == 1) {
-    if (!is_swap(source) || std::ranges::count(outputs.negated, array) == 0) return;
-    for (double& value : values) value = -value;
-    return;
-  }
-  const std::vector<double> from = values;
-  take_columns(from, values);
-}
-
-bool ClassRows::has_common() const {
-  return std::ranges::any_of(source, [](const auto& from) { return from.has_value(); });
-}
-
-bool ClassRows::has_columns(const std::string& array, std::size_t file_columns) const {
-  return has_common() && concerns(array) && file_columns == file_classes &&
-         static_cast<std::size_t>(outputs.count) == source.size();
-}
-
-void ClassRows::take_columns(std::span<const double> from, std::vector<double>& values) const {
-  const std::size_t columns = source.size(), rows = values.size() / columns;
-  for (std::size_t c = 0; c < columns; ++c) {
-    if (!source[c]) continue;
-    for (std::size_t r = 0; r < rows; ++r) {
-      values[r * columns + c] = from[r * file_classes + *source[c]];
-    }
-  }
 }
 
 std::string taken_text(const WeightArrays& file, const WeightMatch& match,

@@ -6,10 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compute/program.h"
 #include "data/classes/alike_names.h"
-#include "model/graph.h"
-#include "model/layer_patterns.h"
 #include "weights/weight_file.h"
 
 namespace cputrain::weights {
@@ -45,9 +42,6 @@ struct WeightMatch {
   bool takes(const std::string& parameter) const;
 };
 
-WeightMatch match_weights(const WeightArrays&, const model::Graph&);
-WeightMatch match_weights(const WeightArrays&, const compute::ParameterLayout&);
-
 /// What does not fit, the first few of each kind: "2 missing (a, b); 1 of another shape
 /// (dense/kernel is 144x3, not 144x4); 9 not in the model (c, d, e, ...)".
 std::string misfit_text(const WeightMatch&);
@@ -71,28 +65,6 @@ struct ClassMatch {
 /// read like them count as such.
 ClassMatch match_classes(std::span<const std::string> classes, std::span<const std::string> file,
                          std::size_t named);
-
-/// How the arrays that make the outputs are filled from those of a file.
-struct ClassRows {
-  model::ClassOutputs outputs{};
-  std::vector<std::optional<std::size_t>> source{};  ///< empty: every output from its own place
-  std::size_t file_classes = 0;
-
-  bool concerns(const std::string& array) const;
-  /// Whether some class here has an output in the file.
-  bool has_common() const;
-  /// Whether the file names as many classes as there are here. An array of this network's shape is
-  /// filled by its names only then: else they are not those of its columns.
-  bool are_equally_many() const { return file_classes == source.size(); }
-  /// The values of an array of the network's shape; as they are where the file has more or fewer
-  /// classes.
-  void rearrange(const std::string& array, std::vector<double>& values) const;
-  /// Whether outputs of common classes can be read from an array of so many columns into one of the
-  /// network's: one output that speaks for two classes is no column of either.
-  bool has_columns(const std::string& array, std::size_t file_columns) const;
-  /// Puts these columns into the network's own values.
-  void take_columns(std::span<const double> from, std::vector<double>& values) const;
-};
 
 /// "158 of 160 parameter arrays are those of FILE (PyTorch's layout, torchvision's names; 54
 /// rearranged); left: ..." for a match that was loaded.
