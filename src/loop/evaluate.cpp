@@ -15,20 +15,6 @@
 namespace cputrain::loop {
 namespace {
 
-/// Rows of probabilities, and what they say about images of these labels.
-void add_predictions(std::span<const float> outputs, std::span<const std::int32_t> labels,
-                     compute::Tally& tally) {
-  const std::size_t width = outputs.size() / labels.size();
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto row = outputs.subspan(i * width, width);
-    const auto truth = static_cast<std::size_t>(labels[i]);
-    const float probability = class_probabilities(row)[truth];
-    const float counted = probability < kLeastProbability ? kLeastProbability : probability;
-    tally.loss -= std::log(static_cast<double>(counted));  // NaN stays
-    compute::count_prediction(row, truth, tally);
-  }
-}
-
 bool surer(const WrongPrediction& a, const WrongPrediction& b) {
   return a.probability != b.probability ? a.probability > b.probability : a.image < b.image;
 }
@@ -70,38 +56,6 @@ compute::Tally evaluate(compute::Program& program, data::BatchSource& batches,
       evaluate_while({.predictions = observer}, program, batches, plan, communicator);
   if (!tally) fail(ExitCode::data, lost_input(batches, communicator));
   return *tally;
-}
-
-compute::Tally evaluate_mirrored(compute::Program& program, data::BatchSource& batches,
-                                 data::BatchSource& mirrored, const data::BatchPlan& plan,
-                                 comm::Communicator& communicator,
-                                 const PredictionObserver& observer) {
-  constexpr compute::Pass kPass{.phase = compute::Phase::evaluate, .probabilities = true};
-  communicator.pulse().at(comm::Phase::validate);
-  batches.seek(0, 0);
-  mirrored.seek(0, 0);
-  compute::Tally tally;
-  for (std::size_t step = 0; step < plan.steps(); ++step) {
-    for (int k = 0; k < plan.micro_batches(step); ++k) {
-      const compute::MicroBatch& batch = batches.next();
-      program.forward(batch, kPass);
-      const auto plain = program.probabilities();
-      std::vector<float> mean(plain.begin(), plain.end());
-      program.forward(mirrored.next(), kPass);
-      communicator.pulse().moved();
-      if (batch.size() == 0) continue;
-      average_outputs(mean, program.probabilities());
-      add_predictions(mean, batch.labels, tally);
-      observer(batch.labels, mean);
-    }
-  }
-  (void)program.tally();  // the single passes' sums
-  for (data::BatchSource* const source : {&batches, &mirrored}) {
-    const std::string lost = lost_input(*source, communicator);
-    if (!lost.empty()) fail(ExitCode::data, lost);
-  }
-  comm::sum_numbers(communicator, tally.sums());
-  return tally;
 }
 
 void add_loss_of_weights(compute::Tally& tally, compute::Backend& backend,

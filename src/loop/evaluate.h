@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -40,16 +39,6 @@ std::optional<compute::Tally> evaluate_while(const EvaluationCalls&, compute::Pr
 /// The same to its end. Error(data) where some image was not the data's any more.
 compute::Tally evaluate(compute::Program&, data::BatchSource&, const data::BatchPlan&,
                         comm::Communicator&, const PredictionObserver& observer = {});
-
-/// What a smaller mean of probabilities counts as: a loss of 87.3. The program's own losses have no
-/// such bound, but a mean of probabilities is made of floats.
-inline constexpr float kLeastProbability = std::numeric_limits<float>::min();
-
-/// The same of images and their mirror images: the second source gives the images of the first one,
-/// mirrored. Predictions are the means of both probabilities, and the loss is that of these means.
-compute::Tally evaluate_mirrored(compute::Program&, data::BatchSource&, data::BatchSource& mirrored,
-                                 const data::BatchPlan&, comm::Communicator&,
-                                 const PredictionObserver& observer);
 
 /// Collective: adds the L2 penalty to a tally over all ranks. Where weights of some rank are
 /// NaN or infinite, the loss is NaN, whatever the images gave: layers can hide such weights.

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -105,13 +104,6 @@ int try_lock(int descriptor, FileLock::Kind kind) {
 void close_locked(int descriptor) {
   set_lock(descriptor, F_UNLCK);
   ::close(descriptor);
-}
-
-std::string left_lock_remedy(const std::filesystem::path& path) {
-  constexpr long kFuse = 0x65735546;  // linux/magic.h
-  struct statfs about {};
-  if (::statfs(path.c_str(), &about) != 0 || static_cast<long>(about.f_type) != kFuse) return "";
-  return "; if none is, a killed one left its lock, as FUSE has it: remove " + path.string();
 }
 
 bool is_taken(int lock_error) { return lock_error == EAGAIN || lock_error == EACCES; }

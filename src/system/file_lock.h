@@ -33,9 +33,6 @@ int try_lock(int descriptor, FileLock::Kind);
 /// Gives the lock back and closes: FUSE tells its server of no lock that ends with a descriptor.
 void close_locked(int descriptor);
 
-/// For a lock that others seem to have: "; ..." where a killed process may have left it, else "".
-std::string left_lock_remedy(const std::filesystem::path&);
-
 /// Whether that error means that another process has the lock, and not that there are no locks
 /// here.
 bool is_taken(int lock_error);

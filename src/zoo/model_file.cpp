@@ -1,4 +1,4 @@
-#include "zoo/zoo.h"
+#include "zoo/model_file.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "model/model_json.h"

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "zoo/model_file.h"
 #include "zoo/networks.h"
 
 namespace cputrain::zoo {

@@ -2,7 +2,7 @@
 #include "model/rewrite.h"
 #include "model/summary.h"
 #include "tests/fuzz/fuzzer.h"
-#include "zoo/zoo.h"
+#include "zoo/model_file.h"
 
 namespace cputrain::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "zoo/zoo.h"
+#include "zoo/model_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/json_fields.h"
 #include "model/model_json.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "exchange/basic_exchange.h"
 #include "loop/evaluate.h"
+#include "loop/replicas.h"
 #include "system/clock.h"
 #include "training/plan/image_place.h"
 #include "training/plan/training_plan.h"
@@ -17,6 +22,59 @@
 
 namespace cputrain::commands {
 namespace {
+
+/// What a smaller mean of probabilities counts as: a loss of 87.3. The program's own losses have no
+/// such bound, but a mean of probabilities is made of floats.
+constexpr float kLeastProbability = std::numeric_limits<float>::min();
+
+/// Rows of probabilities, and what they say about images of these labels.
+void add_predictions(std::span<const float> outputs, std::span<const std::int32_t> labels,
+                     compute::Tally& tally) {
+  const std::size_t width = outputs.size() / labels.size();
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto row = outputs.subspan(i * width, width);
+    const auto truth = static_cast<std::size_t>(labels[i]);
+    const float probability = loop::class_probabilities(row)[truth];
+    const float counted = probability < kLeastProbability ? kLeastProbability : probability;
+    tally.loss -= std::log(static_cast<double>(counted));  // NaN stays
+    compute::count_prediction(row, truth, tally);
+  }
+}
+
+/// As loop::evaluate(), of images and their mirror images: the second source gives the images of
+/// the first one, mirrored. Predictions are the means of both probabilities, and the loss is that
+/// of these means.
+compute::Tally evaluate_mirrored(compute::Program& program, data::BatchSource& batches,
+                                 data::BatchSource& mirrored, const data::BatchPlan& plan,
+                                 comm::Communicator& communicator,
+                                 const loop::PredictionObserver& observer) {
+  constexpr compute::Pass kPass{.phase = compute::Phase::evaluate, .probabilities = true};
+  communicator.pulse().at(comm::Phase::validate);
+  batches.seek(0, 0);
+  mirrored.seek(0, 0);
+  compute::Tally tally;
+  for (std::size_t step = 0; step < plan.steps(); ++step) {
+    for (int k = 0; k < plan.micro_batches(step); ++k) {
+      const compute::MicroBatch& batch = batches.next();
+      program.forward(batch, kPass);
+      const auto plain = program.probabilities();
+      std::vector<float> mean(plain.begin(), plain.end());
+      program.forward(mirrored.next(), kPass);
+      communicator.pulse().moved();
+      if (batch.size() == 0) continue;
+      loop::average_outputs(mean, program.probabilities());
+      add_predictions(mean, batch.labels, tally);
+      observer(batch.labels, mean);
+    }
+  }
+  (void)program.tally();  // the single passes' sums
+  for (data::BatchSource* const source : {&batches, &mirrored}) {
+    const std::string lost = loop::lost_input(*source, communicator);
+    if (!lost.empty()) fail(ExitCode::data, lost);
+  }
+  comm::sum_numbers(communicator, tally.sums());
+  return tally;
+}
 
 std::vector<training::ClassPredictions> class_predictions(const loop::PredictionCounts& counts,
                                                           const std::vector<std::string>& classes) {
@@ -62,7 +120,7 @@ double least_likely(std::span<const std::int32_t> labels, std::span<const float>
   double count = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto row = loop::class_probabilities(outputs.subspan(i * width, width));
-    count += row[static_cast<std::size_t>(labels[i])] < loop::kLeastProbability;
+    count += row[static_cast<std::size_t>(labels[i])] < kLeastProbability;
   }
   return count;
 }
@@ -106,7 +164,7 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
   };
   compute::Program& program = *inference.program;
   compute::Tally tally =
-      mirrored ? loop::evaluate_mirrored(program, *batches, *mirrored, plan, communicator, observer)
+      mirrored ? evaluate_mirrored(program, *batches, *mirrored, plan, communicator, observer)
                : loop::evaluate(program, *batches, plan, communicator, observer);
   if (progress) progress(plan.samples(), plan.samples());
   const double of_images = tally.mean_loss();

@@ -16,7 +16,7 @@ struct Evaluation {
   loop::PredictionCounts counts;
   std::size_t skipped;                              ///< images that could not be read
   std::vector<training::WrongImage> surest_errors;  ///< on rank 0
-  double least_likely = 0;  ///< images whose loss was cut: see loop::evaluate_mirrored()
+  double least_likely = 0;  ///< images whose loss was cut: see evaluate_mirrored()
   double penalty = 0;       ///< the part of the mean loss that is the L2 penalty of weights
 };
 

@@ -20,7 +20,7 @@
 #include "weights/load.h"
 #include "weights/torch_arrays.h"
 #include "weights/weight_file.h"
-#include "zoo/zoo.h"
+#include "zoo/model_file.h"
 
 namespace cputrain::commands {
 namespace {

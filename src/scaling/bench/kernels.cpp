@@ -13,7 +13,6 @@
 #include "model/rewrite.h"
 #include "model/summary.h"
 #include "scaling/bench/steps.h"
-#include "system/print.h"
 #include "weights/load.h"
 #include "weights/weight_file.h"
 
@@ -169,76 +168,6 @@ Json json_of(const LayerFigures& layer) {
           {"directions", std::move(directions)}};
 }
 
-// The table for people.
-
-constexpr const char* kHalf = "{:>11}{:>9}{:>8}{:>8}{:>7}{:>7}  {:<38}";
-
-template <class... Cells>
-std::string half(const Cells&... cells) {
-  return fmt::format(fmt::runtime(kHalf), cells...);
-}
-
-std::string fraction_text(const std::optional<double>& fraction) {
-  return fraction ? fmt::format("{:.2f}", *fraction) : "";
-}
-
-std::string half_of(const LayerFigures& layer, const DirectionFigures& d) {
-  return half(fmt::format("{:.1f}", 1e6 * d.seconds.median),
-              d.gflops ? fmt::format("{:.0f}", d.gflops->median) : "", fraction_text(d.of_peak),
-              fraction_text(d.of_bandwidth), compute::density_text(layer.density),
-              compute::density_text(layer.gradient_density), d.algorithm);
-}
-
-/// Without the blanks that fill its last column.
-void print_row(std::string row) {
-  row.erase(row.find_last_not_of(' ') + 1);
-  system::print("{}\n", row);
-}
-
-/// The same layer and direction without zeros; empty where it is not there, as ReLU is not.
-std::string half_beside(const KernelFigures& other, const LayerFigures& layer,
-                        const DirectionFigures& direction) {
-  const auto found = std::ranges::find(other.layers, layer.name, &LayerFigures::name);
-  if (found == other.layers.end()) return "";
-  const auto same = std::ranges::find(found->directions, direction.way, &DirectionFigures::way);
-  return same == found->directions.end() ? "" : half_of(*found, *same);
-}
-
-void print_layers(const KernelFigures& given, const KernelFigures& no_zeros) {
-  constexpr std::size_t kNarrowest = 25, kWay = 9;
-  const std::size_t width = name_width(given.layers, kNarrowest);
-  const std::string titles =
-      half("us/image", "GFLOP/s", "of peak", "of mem.", "map", "grad.", "algorithm");
-  const std::string head = fmt::format("micro-batch {}", given.micro_batch);
-  system::print("\n{:<{}}{:<{}}no zeros\n", head, width + kWay, "the given weights",
-                titles.size() + 1);
-  print_row(fmt::format("{:<{}}{:<{}}{} {}", "layer", width, "", kWay, titles, titles));
-  for (const LayerFigures& layer : given.layers) {
-    for (const DirectionFigures& direction : layer.directions) {
-      print_row(fmt::format("{}{:<{}}{} {}", in_columns(escaped(layer.name), width),
-                            direction.way->title, kWay, half_of(layer, direction),
-                            half_beside(no_zeros, layer, direction)));
-    }
-  }
-}
-
-void print_sums(const KernelMeasurement& found) {
-  system::print("\nall layers   {:^52}  {:^52}\n{:<13}", "the given weights", "no zeros",
-                "micro-batch");
-  for (int i = 0; i < 2; ++i)
-    system::print("{:>12}{:>22}{:>9}{:>9}  ", "ms/image", "", "GFLOP/s", "of peak");
-  system::print("\n");
-  for (std::size_t i = 0; i < found.given.size(); ++i) {
-    system::print("{:<13}", found.given[i].micro_batch);
-    for (const KernelFigures* f : {&found.given[i], &found.no_zeros[i]}) {
-      system::print("{:>12.2f}{:>22}{:>9.0f}{:>9.2f}  ", 1e3 * f->seconds.median,
-                    fmt::format("({:.2f} to {:.2f})", 1e3 * f->seconds.min, 1e3 * f->seconds.max),
-                    f->gflops.median, f->of_peak);
-    }
-    system::print("\n");
-  }
-}
-
 }  // namespace
 
 KernelMeasurement measure_kernels(const training::Session& session,
@@ -287,13 +216,6 @@ nlohmann::ordered_json json_of(const KernelFigures& figures) {
           {"gflops", json_of(figures.gflops)},
           {"fraction_of_peak", figures.of_peak},
           {"layers", std::move(layers)}};
-}
-
-void print_kernels(const KernelMeasurement& found) {
-  for (std::size_t i = 0; i < found.given.size(); ++i) {
-    print_layers(found.given[i], found.no_zeros[i]);
-  }
-  print_sums(found);
 }
 
 }  // namespace cputrain::bench

@@ -81,8 +81,4 @@ KernelMeasurement measure_kernels(const training::Session&, const training::Trai
                                   const model::Graph& given, const data::ImageSet& images,
                                   const KernelRequest&);
 
-/// A line a layer and direction for each number of images, the worst case beside the given weights;
-/// then a line a number of images, all layers together.
-void print_kernels(const KernelMeasurement&);
-
 }  // namespace cputrain::bench

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -6,6 +9,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "scaling/bench/kernels.h"
+#include "scaling/bench/steps.h"
 #include "scaling/commands/commands.h"
 #include "system/print.h"
 #include "training/plan/image_place.h"
@@ -61,6 +65,86 @@ void print_head(const training::Session& session, const BenchOptions& options,
       limits.peak(spec.flags.precision) == limits.fma_gflops ? "multiply-adds"
                                                              : "bf16 in AMX tiles",
       limits.triad_gbs);
+}
+
+// The table for people.
+
+constexpr const char* kHalf = "{:>11}{:>9}{:>8}{:>8}{:>7}{:>7}  {:<38}";
+
+template <class... Cells>
+std::string half(const Cells&... cells) {
+  return fmt::format(fmt::runtime(kHalf), cells...);
+}
+
+std::string fraction_text(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.2f}", *fraction) : "";
+}
+
+std::string half_of(const bench::LayerFigures& layer, const bench::DirectionFigures& d) {
+  return half(fmt::format("{:.1f}", 1e6 * d.seconds.median),
+              d.gflops ? fmt::format("{:.0f}", d.gflops->median) : "", fraction_text(d.of_peak),
+              fraction_text(d.of_bandwidth), compute::density_text(layer.density),
+              compute::density_text(layer.gradient_density), d.algorithm);
+}
+
+/// Without the blanks that fill its last column.
+void print_row(std::string row) {
+  row.erase(row.find_last_not_of(' ') + 1);
+  system::print("{}\n", row);
+}
+
+/// The same layer and direction without zeros; empty where it is not there, as ReLU is not.
+std::string half_beside(const bench::KernelFigures& other, const bench::LayerFigures& layer,
+                        const bench::DirectionFigures& direction) {
+  const auto found = std::ranges::find(other.layers, layer.name, &bench::LayerFigures::name);
+  if (found == other.layers.end()) return "";
+  const auto same =
+      std::ranges::find(found->directions, direction.way, &bench::DirectionFigures::way);
+  return same == found->directions.end() ? "" : half_of(*found, *same);
+}
+
+void print_kernel_layers(const bench::KernelFigures& given, const bench::KernelFigures& no_zeros) {
+  constexpr std::size_t kNarrowest = 25, kWay = 9;
+  const std::size_t width = bench::name_width(given.layers, kNarrowest);
+  const std::string titles =
+      half("us/image", "GFLOP/s", "of peak", "of mem.", "map", "grad.", "algorithm");
+  const std::string head = fmt::format("micro-batch {}", given.micro_batch);
+  system::print("\n{:<{}}{:<{}}no zeros\n", head, width + kWay, "the given weights",
+                titles.size() + 1);
+  print_row(fmt::format("{:<{}}{:<{}}{} {}", "layer", width, "", kWay, titles, titles));
+  for (const bench::LayerFigures& layer : given.layers) {
+    for (const bench::DirectionFigures& direction : layer.directions) {
+      print_row(fmt::format("{}{:<{}}{} {}", in_columns(escaped(layer.name), width),
+                            direction.way->title, kWay, half_of(layer, direction),
+                            half_beside(no_zeros, layer, direction)));
+    }
+  }
+}
+
+void print_sums(const bench::KernelMeasurement& found) {
+  system::print("\nall layers   {:^52}  {:^52}\n{:<13}", "the given weights", "no zeros",
+                "micro-batch");
+  for (int i = 0; i < 2; ++i)
+    system::print("{:>12}{:>22}{:>9}{:>9}  ", "ms/image", "", "GFLOP/s", "of peak");
+  system::print("\n");
+  for (std::size_t i = 0; i < found.given.size(); ++i) {
+    system::print("{:<13}", found.given[i].micro_batch);
+    for (const bench::KernelFigures* f : {&found.given[i], &found.no_zeros[i]}) {
+      system::print("{:>12.2f}{:>22}{:>9.0f}{:>9.2f}  ", 1e3 * f->seconds.median,
+                    fmt::format("({:.2f} to {:.2f})", 1e3 * f->seconds.min, 1e3 * f->seconds.max),
+                    f->gflops.median, f->of_peak);
+    }
+    system::print("\n");
+  }
+}
+
+/// A line a layer and direction for each number of images, the worst case beside the given weights;
+/// then a line a number of images, all layers together.
+void print_kernels(const bench::KernelMeasurement& found) {
+  for (std::size_t i = 0; i < found.given.size(); ++i) {
+    print_kernel_layers(found.given[i], found.no_zeros[i]);
+  }
+  print_sums(found);
 }
 
 Json result_json(const training::Session& session, const BenchOptions& options,
@@ -146,7 +230,7 @@ ExitCode BenchKernelsCommand::run(const training::Services& services) {
   const auto found = bench::measure_kernels(session, spec, graph, data.train, request);
   if (options_.prints()) {
     print_head(session, options_, spec, found.limits, request.least);
-    bench::print_kernels(found);
+    print_kernels(found);
   }
   training::write_json(session, options_.json, result_json(session, options_, spec, found));
   return ExitCode::ok;

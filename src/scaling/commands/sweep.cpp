@@ -1,6 +1,11 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <thread>
 #include <utility>
 
 #include "cli/flags/flag_groups.h"
@@ -13,6 +18,7 @@
 #include "scaling/sweep/sweep_folder.h"
 #include "scaling/sweep/sweep_plan.h"
 #include "scaling/sweep/sweep_work.h"
+#include "system/file_lock.h"
 #include "system/print.h"
 #include "training/asked_end.h"
 
@@ -29,6 +35,37 @@ void say_plan(const sweep::SweepPlan& plan) {
                plan.table.model, counted(plan.repeats, "training"), with_commas(plan.epoch.images),
                plan.folder.string());
   if (plan.kept) system::tell("New: " + counted(added(plan), "cell"));
+}
+
+/// The turn to extend a sweep, or to end one that may have been extended; waits for it.
+system::FileLock wait_for_turn(const std::filesystem::path& folder) {
+  constexpr const char* kTurnName = "lock-extend";
+  for (;;) {
+    auto turn = system::FileLock::take(folder / kTurnName, system::FileLock::Kind::exclusive);
+    if (turn) return std::move(*turn);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+/// plan.txt: the command of every training, one a line, but for cells that cannot be measured here.
+void write_plan(const sweep::SweepPlan& plan) {
+  std::string text;
+  std::set<std::string> why;
+  std::size_t missing = 0;
+  for (const cells::Cell& cell : plan.cells) {
+    if (const std::string reason = plan.why_not(cell); !reason.empty()) {
+      ++missing;
+      why.insert(reason);
+      continue;
+    }
+    for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+      text += command_line(plan.words_of_run(cell, repeat)) + "\n";
+    }
+  }
+  sweep::write_if_changed(plan.folder / sweep::kPlanName, text);
+  if (missing == 0) return;
+  system::tell("{} has no lines of {} of {} cells, which cannot be measured here: {}",
+               sweep::kPlanName, missing, plan.cells.size(), fmt::join(why, "; "));
 }
 
 /// The table on standard output, and the report in the folder, unless it is there already.
@@ -106,7 +143,7 @@ ExitCode measure_all(const SweepOptions& options, const training::Services& serv
     }
     news |= work.write_table() || work.measured_something;
     draw(plan, options, news);
-    const system::FileLock turn = sweep::wait_for_turn(plan.folder);
+    const system::FileLock turn = wait_for_turn(plan.folder);
     if (!sweep::is_extended(plan)) {
       lock.reset();
       return ExitCode::ok;
@@ -170,8 +207,7 @@ ExitCode SweepCommand::run(const training::Services& services) {
   if (!options_.reference.empty()) static_cast<void>(report::read_reference(options_.reference));
   const bool extends = options_.sweep.extend;
   std::optional<system::FileLock> turn;
-  if (extends && std::filesystem::is_directory(options_.out))
-    turn = sweep::wait_for_turn(options_.out);
+  if (extends && std::filesystem::is_directory(options_.out)) turn = wait_for_turn(options_.out);
   sweep::SweepPlan plan = sweep::plan_sweep(options_, options_.sweep, services);
   const bool shares = options_.sweep.task || (extends && options_.sweep.plan_only);
   std::optional<system::FileLock> lock = sweep::open_sweep_folder(
@@ -179,7 +215,7 @@ ExitCode SweepCommand::run(const training::Services& services) {
       shares ? system::FileLock::Kind::shared : system::FileLock::Kind::exclusive);
   turn.reset();
   say_plan(plan);
-  if (!options_.sweep.task && !options_.sweep.collect) sweep::write_plan(plan);
+  if (!options_.sweep.task && !options_.sweep.collect) write_plan(plan);
   if (!lock) {
     system::tell("The sweep at work in {} measures them behind its own", plan.folder.string());
     return ExitCode::ok;

@@ -1,13 +1,10 @@
 #include "scaling/sweep/sweep_folder.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <set>
-#include <thread>
 
 #include "core/error.h"
 #include "core/json_text.h"
@@ -17,14 +14,12 @@
 #include "scaling/sweep/sweep_work.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
-#include "system/print.h"
 #include "training/run/run_folder.h"
 
 namespace cputrain::sweep {
 namespace {
 
 constexpr const char* kLockName = "lock";
-constexpr const char* kTurnName = "lock-extend";
 constexpr const char* kMachineName = "machine.json";
 
 std::string value_text(const nlohmann::json& flags, const std::string& name) {
@@ -310,14 +305,6 @@ std::optional<system::FileLock> open_sweep_folder(const SweepPlan& plan, bool ov
   return lock;
 }
 
-system::FileLock wait_for_turn(const std::filesystem::path& folder) {
-  for (;;) {
-    auto turn = system::FileLock::take(folder / kTurnName, system::FileLock::Kind::exclusive);
-    if (turn) return std::move(*turn);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-}
-
 bool is_extended(const SweepPlan& plan) {
   const auto there = flags_there(plan.folder);
   return there && !difference(*there, plan.flags, {}).empty();
@@ -344,26 +331,6 @@ system::FileLock lock_cell(const SweepPlan& plan, const cells::Cell& cell) {
          folder.string());
   }
   return std::move(*lock);
-}
-
-void write_plan(const SweepPlan& plan) {
-  std::string text;
-  std::set<std::string> why;
-  std::size_t missing = 0;
-  for (const cells::Cell& cell : plan.cells) {
-    if (const std::string reason = plan.why_not(cell); !reason.empty()) {
-      ++missing;
-      why.insert(reason);
-      continue;
-    }
-    for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
-      text += command_line(plan.words_of_run(cell, repeat)) + "\n";
-    }
-  }
-  write_if_changed(plan.folder / kPlanName, text);
-  if (missing == 0) return;
-  system::tell("{} has no lines of {} of {} cells, which cannot be measured here: {}", kPlanName,
-               missing, plan.cells.size(), fmt::join(why, "; "));
 }
 
 void settle_machine(SweepPlan& plan) {

@@ -12,8 +12,6 @@ namespace cputrain::sweep {
 std::optional<system::FileLock> open_sweep_folder(const SweepPlan&, bool overwrite,
                                                   system::FileLock::Kind);
 
-/// The turn to extend a sweep, or to end one that may have been extended; waits for it.
-system::FileLock wait_for_turn(const std::filesystem::path& folder);
 /// Whether the folder's sweep has other cells by now than this plan of it.
 bool is_extended(const SweepPlan&);
 
@@ -22,9 +20,6 @@ system::FileLock lock_cell(const SweepPlan&, const cells::Cell&);
 
 inline constexpr const char* kFlagsName = "sweep.json";
 inline constexpr const char* kPlanName = "plan.txt";
-
-/// plan.txt: the command of every training, one a line, but for cells that cannot be measured here.
-void write_plan(const SweepPlan&);
 
 /// The grid of the sweep that the folder holds. Error(usage) where it holds none.
 cells::SweepGrid grid_there(const std::filesystem::path& folder);

@@ -117,6 +117,16 @@ std::string choice_of(const Session& session, const Start& start, const char* fl
   return before;
 }
 
+/// The name in the value of kFirstWeights, which has a hash, too.
+std::string name_of_weights(const std::string& value) {
+  constexpr std::string_view kPartial = " --partial";
+  std::string_view name = value;
+  const std::string_view hash = hash_or_text(name);
+  if (hash.size() < name.size()) name.remove_suffix(hash.size() + 3);  // " (" and ")"
+  if (name.ends_with(kPartial)) name.remove_suffix(kPartial.size());
+  return std::string(name);
+}
+
 /// As config.json has it, which is right from any folder; else as it was named.
 std::string first_weights_in(const std::filesystem::path& checkpoint) {
   const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");

@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/vfs.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -115,6 +116,14 @@ std::filesystem::path make_run_folder(const TrainingSpec& spec, int ranks) {
 
 constexpr const char* kLockName = ".lock";
 
+/// For a lock that others seem to have: "; ..." where a killed process may have left it, else "".
+std::string left_lock_remedy(const std::filesystem::path& path) {
+  constexpr long kFuse = 0x65735546;  // linux/magic.h
+  struct statfs about {};
+  if (::statfs(path.c_str(), &about) != 0 || static_cast<long>(about.f_type) != kFuse) return "";
+  return "; if none is, a killed one left its lock, as FUSE has it: remove " + path.string();
+}
+
 /// Error(usage) where another process keeps the lock for longer than a job takes to end, or it
 /// cannot be had.
 system::FileLock lock_folder(const Session& session, const std::filesystem::path& folder) {
@@ -133,7 +142,7 @@ system::FileLock lock_folder(const Session& session, const std::filesystem::path
   fail(ExitCode::usage,
        fmt::format("--out {}: another training is at work in it (they would write the same files); "
                    "wait for its end, or name another folder{}",
-                   folder.string(), system::left_lock_remedy(file)));
+                   folder.string(), left_lock_remedy(file)));
 }
 
 /// In a folder of several users, parts of a run may be another's, so that a training would remove
@@ -201,15 +210,6 @@ bool RunFolder::has(const std::filesystem::path& checkpoint) const {
   std::error_code ignored;
   return std::filesystem::equivalent(std::filesystem::absolute(checkpoint).parent_path(), path,
                                      ignored);
-}
-
-std::optional<std::uint64_t> newest_checkpoint(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  for (const checkpoint::Found& found : checkpoint::list(folder)) {
-    const auto manifest = found.folder / checkpoint::kManifestName;
-    if (std::filesystem::is_regular_file(manifest, ignored)) return found.step;
-  }
-  return std::nullopt;
 }
 
 RunFolder take_run_folder(const Session& session, const TrainingFlags& flags) {

@@ -18,7 +18,6 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "logging/reporters.h"
-#include "logging/timeline_json.h"
 #include "runfiles/metrics.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
@@ -64,34 +63,6 @@ std::vector<logging::LogFormat> formats_of(const TrainingSpec& spec) {
     if (std::ranges::count(spec.flags.log_formats, format.word) > 0) formats.push_back(format);
   }
   return formats;
-}
-
-/// What this rank's clock shows more than rank 0's, in seconds: processes of one machine read the
-/// same clock; of others the median of what they show when all leave a barrier, some of its time
-/// wrong.
-double clock_offset(const Session& session) {
-  constexpr int kRounds = 9;
-  std::vector<double> offsets;
-  for (int i = 0; i < kRounds; ++i) {
-    session.communicator->barrier();
-    const double now = loop::Timeline::now();
-    offsets.push_back(now - comm::gather_values(*session.communicator, now).front());
-  }
-  std::ranges::sort(offsets);
-  const bool same_machine = session.nodes.node == session.nodes.by_rank().front();
-  return same_machine ? 0 : offsets[kRounds / 2];
-}
-
-void check_timeline(const TrainingSpec& spec, const fs::path& folder) {
-  const fs::path path = fs::absolute(spec.flags.timeline);
-  std::error_code ignored;
-  const bool own = fs::equivalent(path.parent_path(), folder, ignored) &&
-                   std::ranges::count(run_files(), path.filename().string()) > 0;
-  if (!own && (spec.flags.overwrite || !fs::is_regular_file(path, ignored))) return;
-  fail(ExitCode::usage,
-       fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline,
-                   own ? "the run writes a file of its own there" : "is there already",
-                   own ? "" : ", or --overwrite"));
 }
 
 /// Whether what is there ends amid a line, which a line after it would be lost with.
@@ -228,30 +199,6 @@ std::unique_ptr<logging::RunReporter> make_reporter(const Training& training,
         shown == logging::Verbosity::silent ? nullptr : stderr, folder / kProfileName));
   }
   return logging::all_of(std::move(reporters));
-}
-
-loop::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
-                             const fs::path& folder) {
-  const int ranks = session.communicator->size();
-  if (spec.flags.timeline.empty()) return loop::Timeline(loop::StepRange{}, ranks);
-  if (session.leads()) {
-    check_timeline(spec, folder);
-    const auto replaced = system::replaceable_file(spec.flags.timeline);
-    if (replaced) system::write_own_file(*replaced, logging::timeline_json({}, {}));
-  }
-  return loop::Timeline(spec.flags.timeline_steps, ranks);
-}
-
-void write_timeline(const Session& session, const TrainingSpec& spec,
-                    const loop::Timeline& timeline) {
-  if (!timeline.wanted()) return;
-  const auto texts =
-      session.communicator->gather(logging::timeline_text(timeline, clock_offset(session)));
-  if (!session.leads()) return;
-  system::write_given_file(spec.flags.timeline,
-                           logging::timeline_json(texts, session.plan.hosts()));
-  say(session, "Timeline: " + spec.flags.timeline +
-                   " (open it in https://ui.perfetto.dev or chrome://tracing)");
 }
 
 void log_evaluation(const fs::path& file, const EvaluationFacts& facts) {

@@ -23,15 +23,6 @@ std::unique_ptr<logging::RunReporter> make_reporter(const Training&,
                                                     const logging::LogPlace& place,
                                                     system::WriteQueue& logs);
 
-/// The steps that --timeline shows; none without it. Rank 0 begins the file, so that a wrong path
-/// shows at once; Error(usage) where it is one of the run's own, or there already without
-/// --overwrite.
-loop::Timeline make_timeline(const Session&, const TrainingSpec&,
-                             const std::filesystem::path& folder);
-
-/// Writes the timeline of all ranks where there is one. Collective. Error(output).
-void write_timeline(const Session&, const TrainingSpec&, const loop::Timeline&);
-
 // Where a checkpoint leaves the logs of a run, and a resume takes them up.
 
 /// How long the logs of a run are now, which only ever grow: {"metrics.jsonl": 1234, ...}, in

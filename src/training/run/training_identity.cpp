@@ -69,15 +69,6 @@ std::string_view hash_or_text(std::string_view text) {
   return is_hash ? hash : text;
 }
 
-std::string name_of_weights(const std::string& value) {
-  constexpr std::string_view kPartial = " --partial";
-  std::string_view name = value;
-  const std::string_view hash = hash_or_text(name);
-  if (hash.size() < name.size()) name.remove_suffix(hash.size() + 3);  // " (" and ")"
-  if (name.ends_with(kPartial)) name.remove_suffix(kPartial.size());
-  return std::string(name);
-}
-
 nlohmann::ordered_json training_identity(const Training& training) {
   const TrainingPlan& plan = training.plan();
   const data::DataSource& source = training.source();

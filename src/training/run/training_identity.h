@@ -22,8 +22,6 @@ inline constexpr const char *kDamaged = "damaged images", *kNone = "none";
 /// The hash in a value that has one, "photos (0123456789abcdef)": what is elsewhere now has another
 /// name and the same hash. All of another text.
 std::string_view hash_or_text(std::string_view);
-/// The name in the value of kFirstWeights, which has a hash, too.
-std::string name_of_weights(const std::string& value);
 
 /// What a training is, by names that a person knows. All but the end, the backend and the precision
 /// is what a resume may not change, since the rest of the training would be another one's. Threads,

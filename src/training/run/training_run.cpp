@@ -27,6 +27,7 @@
 #include "training/run/run_logs.h"
 #include "training/run/run_results.h"
 #include "training/run/same_training.h"
+#include "training/run/timeline_file.h"
 #include "training/weights/named_weights.h"
 
 namespace cputrain::training {

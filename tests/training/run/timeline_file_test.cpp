@@ -1,11 +1,11 @@
-#include "logging/timeline_json.h"
+#include "training/run/timeline_file.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace cputrain::logging {
+namespace cputrain::training {
 namespace {
 
 using nlohmann::json;
@@ -79,4 +79,4 @@ TEST(Timeline, IsInMicrosecondsOfRankZerosClockFromTheFirstSpanOn) {
 }
 
 }  // namespace
-}  // namespace cputrain::logging
+}  // namespace cputrain::training

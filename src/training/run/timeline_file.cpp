@@ -1,18 +1,23 @@
-#include "logging/timeline_json.h"
+#include "training/run/timeline_file.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "core/json_text.h"
+#include "system/files.h"
+#include "training/run/run_folder.h"
 
-namespace cputrain::logging {
+namespace cputrain::training {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of what timeline_text() wrote, in which spans are [name, step, begin, seconds].
+/// From what timeline_text() wrote, in which spans are [name, step, begin, seconds].
 double first_begin(const std::vector<Json>& ranks) {
   double first = std::numeric_limits<double>::infinity();
   for (const Json& rank : ranks) {
@@ -44,14 +49,66 @@ Json event_of(const Json& span, std::size_t rank, double offset, double first) {
           {"args", {{"step", span[1]}}}};
 }
 
-}  // namespace
-
+/// One rank's part of a timeline as text that another rank's timeline_json() reads; `offset` is
+/// what its clock shows more than rank 0's, in seconds.
 std::string timeline_text(const loop::Timeline& timeline, double offset) {
   Json spans = Json::array();
   for (const loop::Timeline::Span& span : timeline.spans()) {
     spans.push_back({span.name, span.step, span.begin, span.seconds});
   }
   return Json{{"offset", offset}, {"lost", timeline.lost()}, {"spans", std::move(spans)}}.dump();
+}
+
+/// What this rank's clock shows more than rank 0's, in seconds: processes of one machine read the
+/// same clock; of others the median of what they show when all leave a barrier, some of its time
+/// wrong.
+double clock_offset(const Session& session) {
+  constexpr int kRounds = 9;
+  std::vector<double> offsets;
+  for (int i = 0; i < kRounds; ++i) {
+    session.communicator->barrier();
+    const double now = loop::Timeline::now();
+    offsets.push_back(now - comm::gather_values(*session.communicator, now).front());
+  }
+  std::ranges::sort(offsets);
+  const bool same_machine = session.nodes.node == session.nodes.by_rank().front();
+  return same_machine ? 0 : offsets[kRounds / 2];
+}
+
+void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folder) {
+  const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline);
+  std::error_code ignored;
+  const bool own = std::filesystem::equivalent(path.parent_path(), folder, ignored) &&
+                   std::ranges::count(run_files(), path.filename().string()) > 0;
+  if (!own && (spec.flags.overwrite || !std::filesystem::is_regular_file(path, ignored))) return;
+  fail(ExitCode::usage,
+       fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline,
+                   own ? "the run writes a file of its own there" : "is there already",
+                   own ? "" : ", or --overwrite"));
+}
+
+}  // namespace
+
+loop::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
+                             const std::filesystem::path& folder) {
+  const int ranks = session.communicator->size();
+  if (spec.flags.timeline.empty()) return loop::Timeline(loop::StepRange{}, ranks);
+  if (session.leads()) {
+    check_timeline(spec, folder);
+    const auto replaced = system::replaceable_file(spec.flags.timeline);
+    if (replaced) system::write_own_file(*replaced, timeline_json({}, {}));
+  }
+  return loop::Timeline(spec.flags.timeline_steps, ranks);
+}
+
+void write_timeline(const Session& session, const TrainingSpec& spec,
+                    const loop::Timeline& timeline) {
+  if (!timeline.wanted()) return;
+  const auto texts = session.communicator->gather(timeline_text(timeline, clock_offset(session)));
+  if (!session.leads()) return;
+  system::write_given_file(spec.flags.timeline, timeline_json(texts, session.plan.hosts()));
+  say(session, "Timeline: " + spec.flags.timeline +
+                   " (open it in https://ui.perfetto.dev or chrome://tracing)");
 }
 
 std::string timeline_json(const std::vector<std::string>& texts,
@@ -81,4 +138,4 @@ std::string timeline_json(const std::vector<std::string>& texts,
          "\n";
 }
 
-}  // namespace cputrain::logging
+}  // namespace cputrain::training
