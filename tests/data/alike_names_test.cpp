@@ -20,29 +20,17 @@ TEST(AlikeNames, WhatIsNotSeenIsNoDifference) {
                                 {"two blanks", "big cat", "big  cat"},
                                 {"no-break space", "cat", "cat\u00a0"},
                                 {"no-break space within", "big cat", "big\u00a0cat"},
-                                {"narrow no-break space", "big cat",
-                                 "big\u202f"
-                                 "cat"},
-                                {"ideographic space", "cat",
-                                 "\u3000"
-                                 "cat"},
+                                {"narrow no-break space", "big cat", "big\u202fcat"},
+                                {"ideographic space", "cat", "\u3000cat"},
                                 {"line separator", "cat", "cat\u2028"},
-                                {"zero-width space", "cat",
-                                 "c\u200b"
-                                 "at"},
+                                {"zero-width space", "cat", "c\u200bat"},
                                 {"zero-width joiner", "cat", "ca\u200dt"},
                                 {"soft hyphen", "cat", "ca\u00adt"},
-                                {"byte order mark", "cat",
-                                 "\ufeff"
-                                 "cat"},
+                                {"byte order mark", "cat", "\ufeffcat"},
                                 {"word joiner", "cat", "cat\u2060"},
                                 {"left-to-right mark", "cat", "cat\u200e"},
-                                {"right-to-left override", "cat",
-                                 "\u202e"
-                                 "cat"},
-                                {"isolate", "cat",
-                                 "\u2066"
-                                 "cat\u2069"},
+                                {"right-to-left override", "cat", "\u202ecat"},
+                                {"isolate", "cat", "\u2066cat\u2069"},
                                 {"variation selector", "\u2764", "\u2764\ufe0f"},
                                 {"case", "cat", "CAT"},
                                 {"case of another script", "\u03ba\u03cc\u03c3\u03bc\u03bf\u03c2",

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/command_line.h"
 #include "cli/commands/commands.h"
 #include "cli/help_text.h"
 #include "composition/services.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::training {
@@ -25,125 +28,79 @@ const cli::CommandLineChoices kChoices{
          {"cpu", {Precision::f32}, false, "", {{"no-winograd", ""}, {"no-skip-zeros", ""}}}},
     .commands = {commands::make_train}};
 
-/// A flag that makes another training: the words of one, of the other, and what differs then. Paths
-/// are in the test's folder.
+/// Flags that make another training, each alone. Paths are in the test's folder.
+constexpr const char* kOthersAlone =
+    "--model norm.json, --image-size 20, --classes 3, --dropout 0.5, --normalize symmetric, "
+    "--weights a.safetensors, --freeze conv2d, --backbone-lr 0.001, --data synthetic:40, "
+    "--validation-split 0.2, --limit-train 20, --limit-val 2, --expand six, --resize nearest, "
+    "--fit crop, --exif ignore, --augment flip, --seed 7, --batch 6, --accumulate 2, "
+    "--sharding strided, --no-shuffle, --drop-last, --batch-growth 1:2, --optimizer adam, "
+    "--momentum 0.5, --weight-decay 0.01, --clip-value 1, --clip-norm 1, --label-smoothing 0.1, "
+    "--ema 0.9, --class-weights balanced, --lr 9, --lr-scale linear, --warmup-epochs 1, "
+    "--schedule cosine, --reproducible, --compress bf16";
+
+/// The same of flags that need others beside them.
 struct Other {
-  std::string flag;
-  Words base, changed;
-  std::string name;  ///< that of the flag where it is empty
+  std::string changed, base = "";
+  std::string name = "";  ///< what differs then, if not the flag itself
 };
 
-const std::vector<Other> kOther{
-    {"model", {}, {"--model", "norm.json"}, ""},
-    {"image-size", {}, {"--image-size", "20"}, ""},
-    {"classes", {}, {"--classes", "3"}, ""},
-    {"dropout", {}, {"--dropout", "0.5"}, ""},
-    {"normalize", {}, {"--normalize", "symmetric"}, ""},
-    {"weights", {}, {"--weights", "a.safetensors"}, ""},
-    {"partial", {"--weights", "a.safetensors"}, {"--partial"}, "weights"},
-    {"freeze", {}, {"--freeze", "conv2d"}, ""},
-    {"backbone-lr", {}, {"--backbone-lr", "0.001"}, ""},
-    {"data", {}, {"--data", "synthetic:40"}, ""},
-    {"validation-split", {}, {"--validation-split", "0.2"}, ""},
-    {"limit-train", {}, {"--limit-train", "20"}, ""},
-    {"limit-val", {}, {"--limit-val", "2"}, ""},
-    {"balanced", {"--limit-train", "20"}, {"--balanced"}, ""},
-    {"expand", {}, {"--expand", "six"}, ""},
-    {"resize", {}, {"--resize", "nearest"}, ""},
-    {"fit", {}, {"--fit", "crop"}, ""},
-    {"exif", {}, {"--exif", "ignore"}, ""},
-    {"augment", {}, {"--augment", "flip"}, ""},
-    {"seed", {}, {"--seed", "7"}, ""},
-    {"batch", {}, {"--batch", "6"}, ""},
-    {"batch-per-rank", {"--batch-per-rank", "8"}, {"--batch-per-rank", "6"}, "batch"},
-    {"micro-batch", {"--reproducible"}, {"--micro-batch", "4"}, ""},
-    {"micro-batch", {"--model", "norm.json"}, {"--micro-batch", "4"}, ""},
-    {"sync-bn", {"--model", "norm.json"}, {"--sync-bn"}, ""},
-    {"accumulate", {}, {"--accumulate", "2"}, ""},
-    {"sharding", {}, {"--sharding", "strided"}, ""},
-    {"shuffle", {}, {"--no-shuffle"}, ""},
-    {"drop-last", {}, {"--drop-last"}, ""},
-    {"batch-growth", {}, {"--batch-growth", "1:2"}, ""},
-    {"optimizer", {}, {"--optimizer", "adam"}, ""},
-    {"momentum", {}, {"--momentum", "0.5"}, ""},
-    {"nesterov", {"--momentum", "0.5"}, {"--nesterov"}, ""},
-    {"rho", {"--optimizer", "rmsprop"}, {"--rho", "0.8"}, ""},
-    {"centered", {"--optimizer", "rmsprop"}, {"--centered"}, ""},
-    {"epsilon", {"--optimizer", "adam"}, {"--epsilon", "0.01"}, ""},
-    {"trust", {"--optimizer", "lars"}, {"--trust", "0.01"}, ""},
-    {"weight-decay", {}, {"--weight-decay", "0.01"}, ""},
-    {"clip-value", {}, {"--clip-value", "1"}, ""},
-    {"clip-norm", {}, {"--clip-norm", "1"}, ""},
-    {"label-smoothing", {}, {"--label-smoothing", "0.1"}, ""},
-    {"ema", {}, {"--ema", "0.9"}, ""},
-    {"class-weights", {}, {"--class-weights", "balanced"}, ""},
-    {"lr", {}, {"--lr", "9"}, ""},
-    {"lr-scale", {}, {"--lr-scale", "linear"}, ""},
-    {"base-batch", {"--lr-scale", "linear", "--base-batch", "8"}, {"--base-batch", "4"}, ""},
-    {"warmup-epochs", {}, {"--warmup-epochs", "1"}, ""},
-    {"schedule", {}, {"--schedule", "cosine"}, ""},
-    {"monitor", {"--schedule", "plateau"}, {"--monitor", "accuracy"}, ""},
-    {"eval-every", {"--schedule", "plateau"}, {"--eval-every", "2"}, ""},
-    {"eval-every", {"--early-stopping", "3"}, {"--eval-every", "2"}, ""},
-    {"momentum-correction", {"--momentum", "0.5"}, {"--momentum-correction"}, ""},
-    {"reproducible", {}, {"--reproducible"}, ""},
-    {"compress", {}, {"--compress", "bf16"}, ""},
-};
+const std::vector<Other> kOthersBesideOthers{{"--partial", "--weights a.safetensors", "weights"},
+                                             {"--balanced", "--limit-train 20"},
+                                             {"--batch-per-rank 6", "--batch-per-rank 8", "batch"},
+                                             {"--micro-batch 4", "--reproducible"},
+                                             {"--micro-batch 4", "--model norm.json"},
+                                             {"--sync-bn", "--model norm.json"},
+                                             {"--nesterov", "--momentum 0.5"},
+                                             {"--rho 0.8", "--optimizer rmsprop"},
+                                             {"--centered", "--optimizer rmsprop"},
+                                             {"--epsilon 0.01", "--optimizer adam"},
+                                             {"--trust 0.01", "--optimizer lars"},
+                                             {"--base-batch 4", "--lr-scale linear --base-batch 8"},
+                                             {"--monitor accuracy", "--schedule plateau"},
+                                             {"--eval-every 2", "--schedule plateau"},
+                                             {"--eval-every 2", "--early-stopping 3"},
+                                             {"--momentum-correction", "--momentum 0.5"}};
 
 /// What ends a training: training_end_test.cpp.
 const Words kEnds{"epochs", "steps", "settled-steps", "target-accuracy", "early-stopping"};
 
 /// The result of a run is not another one's with these, but for rounding.
-const std::vector<Words> kSame{
-    {"--micro-batch", "4"},
-    {"--allow-empty-classes"},
-    {"--threads", "2"},
-    {"--bind"},
-    {"--io-threads", "2"},
-    {"--eval-every", "2"},
-    {"--prefetch", "0"},
-    {"--data-on-device", "off"},
-    {"--no-winograd"},
-    {"--no-skip-zeros"},
-    {"--allreduce", "ring"},
-    {"--bucket-mb", "1"},
-    {"--no-shard-dense"},
-    {"--decode", "first"},
-    {"--cache", "none"},
-    {"--checkpoint-every", "5"},
-    {"--resume", "auto", "--out", "run"},
-    {"--keep", "3"},
-    {"--save-best"},
-    {"--monitor", "accuracy"},
-    {"--monitor", "loss"},
-    {"--on-checkpoint-failure", "stop"},
-    {"--on-failure", "shrink"},
-    {"--on-nan", "skip"},
-    {"--check-replicas", "5"},
-    {"--stall-timeout", "5"},
-    {"--stall-warning", "5"},
-    {"--start-timeout", "5"},
-    {"--out", "run"},
-    {"--overwrite"},
-    {"--verbose", "3"},
-    {"--log-every", "1"},
-    {"--profile"},
-    {"--measure-limits"},
-    {"--end-with", "run/.lock"},
-    {"--timeline", "t.json"},
-    {"--timeline-steps", "1:2"},
-    {"--log-format", "mlperf"},
-    {"--dry-run"},
-    {"--dry-run", "--json", "-"},
-};
+constexpr const char* kSame =
+    "--micro-batch 4, --allow-empty-classes, --threads 2, --bind, --io-threads 2, "
+    "--eval-every 2, --prefetch 0, --data-on-device off, --no-winograd, --no-skip-zeros, "
+    "--allreduce ring, --bucket-mb 1, --no-shard-dense, --decode first, --cache none, "
+    "--checkpoint-every 5, --resume auto --out run, --keep 3, --save-best, --monitor accuracy, "
+    "--monitor loss, --on-checkpoint-failure stop, --on-failure shrink, --on-nan skip, "
+    "--check-replicas 5, --stall-timeout 5, --stall-warning 5, --start-timeout 5, --out run, "
+    "--overwrite, --verbose 3, --log-every 1, --profile, --measure-limits, "
+    "--end-with run/.lock, --timeline t.json, --timeline-steps 1:2, --log-format mlperf, "
+    "--dry-run, --dry-run --json -";
 
 /// Flags of the command line itself; and those that only a run at its end keeps to (see below).
-const Words kOthers{"help", "help-all", "config", "backend", "precision"};
+const Words kOfTheCommandLine{"help", "help-all", "config", "backend", "precision"};
 
 constexpr const char* kTwoNetworks = R"({"format": "cputrain model 1", "name": "%",
   "recipe": {"image_size": 16, "batch": 8, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.01},
   "layers": [{"type": "convolution", "filters": 4, "kernel": 3}, % {"type": "relu"}, {"type": "flatten"},
              {"type": "dropout", "rate": 0.3}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]})";
+
+Words words_of(const std::string& line) {
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::vector<Other> others() {
+  std::vector<Other> all = kOthersBesideOthers;
+  for (const std::string& changed : split(kOthersAlone, ',')) all.push_back({changed});
+  return all;
+}
+
+/// "lr" of "--lr 9", and "shuffle" of "--no-shuffle".
+std::string flag_of(const std::string& words) {
+  const std::string flag = words_of(words).at(0).substr(2);
+  return flag.starts_with("no-") ? flag.substr(3) : flag;
+}
 
 Words texts(const nlohmann::ordered_json& then, const nlohmann::ordered_json& here, Compared what) {
   Words words;
@@ -162,11 +119,11 @@ class TrainingIdentity : public ::testing::Test {
 
   std::string path(const std::string& name) const { return folder_.path() / name; }
 
-  nlohmann::ordered_json identity(const Words& base, const Words& changed = {}) {
-    Words words{"--model", "small.json", "--data", "synthetic:30", "--threads",
-                "1",       "--verbose",  "0",      "--backend",    "reference"};
-    words.insert(words.end(), base.begin(), base.end());
-    words.insert(words.end(), changed.begin(), changed.end());
+  nlohmann::ordered_json identity(const std::string& base, const std::string& changed = "") {
+    Words words = words_of(
+        "--model small.json --data synthetic:30 --threads 1 --verbose 0 "
+        "--backend reference " +
+        base + " " + changed);
     for (std::string& word : words) {
       if (word.ends_with(".json") || word.ends_with(".safetensors")) word = path(word);
     }
@@ -193,9 +150,11 @@ class TrainingIdentity : public ::testing::Test {
 TEST(FlagsOfTrain, EachHasItsPlace) {
   for (const cli::FlagEntry& flag : cli::command_entry("train", "", kChoices).flags) {
     const auto places =
-        std::ranges::count(kEnds, flag.name) + std::ranges::count(kOthers, flag.name) +
-        std::min<std::ptrdiff_t>(std::ranges::count(kOther, flag.name, &Other::flag), 1) +
-        std::ranges::count_if(kSame, [&](const Words& words) {
+        std::ranges::count(kEnds, flag.name) + std::ranges::count(kOfTheCommandLine, flag.name) +
+        std::ranges::count_if(
+            others(), [&](const Other& other) { return flag_of(other.changed) == flag.name; }) +
+        std::ranges::count_if(split(kSame, ','), [&](const std::string& line) {
+          const Words words = words_of(line);
           return std::ranges::count(words, "--" + flag.name) > 0 ||
                  (flag.negatable && std::ranges::count(words, "--no-" + flag.name) > 0);
         });
@@ -204,11 +163,11 @@ TEST(FlagsOfTrain, EachHasItsPlace) {
 }
 
 TEST_F(TrainingIdentity, AnotherTrainingIsSeen) {
-  for (const Other& other : kOther) {
-    SCOPED_TRACE(other.flag);
+  for (const Other& other : others()) {
+    SCOPED_TRACE(other.changed);
     const nlohmann::ordered_json then = identity(other.base);
     const nlohmann::ordered_json now = identity(other.base, other.changed);
-    const std::string name = (other.name.empty() ? other.flag : other.name) + ": ";
+    const std::string name = (other.name.empty() ? flag_of(other.changed) : other.name) + ": ";
     for (const Compared what : {Compared::checkpoint, Compared::finished_run}) {
       const Words rows = texts(then, now, what);
       EXPECT_TRUE(std::ranges::any_of(rows, [&](const auto& r) { return r.starts_with(name); }))
@@ -219,20 +178,19 @@ TEST_F(TrainingIdentity, AnotherTrainingIsSeen) {
 }
 
 TEST_F(TrainingIdentity, WhatMayDifferIsNotLookedAt) {
-  const nlohmann::ordered_json then = identity({});
-  for (const Words& words : kSame) {
+  const nlohmann::ordered_json then = identity("");
+  for (const std::string& words : split(kSame, ',')) {
     const Words rows = texts(then, identity(words), Compared::finished_run);
-    EXPECT_TRUE(rows.empty()) << words.front() << ::testing::PrintToString(rows);
+    EXPECT_TRUE(rows.empty()) << words << ::testing::PrintToString(rows);
   }
 }
 
 TEST_F(TrainingIdentity, APlateauFollowsTheLossUnlessItIsSaid) {
-  const Words plateau{"--schedule", "plateau"};
+  const std::string plateau = "--schedule plateau";
   const nlohmann::ordered_json then = identity(plateau);
   EXPECT_FALSE(then.contains("monitor"));
-  EXPECT_TRUE(
-      texts(then, identity(plateau, {"--monitor", "loss"}), Compared::finished_run).empty());
-  const nlohmann::ordered_json other = identity(plateau, {"--monitor", "accuracy"});
+  EXPECT_TRUE(texts(then, identity(plateau, "--monitor loss"), Compared::finished_run).empty());
+  const nlohmann::ordered_json other = identity(plateau, "--monitor accuracy");
   EXPECT_EQ(texts(then, other, Compared::checkpoint),
             Words{"monitor: loss in the checkpoint, accuracy here"});
   EXPECT_EQ(texts(other, then, Compared::checkpoint),
@@ -240,19 +198,19 @@ TEST_F(TrainingIdentity, APlateauFollowsTheLossUnlessItIsSaid) {
 }
 
 TEST_F(TrainingIdentity, EvaluationsThatAreCountedComeAfterAsManyEpochs) {
-  const Words plateau{"--schedule", "plateau"};
-  const nlohmann::ordered_json other = identity(plateau, {"--eval-every", "3"});
+  const std::string plateau = "--schedule plateau";
+  const nlohmann::ordered_json other = identity(plateau, "--eval-every 3");
   const nlohmann::ordered_json then = identity(plateau);
   EXPECT_EQ(texts(then, other, Compared::checkpoint),
             Words{"eval-every: 1 in the checkpoint, 3 here"});
   // Early stopping that begins here has counted none before.
-  EXPECT_TRUE(texts(identity({}), identity({"--early-stopping", "3", "--eval-every", "3"}),
-                    Compared::checkpoint)
-                  .empty());
+  EXPECT_TRUE(
+      texts(identity(""), identity("--early-stopping 3 --eval-every 3"), Compared::checkpoint)
+          .empty());
 }
 
 TEST_F(TrainingIdentity, AnotherBackendOrPrecisionMayGoOnButNotPassForWhatIsFinished) {
-  const nlohmann::ordered_json then = identity({}), now = identity({"--precision", "double"});
+  const nlohmann::ordered_json then = identity(""), now = identity("--precision double");
   EXPECT_TRUE(texts(then, now, Compared::checkpoint).empty());
   EXPECT_EQ(texts(then, now, Compared::finished_run),
             Words{"precision: float in the run, double here"});
@@ -264,19 +222,18 @@ TEST_F(TrainingIdentity, AnotherBackendOrPrecisionMayGoOnButNotPassForWhatIsFini
 }
 
 TEST_F(TrainingIdentity, FirstWeightsAreKnownByWhatIsInThem) {
-  const nlohmann::ordered_json then = identity({"--weights", "a.safetensors"}), none = identity({});
+  const nlohmann::ordered_json then = identity("--weights a.safetensors"), none = identity("");
   std::filesystem::copy(path("a.safetensors"), path("moved.safetensors"));
-  EXPECT_TRUE(
-      texts(then, identity({"--weights", "moved.safetensors"}), Compared::finished_run).empty());
+  EXPECT_TRUE(texts(then, identity("--weights moved.safetensors"), Compared::finished_run).empty());
   weights::safetensors::write(path("a.safetensors"), {{"other", "text"}}, {});
-  EXPECT_EQ(texts(then, identity({"--weights", "a.safetensors"}), Compared::checkpoint).size(), 1u);
+  EXPECT_EQ(texts(then, identity("--weights a.safetensors"), Compared::checkpoint).size(), 1u);
   // Who goes on need not name them again; they may be gone.
   EXPECT_TRUE(texts(then, none, Compared::checkpoint).empty());
   EXPECT_EQ(texts(then, none, Compared::finished_run).size(), 1u);
   EXPECT_EQ(texts(none, then, Compared::checkpoint).size(), 1u);
   // A run that began with some goes on where the file is gone; one that began without does not.
   std::filesystem::remove(path("a.safetensors"));
-  const nlohmann::ordered_json gone = identity({"--weights", "a.safetensors"});
+  const nlohmann::ordered_json gone = identity("--weights a.safetensors");
   for (const Compared what : {Compared::checkpoint, Compared::finished_run}) {
     EXPECT_TRUE(texts(then, gone, what).empty());
     EXPECT_EQ(texts(none, gone, what).size(), 1u);
@@ -284,7 +241,7 @@ TEST_F(TrainingIdentity, FirstWeightsAreKnownByWhatIsInThem) {
 }
 
 TEST_F(TrainingIdentity, DataThatMovedAreTheSame) {
-  nlohmann::ordered_json then = identity({}), now = then;
+  nlohmann::ordered_json then = identity(""), now = then;
   then["data"] = "photos (0123456789abcdef)";
   now["data"] = "/scratch/photos (0123456789abcdef)";
   EXPECT_TRUE(texts(then, now, Compared::finished_run).empty());
