@@ -55,37 +55,13 @@ class AmxConvolution : public EachTiles {
     SCOPED_TRACE(::testing::Message() << c.height << " x " << c.width);
     omp_set_num_threads(c.threads);
     ExactConvolution<TilesUnderTest> problem(c, kBlock, GetParam().kernels());
-    problem.check_forward();
-    problem.check_backward_data();
-    problem.check_backward_weights();
-    if (c.threads > 1) problem.check_same_bits();
+    problem.check_all();
   }
 };
 
-TEST_P(AmxConvolution, PooledWithoutPadding) {
-  check({8, 8, 1, 1, {0, 0}, {0, 0}, true, true, 0.4, 1, 1});
-  check({13, 22, 2, 3, {0, 0}, {0, 0}, true, true, 0.3, 2, 1});
-  check({23, 41, 1, 2, {0, 0}, {0, 0}, true, false, 0.5, 1, 1});
-}
-
-TEST_P(AmxConvolution, OneWindow) {
-  check({4, 4, 1, 1, {0, 0}, {0, 0}, true, true, 0.5, 1, 1});
-  check({5, 5, 1, 1, {0, 0}, {0, 0}, true, true, 0.5, 1, 3});
-}
-
-TEST_P(AmxConvolution, Padding) {
-  check({9, 10, 2, 1, {1, 1}, {1, 1}, true, true, 0.4, 2, 1});
-  check({20, 37, 1, 1, {1, 1}, {1, 1}, true, true, 0.4, 1, 1});
-  check({7, 8, 1, 1, {0, 1}, {1, 0}, true, true, 0.4, 1, 1});
-  check({6, 5, 1, 1, {2, 2}, {2, 2}, true, true, 0.4, 1, 1});
+TEST_P(AmxConvolution, CommonCases) {
+  for (const ExactCase& c : common_cases()) check(c);
   check({7, 18, 1, 1, {2, 0}, {2, 0}, true, false, 0.4, 1, 1});
-}
-
-TEST_P(AmxConvolution, WithoutAPool) {
-  check({9, 10, 1, 2, {1, 1}, {1, 1}, false, true, 0.4, 1, 1});
-  check({21, 18, 2, 1, {0, 0}, {0, 0}, false, false, 0.5, 2, 1});
-  check({1, 1, 1, 1, {1, 1}, {1, 1}, false, true, 0.9, 2, 1});
-  check({3, 40, 1, 1, {1, 1}, {1, 1}, false, true, 0.5, 1, 2});
 }
 
 /// 16 pixels are a tile forward, 32 one on the way to gradients of weights.
@@ -99,12 +75,6 @@ TEST_P(AmxConvolution, WidthsAroundWholeTiles) {
 TEST_P(AmxConvolution, BlocksWithoutAPartner) {
   check({6, 6, 3, 5, {1, 1}, {1, 1}, false, true, 0.5, 2, 1});
   check({6, 6, 5, 3, {1, 1}, {1, 1}, true, true, 0.5, 2, 1});
-}
-
-TEST_P(AmxConvolution, ThreadsShareImages) {
-  check({26, 15, 2, 2, {0, 0}, {0, 0}, true, true, 0.4, 1, 3});
-  check({26, 15, 1, 3, {1, 1}, {1, 1}, true, true, 0.4, 5, 2});
-  check({19, 15, 1, 3, {1, 1}, {1, 1}, false, true, 0.4, 3, 4});
 }
 
 /// The factors of one row are so many that a strip has few of them.

@@ -21,6 +21,27 @@ struct ExactCase {
   int images, threads;
 };
 
+/// What every implementation is checked with: pooled without padding, one window, padding, without
+/// a pool, and threads that share images.
+inline std::vector<ExactCase> common_cases() {
+  return {{8, 8, 1, 1, {0, 0}, {0, 0}, true, true, 0.4, 1, 1},
+          {13, 22, 2, 3, {0, 0}, {0, 0}, true, true, 0.3, 2, 1},
+          {23, 41, 1, 2, {0, 0}, {0, 0}, true, false, 0.5, 1, 1},
+          {4, 4, 1, 1, {0, 0}, {0, 0}, true, true, 0.5, 1, 1},
+          {5, 5, 1, 1, {0, 0}, {0, 0}, true, true, 0.5, 1, 3},
+          {9, 10, 2, 1, {1, 1}, {1, 1}, true, true, 0.4, 2, 1},
+          {20, 37, 1, 1, {1, 1}, {1, 1}, true, true, 0.4, 1, 1},
+          {7, 8, 1, 1, {0, 1}, {1, 0}, true, true, 0.4, 1, 1},
+          {6, 5, 1, 1, {2, 2}, {2, 2}, true, true, 0.4, 1, 1},
+          {9, 10, 1, 2, {1, 1}, {1, 1}, false, true, 0.4, 1, 1},
+          {21, 18, 2, 1, {0, 0}, {0, 0}, false, false, 0.5, 2, 1},
+          {1, 1, 1, 1, {1, 1}, {1, 1}, false, true, 0.9, 2, 1},
+          {3, 40, 1, 1, {1, 1}, {1, 1}, false, true, 0.5, 1, 2},
+          {26, 15, 2, 2, {0, 0}, {0, 0}, true, true, 0.4, 1, 3},
+          {26, 15, 1, 3, {1, 1}, {1, 1}, true, true, 0.4, 5, 2},
+          {19, 15, 1, 3, {1, 1}, {1, 1}, false, true, 0.4, 3, 4}};
+}
+
 /// wide: the convolution's output; dst: the block's.
 struct ExactShape {
   compute::SampleLayout src, wide, dst;
@@ -56,6 +77,16 @@ class ExactConvolution {
     diff_ = draw(shape_.dst.size() * images(), 3, 0.8);
     forward_expected();
   }
+
+  void check_all() {
+    check_forward();
+    check_backward_data();
+    check_backward_weights();
+    if (c_.threads > 1) check_same_bits();
+  }
+
+ private:
+  static constexpr auto kOutside = static_cast<std::size_t>(-1);
 
   void check_forward() {
     std::vector<float> dst(dst_.size(), -77);
@@ -113,9 +144,6 @@ class ExactConvolution {
       ASSERT_EQ(again, first);
     }
   }
-
- private:
-  static constexpr auto kOutside = static_cast<std::size_t>(-1);
 
   std::size_t images() const { return static_cast<std::size_t>(c_.images); }
   std::size_t kernel_size() const {

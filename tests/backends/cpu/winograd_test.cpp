@@ -56,22 +56,16 @@ class Convolution {
         weights_(numbers(9 * ins() * outs(), 1, 3)),
         bias_(numbers(outs(), 1, 4)) {}
 
-  std::vector<float> forward(bool relu, int threads) const {
+  std::vector<float> forward(const float* bias, bool relu, int threads) const {
     std::vector<float> dst(diff_.size(), std::nanf(""));
     run(Pass(p_, Pass::Way::forward, threads, set_), threads,
         [&](const Pass& pass, std::byte* scratch) {
-          pass.run(src_.data(), weights_.data(), relu ? nullptr : bias_.data(), relu, dst.data(),
-                   scratch);
+          pass.run(src_.data(), weights_.data(), bias, relu, dst.data(), scratch);
         });
     return dst;
   }
-  /// Without bias and ReLU.
-  std::vector<float> forward_only() const {
-    std::vector<float> dst(diff_.size(), std::nanf(""));
-    run(Pass(p_, Pass::Way::forward, 1, set_), 1, [&](const Pass& pass, std::byte* scratch) {
-      pass.run(src_.data(), weights_.data(), nullptr, false, dst.data(), scratch);
-    });
-    return dst;
+  std::vector<float> forward_with_bias(int threads) const {
+    return forward(bias_.data(), false, threads);
   }
   std::vector<float> backward_data(int threads) const {
     std::vector<float> diff_src(src_.size(), std::nanf(""));
@@ -93,8 +87,8 @@ class Convolution {
   }
 
   void check_forward() const {
-    const std::vector<float> with_bias = forward(false, c_.threads);
-    const std::vector<float> with_relu = forward(true, c_.threads);
+    const std::vector<float> with_bias = forward_with_bias(c_.threads);
+    const std::vector<float> with_relu = forward(nullptr, true, c_.threads);
     Distance bias, relu;
     for_pixels(p_.dst, [&](std::size_t image, int y, int x, int out) {
       double sum = 0;
@@ -116,7 +110,7 @@ class Convolution {
   /// two kernels.
   void check_pool() const {
     constexpr double kRounding = 1e-5;
-    const std::vector<float> wide = forward_only();
+    const std::vector<float> wide = forward(nullptr, false, 1);
     compute::SampleLayout half = p_.dst;
     half.shape.height /= 2;
     half.shape.width /= 2;
@@ -298,7 +292,7 @@ TEST_P(Winograd, ThreadsShareOutputsOfFewTiles) { check({7, 7, 2, 8, kSame, kSam
 TEST_P(Winograd, BitsDependOnNoNumberOfThreads) {
   const Convolution convolution({19, 23, 2, 3, kSame, kSame, 3}, GetParam());
   for (const int threads : {2, 3, 7}) {
-    EXPECT_EQ(convolution.forward(false, threads), convolution.forward(false, 1));
+    EXPECT_EQ(convolution.forward_with_bias(threads), convolution.forward_with_bias(1));
     EXPECT_EQ(convolution.backward_data(threads), convolution.backward_data(1));
     EXPECT_EQ(convolution.backward_weights(threads), convolution.backward_weights(1));
   }

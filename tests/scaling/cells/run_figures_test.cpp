@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "tests/support/temporary_folder.h"
 
@@ -188,42 +189,31 @@ TEST_F(RunFiguresTest, EpochsThatTriedAlgorithmsDoNotCountEither) {
   EXPECT_TRUE(measured_figures(folder_.path())->includes_warm_up);
 }
 
-TEST_F(RunFiguresTest, ReadsWhatTheHostTook) {
-  const auto that_lost = [](const char* part) {
-    std::string line = epoch(100, 13, 12);
-    return line.insert(line.size() - 1, fmt::format(R"(,"stolen":{})", part));
-  };
-  const std::string one = step(3, static_cast<int>(kEpoch.images_of_step(cell_.batch)), 2);
-  write({one, that_lost("0.125"), kSummary});
-  EXPECT_EQ(measured_figures(folder_.path())->stolen, 0.125);
-  EXPECT_EQ(scaled(5)->stolen, 0.125);
-  // As of seconds, the median, and the first epoch does not count.
-  write({that_lost("1"), that_lost("0.25"), that_lost("0"), that_lost("0.5"), kSummary});
-  EXPECT_EQ(measured_figures(folder_.path())->stolen, 0.25);
-  for (const char* odd : {"null", "1.5", "-0.5"}) {
-    write({one, that_lost(odd), kSummary});
-    EXPECT_FALSE(measured_figures(folder_.path())->stolen) << odd;
-    EXPECT_FALSE(scaled(5)->stolen) << odd;
-  }
-  write({epoch(100, 13, 12), kSummary});  // of a version that did not ask
-  EXPECT_FALSE(measured_figures(folder_.path())->stolen);
-}
-
-TEST_F(RunFiguresTest, ReadsHowLongThreadsWaited) {
-  const auto that_waited = [](const char* part) {
-    std::string line = epoch(100, 13, 12);
-    return line.insert(line.size() - 1, fmt::format(R"(,"cpu_wait":{})", part));
-  };
-  const std::string one = step(3, static_cast<int>(kEpoch.images_of_step(cell_.batch)), 2);
-  write({one, that_waited("0.5"), kSummary});
-  EXPECT_EQ(measured_figures(folder_.path())->cpu_wait, 0.5);
-  EXPECT_EQ(scaled(5)->cpu_wait, 0.5);
-  EXPECT_FALSE(scaled(5)->stolen);
-  write({that_waited("1"), that_waited("0.25"), that_waited("0"), that_waited("0.5"), kSummary});
-  EXPECT_EQ(measured_figures(folder_.path())->cpu_wait, 0.25);
-  for (const char* odd : {"null", "1.5", "-0.5"}) {
-    write({one, that_waited(odd), kSummary});
-    EXPECT_FALSE(scaled(5)->cpu_wait) << odd;
+TEST_F(RunFiguresTest, ReadsWhatTheHostTookAndHowLongThreadsWaited) {
+  for (const auto& [key, part, other] :
+       {std::tuple{"stolen", &RunFigures::stolen, &RunFigures::cpu_wait},
+        std::tuple{"cpu_wait", &RunFigures::cpu_wait, &RunFigures::stolen}}) {
+    SCOPED_TRACE(key);
+    const auto that_lost = [&key = key](const char* text) {
+      std::string line = epoch(100, 13, 12);
+      return line.insert(line.size() - 1, fmt::format(R"(,"{}":{})", key, text));
+    };
+    const auto measured = [&, part = part] { return *measured_figures(folder_.path()).*part; };
+    const std::string one = step(3, static_cast<int>(kEpoch.images_of_step(cell_.batch)), 2);
+    write({one, that_lost("0.125"), kSummary});
+    EXPECT_EQ(measured(), 0.125);
+    EXPECT_EQ((*scaled(5)).*part, 0.125);
+    EXPECT_FALSE((*scaled(5)).*other);
+    // As of seconds, the median, and the first epoch does not count.
+    write({that_lost("1"), that_lost("0.25"), that_lost("0"), that_lost("0.5"), kSummary});
+    EXPECT_EQ(measured(), 0.25);
+    for (const char* odd : {"null", "1.5", "-0.5"}) {
+      write({one, that_lost(odd), kSummary});
+      EXPECT_FALSE(measured()) << odd;
+      EXPECT_FALSE((*scaled(5)).*part) << odd;
+    }
+    write({epoch(100, 13, 12), kSummary});  // of a version that did not ask
+    EXPECT_FALSE(measured());
   }
 }
 
