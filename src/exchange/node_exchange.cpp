@@ -96,12 +96,6 @@ void NodeMemoryExchange::spread_weights() {
 
 namespace {
 
-/// What this rank updates.
-struct OwnedSlice {
-  Range range;
-  bool complete;  ///< a shard: its gradient is the node's already
-};
-
 class NodeExchange final : public NodeMemoryExchange {
  public:
   NodeExchange(const ExchangeParts& parts, const comm::NodeMap& map,
@@ -120,7 +114,7 @@ class NodeExchange final : public NodeMemoryExchange {
             [this](Range bucket, compute::Event* after) { return reduce_bucket(bucket, after); },
             parts.overlap, parts.on_thread_start) {
     for (std::size_t i = 0; i < buckets_.ends().size(); ++i) {
-      for (const OwnedSlice& own : slices_of(buckets_.bucket(i))) owned_.push_back(own.range);
+      for_slices(buckets_.bucket(i), [&](Range range, bool) { owned_.push_back(range); });
     }
   }
 
@@ -140,12 +134,13 @@ class NodeExchange final : public NodeMemoryExchange {
   }
 
  private:
-  /// This rank's slices of a bucket: its shards, and one of what lies between sharded parameters (a
-  /// bucket holds these as a whole). The same ones on all nodes.
-  std::vector<OwnedSlice> slices_of(Range bucket) const {
-    std::vector<OwnedSlice> slices;
-    const auto add = [&](Range range, bool complete) {
-      if (range.size() > 0) slices.push_back({range, complete});
+  /// f(range, is a shard) for this rank's slices of a bucket: its shards, whose gradients are the
+  /// node's already, and one of what lies between sharded parameters (a bucket holds these as a
+  /// whole). The same ones on all nodes.
+  template <class F>
+  void for_slices(Range bucket, const F& f) const {
+    const auto add = [&](Range range, bool shard) {
+      if (range.size() > 0) f(range, shard);
     };
     const auto add_slice = [&](Range between) {
       if (map_.local < map_.lanes()) add(comm::slice_of(between, map_.local, map_.lanes()), false);
@@ -158,7 +153,6 @@ class NodeExchange final : public NodeMemoryExchange {
       position = parameter.range.end;
     }
     add_slice({position, bucket.end});
-    return slices;
   }
 
   void finish_gradients(std::size_t n, compute::Event* after) override { buckets_.ready(n, after); }
@@ -173,13 +167,13 @@ class NodeExchange final : public NodeMemoryExchange {
   compute::Event* reduce_bucket(Range bucket, compute::Event* after) {
     compute::wait_for(after);
     if (overlaps_) wait_for_ranks();
-    for (const auto& [range, complete] : slices_of(bucket)) {
+    for_slices(bucket, [&](Range range, bool shard) {
       const Array sum = gradients_->mine().slice(range.begin, range.end);
       const system::Stopwatch watch;
-      if (!complete) sum_(gradients_->slices(range), sum);
+      if (!shard) sum_(gradients_->slices(range), sum);
       if (!overlaps_) own_sums_ += watch.seconds();  // else of another thread, which is waited for
       between_nodes_->sum(range, sum);
-    }
+    });
     return nullptr;
   }
 

@@ -90,63 +90,58 @@ class PlainSum final : public GradientSum {
 
 /// fp16 reaches from 2^-24 to 2^16 and gradients may lie below it, so each message is scaled by a
 /// power of two that brings its largest finite number just below 2^15; its inverse goes before.
-struct Fp16 {
-  static constexpr const char* kName = "fp16";
-  static constexpr std::size_t kHeader = 2;
-
-  template <class T>
-  static float scale_of(std::span<const T> values) {
-    std::int32_t largest = 0;  // as bits, which are ordered as the sizes are
-    for (const T value : values) {
-      const auto size = std::bit_cast<std::int32_t>(static_cast<float>(value)) & 0x7fffffff;
-      const std::int32_t finite = size < 0x7f800000 ? size : 0;
-      largest = finite > largest ? finite : largest;
-    }
-    if (largest == 0) return 1;
-    return std::ldexp(1.0f, std::min(126, 14 - std::ilogb(std::bit_cast<float>(largest))));
+template <class T>
+float fp16_scale(std::span<const T> values) {
+  std::int32_t largest = 0;  // as bits, which are ordered as the sizes are
+  for (const T value : values) {
+    const auto size = std::bit_cast<std::int32_t>(static_cast<float>(value)) & 0x7fffffff;
+    const std::int32_t finite = size < 0x7f800000 ? size : 0;
+    largest = finite > largest ? finite : largest;
   }
+  if (largest == 0) return 1;
+  return std::ldexp(1.0f, std::min(126, 14 - std::ilogb(std::bit_cast<float>(largest))));
+}
 
-  template <class T>
-  static void encode(std::span<const T> values, std::uint16_t* message) {
-    const float scale = scale_of(values), inverse = 1 / scale;
+/// Words of a message before its numbers.
+template <Method format>
+constexpr std::size_t kHeader = format == Method::fp16 ? 2 : 0;
+
+template <Method format, class T>
+void encode(std::span<const T> values, std::uint16_t* message) {
+  if constexpr (format == Method::fp16) {
+    const float scale = fp16_scale(values), inverse = 1 / scale;
     std::memcpy(message, &inverse, sizeof inverse);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      message[kHeader + i] = to_fp16(static_cast<float>(values[i]) * scale);
+      message[kHeader<format> + i] = to_fp16(static_cast<float>(values[i]) * scale);
     }
-  }
-  template <class T>
-  static void add(const std::uint16_t* message, std::span<T> values) {
-    float inverse = 0;
-    std::memcpy(&inverse, message, sizeof inverse);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] += static_cast<T>(from_fp16(message[kHeader + i]) * inverse);
-    }
-  }
-};
-
-struct Bf16 {
-  static constexpr const char* kName = "bf16";
-  static constexpr std::size_t kHeader = 0;
-
-  template <class T>
-  static void encode(std::span<const T> values, std::uint16_t* message) {
+  } else {
     for (std::size_t i = 0; i < values.size(); ++i) {
       message[i] = to_bf16(static_cast<float>(values[i]));
     }
   }
-  template <class T>
-  static void add(const std::uint16_t* message, std::span<T> values) {
+}
+
+/// Adds a message's numbers to `values`.
+template <Method format, class T>
+void decode_and_add(const std::uint16_t* message, std::span<T> values) {
+  if constexpr (format == Method::fp16) {
+    float inverse = 0;
+    std::memcpy(&inverse, message, sizeof inverse);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] += static_cast<T>(from_fp16(message[kHeader<format> + i]) * inverse);
+    }
+  } else {
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] += static_cast<T>(from_bf16(message[i]));
     }
   }
-};
+}
 
 /// Gradients in 16 bits: each rank sends every other rank the chunk whose sum it forms, adds what
 /// it gets in float, in the order of ranks, and sends the sum to all. Half the bytes of a ring;
 /// every number is rounded twice, whatever the number of ranks. Micikevicius et al., "Mixed
 /// precision training", 2018, and Jia et al., arXiv 1807.11205, exchange gradients so.
-template <class T, class Format>
+template <class T, Method format>
 class SixteenBitSum final : public GradientSum {
  public:
   explicit SixteenBitSum(comm::Channel channel)
@@ -165,7 +160,7 @@ class SixteenBitSum final : public GradientSum {
             chunk.slice(std::min(begin, chunk.size), std::min(begin + kSegment, chunk.size))
                 .template as<T>());
       }
-      const std::size_t longest = std::min(kSegment, most - begin) + Format::kHeader;
+      const std::size_t longest = std::min(kSegment, most - begin) + kHeader<format>;
       out_.resize(std::max(out_.size(), longest));
       in_.resize(static_cast<std::size_t>(size), {});
       for (auto& message : in_) message.resize(std::max(message.size(), longest));
@@ -177,7 +172,7 @@ class SixteenBitSum final : public GradientSum {
 
   double volume(Range range) const override { return 2.0 * static_cast<double>(range.size()); }
   std::size_t memory() const override { return 0; }
-  std::string name() const override { return Format::kName; }
+  std::string name() const override { return to_text({.method = format}); }
 
  private:
   static constexpr std::size_t kSegment = std::size_t{1} << 18;  // elements: half a megabyte
@@ -186,7 +181,7 @@ class SixteenBitSum final : public GradientSum {
   std::vector<std::uint16_t>& in(int rank) { return in_[static_cast<std::size_t>(rank)]; }
   /// The message about a segment; none about an empty one.
   static std::span<std::byte> message(std::vector<std::uint16_t>& memory, std::span<T> numbers) {
-    const std::size_t words = numbers.empty() ? 0 : numbers.size() + Format::kHeader;
+    const std::size_t words = numbers.empty() ? 0 : numbers.size() + kHeader<format>;
     return std::as_writable_bytes(std::span(memory).first(words));
   }
 
@@ -200,7 +195,7 @@ class SixteenBitSum final : public GradientSum {
   void scatter() {
     const std::span<T> mine = segment(ranks_.rank());
     for_others([&](int to, int from) {
-      Format::template encode<T>(segment(to), out_.data());
+      encode<format, T>(segment(to), out_.data());
       ranks_.exchange(to, message(out_, segment(to)), from, message(in(from), mine));
     });
   }
@@ -212,7 +207,7 @@ class SixteenBitSum final : public GradientSum {
       if (rank == ranks_.rank()) {
         for (std::size_t i = 0; i < mine.size(); ++i) sum_[i] += mine[i];
       } else {
-        Format::template add<T>(in(rank).data(), sum_);
+        decode_and_add<format, T>(in(rank).data(), sum_);
       }
     }
   }
@@ -220,13 +215,13 @@ class SixteenBitSum final : public GradientSum {
   /// A rank takes its own sum from the message, too: rounded as the others get it.
   void gather() {
     const int self = ranks_.rank();
-    Format::template encode<T>(sum_, out_.data());
+    encode<format, T>(sum_, out_.data());
     for_others([&](int to, int from) {
       ranks_.exchange(to, message(out_, segment(self)), from, message(in(from), segment(from)));
     });
     for (int rank = 0; rank < ranks_.size(); ++rank) {
       std::ranges::fill(segment(rank), T{0});
-      Format::template add<T>((rank == self ? out_ : in(rank)).data(), segment(rank));
+      decode_and_add<format, T>((rank == self ? out_ : in(rank)).data(), segment(rank));
     }
   }
 
@@ -246,9 +241,9 @@ std::unique_ptr<GradientSum> make_sum(const Compression& compression,
     case Method::none:
       break;
     case Method::fp16:
-      return std::make_unique<SixteenBitSum<T, Fp16>>(std::move(channel));
+      return std::make_unique<SixteenBitSum<T, Method::fp16>>(std::move(channel));
     case Method::bf16:
-      return std::make_unique<SixteenBitSum<T, Bf16>>(std::move(channel));
+      return std::make_unique<SixteenBitSum<T, Method::bf16>>(std::move(channel));
     case Method::topk:
       return make_top_k_sum<T>(layout.gradient_size, compression.fraction, std::move(channel));
     case Method::powersgd:

@@ -52,11 +52,16 @@ void scale(T* x, T factor, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
-/// Columns are a whole number of panels, each of which holds `panel` columns of M row by row.
-struct LowRankShape {
+/// Part of a parameter that lies in a range. Columns are a whole number of panels, each of which
+/// holds `panel` columns of M row by row.
+struct Matrix {
+  std::size_t begin;  ///< in the range
   std::size_t rows, columns, panel, rank;
+  std::uint32_t parameter = 0;
+  std::size_t p = 0, q = 0;  ///< where its factors lie in the arrays that travel
 
   std::size_t size() const { return rows * columns; }
+  std::size_t end() const { return begin + size(); }
   std::size_t p_size() const { return rows * rank; }
   std::size_t q_size() const { return columns * rank; }
   /// For each panel, row and factor: work(element of P, where the row's part begins in M, in Q).
@@ -73,27 +78,27 @@ struct LowRankShape {
 
 /// P = M Q.
 template <class T>
-void multiply(const T* m, const T* q, T* p, const LowRankShape& shape) {
-  std::fill_n(p, shape.p_size(), T{0});
-  shape.for_parts([&](std::size_t in_p, std::size_t in_m, std::size_t in_q) {
-    p[in_p] += dot(m + in_m, q + in_q, shape.panel);
+void multiply(const T* m, const T* q, T* p, const Matrix& matrix) {
+  std::fill_n(p, matrix.p_size(), T{0});
+  matrix.for_parts([&](std::size_t in_p, std::size_t in_m, std::size_t in_q) {
+    p[in_p] += dot(m + in_m, q + in_q, matrix.panel);
   });
 }
 
 /// Q = M^T P.
 template <class T>
-void multiply_transposed(const T* m, const T* p, T* q, const LowRankShape& shape) {
-  std::fill_n(q, shape.q_size(), T{0});
-  shape.for_parts([&](std::size_t in_p, std::size_t in_m, std::size_t in_q) {
-    add_scaled(q + in_q, p[in_p], m + in_m, shape.panel);
+void multiply_transposed(const T* m, const T* p, T* q, const Matrix& matrix) {
+  std::fill_n(q, matrix.q_size(), T{0});
+  matrix.for_parts([&](std::size_t in_p, std::size_t in_m, std::size_t in_q) {
+    add_scaled(q + in_q, p[in_p], m + in_m, matrix.panel);
   });
 }
 
 /// M += sign P Q^T.
 template <class T>
-void add_product(T* m, T sign, const T* p, const T* q, const LowRankShape& shape) {
-  shape.for_parts([&](std::size_t in_p, std::size_t in_m, std::size_t in_q) {
-    add_scaled(m + in_m, sign * p[in_p], q + in_q, shape.panel);
+void add_product(T* m, T sign, const T* p, const T* q, const Matrix& matrix) {
+  matrix.for_parts([&](std::size_t in_p, std::size_t in_m, std::size_t in_q) {
+    add_scaled(m + in_m, sign * p[in_p], q + in_q, matrix.panel);
   });
 }
 
@@ -115,16 +120,6 @@ void orthonormalise(T* p, std::size_t rows, std::size_t rank) {
     scale(column, left <= kNothing * before ? T{0} : 1 / left, rows);
   }
 }
-
-/// Part of a parameter that lies in a range; where its factors lie in the arrays that travel.
-struct Matrix {
-  std::size_t begin;  ///< in the range
-  LowRankShape shape;
-  std::uint32_t parameter;
-  std::size_t p = 0, q = 0;
-
-  std::size_t end() const { return begin + shape.size(); }
-};
 
 /// What a range consists of.
 struct Parts {
@@ -148,11 +143,10 @@ Matrix matrix_in(Range range, const compute::Parameter& parameter, std::size_t r
   const std::size_t first = (begin + unit - 1) / unit;
   const std::size_t last = std::max(first, std::min(end / unit, most));
   return {.begin = parameter.range.begin + first * unit - range.begin,
-          .shape = {.rows = panels == 1 ? last - first : rows,
-                    .columns = panels == 1 ? panel : (last - first) * panel,
-                    .panel = panel,
-                    .rank = rank},
-          .parameter = 0};
+          .rows = panels == 1 ? last - first : rows,
+          .columns = panels == 1 ? panel : (last - first) * panel,
+          .panel = panel,
+          .rank = rank};
 }
 
 Parts parts_of(Range range, const compute::ParameterLayout& layout, std::size_t rank) {
@@ -163,8 +157,7 @@ Parts parts_of(Range range, const compute::ParameterLayout& layout, std::size_t 
     if (!parameter.learnt || outside || parameter.extents.size() < 2) continue;
     Matrix matrix = matrix_in(range, parameter, rank);
     matrix.parameter = static_cast<std::uint32_t>(i);
-    const LowRankShape& shape = matrix.shape;
-    if (shape.p_size() + shape.q_size() < shape.size()) parts.matrices.push_back(matrix);
+    if (matrix.p_size() + matrix.q_size() < matrix.size()) parts.matrices.push_back(matrix);
   }
   std::ranges::sort(parts.matrices, {}, &Matrix::begin);
   std::size_t done = 0;
@@ -178,8 +171,8 @@ Parts parts_of(Range range, const compute::ParameterLayout& layout, std::size_t 
   }
   add_rest(range.size());
   for (Matrix& matrix : parts.matrices) {
-    matrix.p = std::exchange(parts.left, parts.left + matrix.shape.p_size());
-    matrix.q = std::exchange(parts.right, parts.right + matrix.shape.q_size());
+    matrix.p = std::exchange(parts.left, parts.left + matrix.p_size());
+    matrix.q = std::exchange(parts.right, parts.right + matrix.q_size());
   }
   return parts;
 }
@@ -189,7 +182,7 @@ template <class T>
 void draw_column(const Matrix& matrix, std::size_t k, T* column) {
   const RandomStream stream(0, Purpose::compression, matrix.parameter,
                             static_cast<std::uint32_t>(k));
-  for (std::size_t j = 0; j < matrix.shape.columns; ++j) {
+  for (std::size_t j = 0; j < matrix.columns; ++j) {
     const auto words = stream.at(static_cast<std::uint32_t>(j / 4));
     column[j] = static_cast<T>(2 * unit_float(words[j % 4]) - 1);
   }
@@ -198,14 +191,14 @@ void draw_column(const Matrix& matrix, std::size_t k, T* column) {
 /// Columns of length 1, so that P has the gradient's scale. One that brought nothing begins anew.
 template <class T>
 void start_from(const Matrix& matrix, T* q) {
-  for (std::size_t k = 0; k < matrix.shape.rank; ++k) {
-    T* const column = q + k * matrix.shape.columns;
-    T length = std::sqrt(dot(column, column, matrix.shape.columns));
+  for (std::size_t k = 0; k < matrix.rank; ++k) {
+    T* const column = q + k * matrix.columns;
+    T length = std::sqrt(dot(column, column, matrix.columns));
     if (length == 0) {
       draw_column(matrix, k, column);
-      length = std::sqrt(dot(column, column, matrix.shape.columns));
+      length = std::sqrt(dot(column, column, matrix.columns));
     }
-    scale(column, 1 / length, matrix.shape.columns);
+    scale(column, 1 / length, matrix.columns);
   }
 }
 
@@ -230,12 +223,12 @@ class PowerSgdSum final : public GradientSum, public KeptParts {
     pack_rest(parts, sum);
     for (const Matrix& m : parts.matrices) {
       add_scaled(unsent + m.begin, T{1}, sum + m.begin, m.end() - m.begin);
-      multiply(unsent + m.begin, state.q.data() + m.q, left_.data() + m.p, m.shape);
+      multiply(unsent + m.begin, state.q.data() + m.q, left_.data() + m.p, m);
     }
     channel_.allreduce->sum(Array::of(std::span(left_).first(parts.left)));
     for (const Matrix& m : parts.matrices) {
-      orthonormalise(left_.data() + m.p, m.shape.rows, m.shape.rank);
-      multiply_transposed(unsent + m.begin, left_.data() + m.p, state.q.data() + m.q, m.shape);
+      orthonormalise(left_.data() + m.p, m.rows, m.rank);
+      multiply_transposed(unsent + m.begin, left_.data() + m.p, state.q.data() + m.q, m);
     }
     std::copy_n(state.q.begin(), parts.right, right_.begin());
     channel_.allreduce->sum(Array::of(std::span(right_).first(parts.right)));
@@ -297,7 +290,7 @@ class PowerSgdSum final : public GradientSum, public KeptParts {
   void for_unsent(F f) {
     for (const auto& [range, state] : states_) {
       for (const Matrix& m : state.parts.matrices) {
-        f(std::span(unsent_from(range.first + m.begin), m.shape.size()));
+        f(std::span(unsent_from(range.first + m.begin), m.size()));
       }
     }
   }
@@ -340,9 +333,9 @@ class PowerSgdSum final : public GradientSum, public KeptParts {
     const T* const p = left_.data() + m.p;
     const T* const q_sum = right_.data() + m.q;
     std::fill(sum + m.begin, sum + m.end(), T{0});
-    add_product(sum + m.begin, T{1}, p, q_sum, m.shape);
-    add_product(unsent + m.begin, T{-1}, p, q, m.shape);
-    std::copy_n(q_sum, m.shape.q_size(), q);
+    add_product(sum + m.begin, T{1}, p, q_sum, m);
+    add_product(unsent + m.begin, T{-1}, p, q, m);
+    std::copy_n(q_sum, m.q_size(), q);
     start_from(m, q);
   }
 
