@@ -30,9 +30,12 @@ inline void wait_for(Event* event) {
 struct DeviceSumsFacts {
   std::string library{};         ///< "NCCL 2.28.9"; empty: they can do nothing
   std::string lack{}, remedy{};  ///< then why
-  std::string device{};          ///< this rank's Device::identity
+  std::string device{};          ///< this rank's Device::identity: the same where ranks share it
   std::string varies{};          ///< what makes bits differ from run to run; empty: nothing
   bool share_devices = false;    ///< two ranks of one device can sum
+  // What the exchange knows of the rank, beside what the backend does (exchange/device_path.h).
+  int node = 0;
+  bool mpi_reads = false;  ///< MPI takes addresses of devices
 };
 
 /// Sums over the devices of all ranks, in their queues of work. All ranks make the same calls in

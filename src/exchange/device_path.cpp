@@ -14,8 +14,11 @@
 namespace cputrain::exchange {
 namespace {
 
+using compute::DeviceSumsFacts;
+
 /// The first two ranks that share a device, or nothing.
-std::optional<std::pair<std::size_t, std::size_t>> sharers(std::span<const DeviceReport> reports) {
+std::optional<std::pair<std::size_t, std::size_t>> sharers(
+    std::span<const DeviceSumsFacts> reports) {
   std::map<std::pair<int, std::string>, std::size_t> owners;
   for (std::size_t rank = 0; rank < reports.size(); ++rank) {
     const auto [owner, is_new] =
@@ -30,22 +33,22 @@ struct Obstacle {
 };
 
 /// What keeps the devices from summing by themselves; nothing where they can.
-std::optional<Obstacle> obstacle(std::span<const DeviceReport> reports) {
-  const auto lacking = std::ranges::find(reports, "", &DeviceReport::library);
+std::optional<Obstacle> obstacle(std::span<const DeviceSumsFacts> reports) {
+  const auto lacking = std::ranges::find(reports, "", &DeviceSumsFacts::library);
   if (lacking != reports.end()) {
     return Obstacle{fmt::format("rank {}: {}", lacking - reports.begin(), lacking->lack),
                     lacking->remedy};
   }
   const std::string& library = reports.front().library;
   const auto other = std::ranges::find_if(
-      reports, [&](const DeviceReport& report) { return report.library != library; });
+      reports, [&](const DeviceSumsFacts& report) { return report.library != library; });
   if (other != reports.end()) {
     return Obstacle{fmt::format("rank 0 has {}, and rank {} {}", library, other - reports.begin(),
                                 other->library),
                     "install one version of NCCL on all hosts"};
   }
   const auto pair = sharers(reports);
-  const bool may_share = std::ranges::all_of(reports, &DeviceReport::share_devices);
+  const bool may_share = std::ranges::all_of(reports, &DeviceSumsFacts::share_devices);
   if (pair && !may_share) {
     return Obstacle{fmt::format("ranks {} and {} share a GPU, which {} refuses", pair->first,
                                 pair->second, library),
@@ -60,12 +63,12 @@ std::optional<Obstacle> obstacle(std::span<const DeviceReport> reports) {
        fmt::format("--allreduce nccl: {}; {}, or use --allreduce staged", why, remedy));
 }
 
-DevicePathChoice by_nccl(std::span<const DeviceReport> reports) {
+DevicePathChoice by_nccl(std::span<const DeviceSumsFacts> reports) {
   std::string reason = fmt::format(
       "{}, {}", reports.front().library,
       sharers(reports) ? "whose ranks may share a GPU" : "a GPU of its own for every rank");
   const auto varying =
-      std::ranges::find_if_not(reports, &std::string::empty, &DeviceReport::varies);
+      std::ranges::find_if_not(reports, &std::string::empty, &DeviceSumsFacts::varies);
   if (varying != reports.end()) {
     reason += fmt::format("; bits may differ from run to run: {}", varying->varies);
   }
@@ -74,19 +77,19 @@ DevicePathChoice by_nccl(std::span<const DeviceReport> reports) {
 
 }  // namespace
 
-DevicePathChoice choose_device_path(std::span<const DeviceReport> reports,
-                                    const DevicePathWish& wish) {
-  const auto asked = [&](DevicePath path) { return wish.path == path; };
-  if (reports.size() == 1 && !wish.path) return {DevicePath::alone, "one rank"};
-  if (asked(DevicePath::staged)) return {DevicePath::staged, "as asked for"};
+DevicePathChoice choose_device_path(std::span<const compute::DeviceSumsFacts> reports,
+                                    std::optional<DevicePath> asked, const std::string& but,
+                                    bool compresses) {
+  if (reports.size() == 1 && !asked) return {DevicePath::alone, "one rank"};
+  if (asked == DevicePath::staged) return {DevicePath::staged, "as asked for"};
   const auto found = obstacle(reports);
-  if (asked(DevicePath::nccl)) {
-    if (!wish.but.empty()) refuse_nccl(wish.but, "leave that out");
+  if (asked == DevicePath::nccl) {
+    if (!but.empty()) refuse_nccl(but, "leave that out");
     if (found) refuse_nccl(found->why, found->remedy);
   }
-  if (!wish.but.empty()) return {DevicePath::staged, wish.but};
+  if (!but.empty()) return {DevicePath::staged, but};
   if (!found) return by_nccl(reports);
-  if (!wish.compresses && std::ranges::all_of(reports, &DeviceReport::mpi_reads)) {
+  if (!compresses && std::ranges::all_of(reports, &DeviceSumsFacts::mpi_reads)) {
     return {DevicePath::direct, "MPI reads the memory of GPUs; no NCCL: " + found->why};
   }
   return {DevicePath::staged, "no NCCL: " + found->why};
@@ -109,8 +112,9 @@ std::string to_text(const DevicePathChoice& choice) {
   return fmt::format("Gradients of GPUs {} ({})", way(), choice.reason);
 }
 
-std::vector<DeviceReport> gather_reports(comm::Communicator& communicator,
-                                         const compute::DeviceSumsFacts& facts, int node) {
+std::vector<compute::DeviceSumsFacts> gather_facts(comm::Communicator& communicator,
+                                                   const compute::DeviceSumsFacts& facts,
+                                                   int node) {
   const nlohmann::json mine{{"node", node},
                             {"device", facts.device},
                             {"library", facts.library},
@@ -119,19 +123,19 @@ std::vector<DeviceReport> gather_reports(comm::Communicator& communicator,
                             {"varies", facts.varies},
                             {"share_devices", facts.share_devices},
                             {"mpi_reads", communicator.reads_devices()}};
-  std::vector<DeviceReport> reports;
+  std::vector<compute::DeviceSumsFacts> all;
   for (const std::string& text : communicator.gather(json_text(mine))) {
     const auto report = nlohmann::json::parse(text);
-    reports.push_back({.node = report.at("node"),
-                       .device = report.at("device"),
-                       .library = report.at("library"),
-                       .lack = report.at("lack"),
-                       .remedy = report.at("remedy"),
-                       .varies = report.at("varies"),
-                       .share_devices = report.at("share_devices"),
-                       .mpi_reads = report.at("mpi_reads")});
+    all.push_back({.library = report.at("library"),
+                   .lack = report.at("lack"),
+                   .remedy = report.at("remedy"),
+                   .device = report.at("device"),
+                   .varies = report.at("varies"),
+                   .share_devices = report.at("share_devices"),
+                   .node = report.at("node"),
+                   .mpi_reads = report.at("mpi_reads")});
   }
-  return reports;
+  return all;
 }
 
 }  // namespace cputrain::exchange

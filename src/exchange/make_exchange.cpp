@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "comm/allreduce_choice.h"
@@ -118,12 +119,12 @@ std::string needs_host(const ExchangeParts& parts, const comm::AllreduceChoice& 
 DevicePathChoice choose_path(const ExchangeParts& parts, const comm::NodeMap& map,
                              const comm::AllreduceChoice& choice) {
   using Devices = comm::AllreduceChoice::Devices;
-  DevicePathWish wish{.but = needs_host(parts, choice),
-                      .compresses = parts.compression != Compression{}};
-  if (choice.devices == Devices::nccl) wish.path = DevicePath::nccl;
-  if (choice.devices == Devices::staged) wish.path = DevicePath::staged;
+  std::optional<DevicePath> asked;
+  if (choice.devices == Devices::nccl) asked = DevicePath::nccl;
+  if (choice.devices == Devices::staged) asked = DevicePath::staged;
   const auto facts = parts.device_sums ? parts.device_sums->facts() : compute::DeviceSumsFacts{};
-  return choose_device_path(gather_reports(parts.communicator, facts, map.node), wish);
+  return choose_device_path(gather_facts(parts.communicator, facts, map.node), asked,
+                            needs_host(parts, choice), parts.compression != Compression{});
 }
 
 /// By MPI where they lie, in the working thread, which has this rank's device: MPI takes the

@@ -240,87 +240,66 @@ StoredArray constant(const model::ParameterSpec& spec, float value) {
           .floats = [count = spec.size(), value] { return std::vector<float>(count, value); }};
 }
 
-class Taken {
- public:
-  explicit Taken(const KerasFile& file)
-      : file_(file), numbers_(std::make_shared<safetensors::File>(file.arrays)) {}
+/// A copy of an opened file, which outlives that; it has its own list of arrays.
+using OpenedFile = std::shared_ptr<const safetensors::File>;
 
-  void take(const model::Graph::Node& node, const KerasLayer& layer) {
-    const bool norm = model::facts_of(node.layer).normalizes;
-    if (norm && layer.kind == KerasKind::norm && !layer.is_told()) {
-      which_is_which(file_,
-                     fmt::format("{} has {} arrays, and it does not say which",
-                                 layer.name.empty() ? node.name : layer.name, layer.arrays.size()));
-    }
-    for (const model::ParameterSpec& spec : node.parameters) {
-      const std::string word = word_of_parameter(spec);
-      if (const auto* array = layer.find(word)) {
-        arrays_.push_back(stored_array(*array, layer, spec));
-        used_.insert(array->name);
-      } else if (norm && leaves_out(layer, word)) {
-        arrays_.push_back(constant(spec, word == "gamma" ? 1.0f : 0.0f));
-      }
+StoredArray stored_array(const OpenedFile& numbers, const safetensors::TensorInfo& array,
+                         const KerasLayer& layer, const model::ParameterSpec& spec) {
+  const safetensors::TensorInfo* own = numbers->find(array.name);
+  return {.name = spec.name,
+          .extents = our_extents(array.extents, layer, spec),
+          .file_name = array.name,
+          .file_extents = array.extents,
+          .floats = [numbers, own] { return numbers->read_floats(*own); },
+          .doubles = [numbers, own] { return numbers->read(*own); }};
+}
+
+/// The arrays of a layer here from one of the file.
+void take_layer(const KerasFile& file, const OpenedFile& numbers, const model::Graph::Node& node,
+                const KerasLayer& layer, std::vector<StoredArray>& arrays) {
+  const bool norm = model::facts_of(node.layer).normalizes;
+  if (norm && layer.kind == KerasKind::norm && !layer.is_told()) {
+    which_is_which(file,
+                   fmt::format("{} has {} arrays, and it does not say which",
+                               layer.name.empty() ? node.name : layer.name, layer.arrays.size()));
+  }
+  for (const model::ParameterSpec& spec : node.parameters) {
+    const std::string word = word_of_parameter(spec);
+    if (const auto* array = layer.find(word)) {
+      arrays.push_back(stored_array(numbers, *array, layer, spec));
+    } else if (norm && leaves_out(layer, word)) {
+      arrays.push_back(constant(spec, word == "gamma" ? 1.0f : 0.0f));
     }
   }
+}
 
-  WeightArrays finish(const KerasLayers& layers, const std::string& how, std::string caveat) && {
-    std::vector<std::string> ignored = layers.of_pixels;
-    used_.insert(ignored.begin(), ignored.end());
-    const std::set<std::string> needed = groups_of_layers(layers);
-    for (const std::string& name : file_.texts.unread) {
-      if (is_of_no_layer(name) || !needed.contains(group_of(name))) {
-        ignored.push_back(name);
-      } else {
-        arrays_.push_back(
-            {.name = name, .extents = {}, .file_name = name, .file_extents = {}, .floats = {}});
-      }
+std::string group_of(const std::string& array) { return array.substr(0, array.rfind('/') + 1); }
+
+/// Adds what was not taken to the arrays, and the names of those that are no layer's to `ignored`.
+/// Whole numbers elsewhere than in groups with numbers of floating point, those of pixels left out,
+/// are counters and the states of generators.
+void add_others(const KerasFile& file, const KerasLayers& layers, std::vector<StoredArray>& arrays,
+                std::vector<std::string>& ignored) {
+  std::set<std::string> used(layers.of_pixels.begin(), layers.of_pixels.end());
+  for (const StoredArray& array : arrays) used.insert(array.file_name);
+  std::set<std::string> groups;
+  for (const safetensors::TensorInfo& array : file.arrays.tensors()) {
+    groups.insert(group_of(array.name));
+  }
+  for (const std::string& array : layers.of_pixels) groups.erase(group_of(array));
+  ignored = layers.of_pixels;
+  for (const std::string& name : file.texts.unread) {
+    if (is_of_no_layer(name) || !groups.contains(group_of(name))) {
+      ignored.push_back(name);
+    } else {
+      arrays.push_back(
+          {.name = name, .extents = {}, .file_name = name, .file_extents = {}, .floats = {}});
     }
-    for (const safetensors::TensorInfo& array : numbers_->tensors()) {
-      if (!used_.contains(array.name)) arrays_.push_back(unread_array(array));
-    }
-    return WeightArrays({.path = file_.path,
-                         .origin = "Keras' layout, " + how,
-                         .arrays = std::move(arrays_),
-                         .ignored = std::move(ignored),
-                         .caveat = std::move(caveat),
-                         .image = layers.network.image,
-                         .says_layers = layers.network.lists_layers});
   }
-
- private:
-  StoredArray stored_array(const safetensors::TensorInfo& array, const KerasLayer& layer,
-                           const model::ParameterSpec& spec) const {
-    return {.name = spec.name,
-            .extents = our_extents(array.extents, layer, spec),
-            .file_name = array.name,
-            .file_extents = array.extents,
-            .floats = [file = numbers_,
-                       own = numbers_->find(array.name)] { return file->read_floats(*own); },
-            .doubles = [file = numbers_,
-                        own = numbers_->find(array.name)] { return file->read(*own); }};
+  for (const safetensors::TensorInfo& array : file.arrays.tensors()) {
+    if (!used.contains(array.name)) arrays.push_back(unread_array(array));
   }
-
-  static std::string group_of(const std::string& array) {
-    return array.substr(0, array.rfind('/') + 1);
-  }
-
-  /// Groups with numbers of floating point, those of pixels left out. Whole numbers elsewhere are
-  /// counters and the states of generators.
-  std::set<std::string> groups_of_layers(const KerasLayers& layers) const {
-    std::set<std::string> groups;
-    for (const safetensors::TensorInfo& array : numbers_->tensors()) {
-      groups.insert(group_of(array.name));
-    }
-    for (const std::string& array : layers.of_pixels) groups.erase(group_of(array));
-    return groups;
-  }
-
-  const KerasFile& file_;
-  /// A copy of the opened file, which outlives that; it has its own list of arrays.
-  std::shared_ptr<const safetensors::File> numbers_;
-  std::vector<StoredArray> arrays_;
-  std::set<std::string> used_;
-};
+}
 
 }  // namespace
 
@@ -330,17 +309,25 @@ WeightArrays keras_arrays(const KerasFile& opened, const model::Graph& graph,
   const Chosen chosen = choose_places(opened, layers, graph, names);
   const Nodes nodes = nodes_with_weights(graph);
   if (2 * missing_in(chosen.places) > std::ssize(nodes)) refuse_other_networks(opened, layers);
-  Taken taken(opened);
+  const auto numbers = std::make_shared<const safetensors::File>(opened.arrays);
+  std::vector<StoredArray> arrays;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (chosen.places[i]) taken.take(*nodes[i], *chosen.places[i]);
+    if (chosen.places[i]) take_layer(opened, numbers, *nodes[i], *chosen.places[i], arrays);
   }
-  const bool none = missing_in(chosen.places) == std::ssize(nodes);
-  const auto& input = graph.input();
   std::vector<std::string> caveats =
       check_network(opened, layers.network, graph, taken_pairs(graph, chosen.places), otherwise);
-  caveats.push_back(keras_caveat(layers, input));
+  caveats.push_back(keras_caveat(layers, graph.input()));
   std::erase(caveats, "");
-  return std::move(taken).finish(layers, none ? "unknown names" : chosen.how, join(caveats, "; "));
+  std::vector<std::string> ignored;
+  add_others(opened, layers, arrays, ignored);
+  const bool none = missing_in(chosen.places) == std::ssize(nodes);
+  return WeightArrays({.path = opened.path,
+                       .origin = "Keras' layout, " + (none ? "unknown names" : chosen.how),
+                       .arrays = std::move(arrays),
+                       .ignored = std::move(ignored),
+                       .caveat = join(caveats, "; "),
+                       .image = layers.network.image,
+                       .says_layers = layers.network.lists_layers});
 }
 
 }  // namespace cputrain::weights

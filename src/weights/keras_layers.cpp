@@ -34,20 +34,19 @@ std::string parent_of_path(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-/// "conv2d_3" is the fourth conv2d, and "conv2d" the first.
-struct Counted {
-  std::string word;
-  int number = 0;
-};
-
-Counted counted_name(const std::string& name) {
+/// "conv2d_3" is the fourth conv2d, and "conv2d" the first: 3, and 0.
+int number_of_name(const std::string& name) {
   const std::size_t line = name.rfind('_');
-  if (line == std::string::npos) return {name};
+  if (line == std::string::npos) return 0;
   int number = 0;
   const char* end = name.data() + name.size();
   const auto [stop, error] = std::from_chars(name.data() + line + 1, end, number);
-  if (error != std::errc{} || stop != end || number < 1) return {name};
-  return {name.substr(0, line), number};
+  return error == std::errc{} && stop == end && number >= 1 ? number : 0;
+}
+
+/// "conv2d" of both.
+std::string word_of_name(const std::string& name) {
+  return number_of_name(name) ? name.substr(0, name.rfind('_')) : name;
 }
 
 /// By the number of axes, which tell layers of our kinds apart.
@@ -84,113 +83,103 @@ void take_words(KerasLayer& layer, const Words& words) {
   }
 }
 
-/// The older form: every group of a layer lists its arrays, and the file its layers.
-class NamedLayers {
- public:
-  NamedLayers(const KerasFile& file, std::string root)
-      : file_(file),
-        root_(std::move(root)),
-        unread_(file.texts.unread.begin(), file.texts.unread.end()) {}
+// The older form: every group of a layer lists its arrays, and the file its layers. These lie in
+// the group `root`.
 
-  KerasLayers read() const {
-    check_backend();
-    KerasLayers result{.in_order = true,
-                       .network = network_said_by(file_.texts.config).value_or(KerasNetwork{})};
-    std::set<std::string> seen;
-    const Words names = list(root_, "layer_names").value();
-    for (const std::string& name : names) {
-      if (!seen.insert(name).second) {
-        wrong_keras(file_, fmt::format("lists the layer {} twice", printable(name)));
-      }
-      add_group(root_.empty() ? name : root_ + "/" + name, name, result);
+/// A list of names, which Keras cuts into pieces where it is long (`weight_names0`, ...); nothing
+/// where there is none.
+std::optional<Words> names_listed(const KerasFile& file, const std::string& path,
+                                  const std::string& key) {
+  const auto found = file.texts.attributes.find(path);
+  if (found == file.texts.attributes.end()) return {};
+  const auto whole = found->second.find(key);
+  if (whole != found->second.end()) return whole->second;
+  Words words;
+  for (int piece = 0;; ++piece) {
+    const auto part = found->second.find(key + std::to_string(piece));
+    if (part == found->second.end()) return piece ? std::optional(words) : std::nullopt;
+    words.insert(words.end(), part->second.begin(), part->second.end());
+  }
+}
+
+/// "conv/kernel:0" -> "conv/kernel".
+std::string without_output(const std::string& name) {
+  return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
+}
+
+std::string our_word(const std::string& word) {
+  static const std::set<std::string> same{"kernel", "bias",        "gamma",
+                                          "beta",   "moving_mean", "moving_variance"};
+  if (word == "depthwise_kernel") return "kernel";
+  return same.contains(word) ? word : "";
+}
+
+/// Theano turned its kernels round, which no other library does.
+void check_backend(const KerasFile& file, const std::string& root) {
+  const Words backend = names_listed(file, root, "backend").value_or(Words());
+  if (backend != Words{"theano"}) return;
+  fail(ExitCode::data,
+       fmt::format("weight file {} was written with Theano (its kernels are turned round); load "
+                   "and save it in a Keras 2 on TensorFlow first",
+                   printable(file.path.string())));
+}
+
+const safetensors::TensorInfo* listed_array(const KerasFile& file, const std::string& path) {
+  const safetensors::TensorInfo* found = file.arrays.find(path);
+  if (found) return found;
+  wrong_keras(file, fmt::format("lists the array {}, of which it has no numbers of floating point",
+                                printable(path)));
+}
+
+void add_named_layer(KerasLayer layer, KerasLayers& result) {
+  const std::string first = last_part(without_output(layer.arrays.front().info->name));
+  if (first == "mean" && layer.arrays.size() == 2) {
+    for (const auto& one : layer.arrays) result.of_pixels.push_back(one.info->name);
+    return;
+  }
+  const bool norm = std::ranges::any_of(
+      layer.arrays, [](const auto& one) { return one.word == "moving_variance"; });
+  layer.kind = norm ? KerasKind::norm : kind_of_shapes(layer.arrays);
+  // Keras 1 had other words, in the same order. Words beside known ones are of other layers.
+  const bool known =
+      std::ranges::any_of(layer.arrays, [](const auto& one) { return !one.word.empty(); });
+  if (!known) take_words(layer, words_in_order(layer.kind, layer.arrays.size()));
+  result.layers.push_back(std::move(layer));
+}
+
+/// A group has the arrays of one layer, or those of a network within the network, whose layers
+/// stand before the last word: "conv1_conv/kernel:0". Frozen ones come behind the others there.
+void add_named_group(const KerasFile& file, const std::set<std::string>& unread,
+                     const std::string& group, const std::string& name, KerasLayers& result) {
+  std::map<std::string, std::size_t> places;
+  std::vector<KerasLayer> layers;
+  for (const std::string& one : names_listed(file, group, "weight_names").value_or(Words())) {
+    const std::string plain = without_output(one), path = group + "/" + one;
+    if (unread.contains(path)) continue;
+    const auto [place, added] = places.emplace(parent_of_path(plain), layers.size());
+    const std::string& owner = place->first;  // "conv1/conv", which may be the layer's name
+    if (added) layers.push_back({.name = last_part(owner), .other_name = owner});
+    layers[place->second].arrays.push_back({listed_array(file, path), our_word(last_part(plain))});
+  }
+  if (layers.size() > 1) result.in_order = false;
+  if (layers.size() == 1) layers.front().other_name = std::exchange(layers.front().name, name);
+  for (KerasLayer& layer : layers) add_named_layer(std::move(layer), result);
+}
+
+KerasLayers named_layers(const KerasFile& file, const std::string& root, const Words& names) {
+  check_backend(file, root);
+  KerasLayers result{.in_order = true,
+                     .network = network_said_by(file.texts.config).value_or(KerasNetwork{})};
+  const std::set<std::string> unread(file.texts.unread.begin(), file.texts.unread.end());
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second) {
+      wrong_keras(file, fmt::format("lists the layer {} twice", printable(name)));
     }
-    return result;
+    add_named_group(file, unread, root.empty() ? name : root + "/" + name, name, result);
   }
-
-  /// A list of names, which Keras cuts into pieces where it is long (`weight_names0`, ...); nothing
-  /// where there is none.
-  std::optional<Words> list(const std::string& path, const std::string& key) const {
-    const auto found = file_.texts.attributes.find(path);
-    if (found == file_.texts.attributes.end()) return {};
-    const auto whole = found->second.find(key);
-    if (whole != found->second.end()) return whole->second;
-    Words words;
-    for (int piece = 0;; ++piece) {
-      const auto part = found->second.find(key + std::to_string(piece));
-      if (part == found->second.end()) return piece ? std::optional(words) : std::nullopt;
-      words.insert(words.end(), part->second.begin(), part->second.end());
-    }
-  }
-
- private:
-  /// "conv/kernel:0" -> "conv/kernel".
-  static std::string without_output(const std::string& name) {
-    return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
-  }
-
-  static std::string our_word(const std::string& word) {
-    static const std::set<std::string> same{"kernel", "bias",        "gamma",
-                                            "beta",   "moving_mean", "moving_variance"};
-    if (word == "depthwise_kernel") return "kernel";
-    return same.contains(word) ? word : "";
-  }
-
-  /// Theano turned its kernels round, which no other library does.
-  void check_backend() const {
-    const Words backend = list(root_, "backend").value_or(Words());
-    if (backend != Words{"theano"}) return;
-    fail(ExitCode::data,
-         fmt::format("weight file {} was written with Theano (its kernels are turned round); load "
-                     "and save it in a Keras 2 on TensorFlow first",
-                     printable(file_.path.string())));
-  }
-
-  /// A group has the arrays of one layer, or those of a network within the network, whose layers
-  /// stand before the last word: "conv1_conv/kernel:0". Frozen ones come behind the others there.
-  void add_group(const std::string& group, const std::string& name, KerasLayers& result) const {
-    std::map<std::string, std::size_t> places;
-    std::vector<KerasLayer> layers;
-    for (const std::string& one : list(group, "weight_names").value_or(Words())) {
-      const std::string plain = without_output(one), path = group + "/" + one;
-      if (unread_.contains(path)) continue;
-      const auto [place, added] = places.emplace(parent_of_path(plain), layers.size());
-      const std::string& owner = place->first;  // "conv1/conv", which may be the layer's name
-      if (added) layers.push_back({.name = last_part(owner), .other_name = owner});
-      layers[place->second].arrays.push_back({array(path), our_word(last_part(plain))});
-    }
-    if (layers.size() > 1) result.in_order = false;
-    if (layers.size() == 1) layers.front().other_name = std::exchange(layers.front().name, name);
-    for (KerasLayer& layer : layers) add(std::move(layer), result);
-  }
-
-  static void add(KerasLayer layer, KerasLayers& result) {
-    const std::string first = last_part(without_output(layer.arrays.front().info->name));
-    if (first == "mean" && layer.arrays.size() == 2) {
-      for (const auto& one : layer.arrays) result.of_pixels.push_back(one.info->name);
-      return;
-    }
-    const bool norm = std::ranges::any_of(
-        layer.arrays, [](const auto& one) { return one.word == "moving_variance"; });
-    layer.kind = norm ? KerasKind::norm : kind_of_shapes(layer.arrays);
-    // Keras 1 had other words, in the same order. Words beside known ones are of other layers.
-    const bool known =
-        std::ranges::any_of(layer.arrays, [](const auto& one) { return !one.word.empty(); });
-    if (!known) take_words(layer, words_in_order(layer.kind, layer.arrays.size()));
-    result.layers.push_back(std::move(layer));
-  }
-
-  const safetensors::TensorInfo* array(const std::string& path) const {
-    const safetensors::TensorInfo* found = file_.arrays.find(path);
-    if (found) return found;
-    wrong_keras(file_, fmt::format("lists the array {}, of which it has no numbers of floating "
-                                   "point",
-                                   printable(path)));
-  }
-
-  const KerasFile& file_;
-  std::string root_;
-  std::set<std::string> unread_;
-};
+  return result;
+}
 
 /// Keras 3: groups are named after the class of a layer, and arrays are numbered.
 class NumberedLayers {
@@ -261,8 +250,8 @@ class NumberedLayers {
     for (const auto& [group, arrays] : groups_) {
       const auto found = places_.find(usual(group));
       const std::size_t place = found == places_.end() ? network_.steps.size() : found->second;
-      const Counted name = counted_name(last_part(group));
-      order.emplace(place, parent_of_path(group), name.word, name.number, group);
+      const std::string name = last_part(group);
+      order.emplace(place, parent_of_path(group), word_of_name(name), number_of_name(name), group);
     }
     std::vector<std::string> groups;
     for (const Rank& rank : order) groups.push_back(std::get<4>(rank));
@@ -281,7 +270,7 @@ class NumberedLayers {
                                                         {"depthwise_conv2d", KerasKind::depthwise},
                                                         {"dense", KerasKind::dense},
                                                         {"batch_normalization", KerasKind::norm}};
-    const auto kind = kinds.find(counted_name(last_part(group)).word);
+    const auto kind = kinds.find(word_of_name(last_part(group)));
     return kind == kinds.end() ? std::nullopt : std::optional(kind->second);
   }
 
@@ -308,7 +297,7 @@ class NumberedLayers {
   /// False where it is no layer with weights.
   bool add_numbered(const std::string& group, KerasLayers& result) const {
     const Arrays& arrays = groups_.at(group);
-    if (counted_name(last_part(group)).word == "normalization" && arrays.size() == 2) {
+    if (word_of_name(last_part(group)) == "normalization" && arrays.size() == 2) {
       for (const auto& [number, array] : arrays) result.of_pixels.push_back(array->name);
       return false;
     }
@@ -354,8 +343,9 @@ bool KerasLayer::is_told() const {
 
 KerasLayers keras_layers(const KerasFile& file) {
   for (const char* root : {"", "model_weights"}) {
-    const NamedLayers named(file, root);
-    if (named.list(root, "layer_names")) return named.read();
+    if (const auto names = names_listed(file, root, "layer_names")) {
+      return named_layers(file, root, *names);
+    }
   }
   return NumberedLayers(file).read();
 }

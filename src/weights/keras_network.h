@@ -11,15 +11,9 @@
 
 namespace cputrain::weights {
 
-/// What a layer makes of pixels: pixel * scale + offset, for each colour.
+/// What layers make of pixels: pixel * scale + offset, for each colour.
 struct KerasScaling {
   std::array<double, 3> scale{1, 1, 1}, offset{};
-};
-
-/// A layer in front of all weights that changes the numbers of pixels.
-struct KerasPixelLayer {
-  std::string kind;                       ///< "Rescaling"
-  std::optional<KerasScaling> scaling{};  ///< nothing where the configuration has no such numbers
 };
 
 /// What config.json of a .keras file, or model_config of an older one, says of a network.
@@ -31,8 +25,10 @@ struct KerasNetwork {
   int output = -1;  ///< which of them makes the answers; -1: not known
   /// Layers that are unknown since their classes or functions are not Keras' own.
   std::vector<std::string> not_compared{};
-  /// What it does with images in front of its first layer with weights.
-  std::vector<KerasPixelLayer> pixel_layers{};
+  /// Layers in front of all weights that change the numbers of pixels: "Rescaling".
+  std::vector<std::string> pixel_layers{};
+  /// What all of them make; nothing where the configuration has no such numbers of one.
+  std::optional<KerasScaling> pixel_scaling = KerasScaling{};
   std::vector<std::string> crops{};  ///< "CenterCrop to 224x224"
   /// The images that its layers with weights get: what the network takes, or what a Resizing in
   /// front makes of them. Nothing where they may be of any size, or are no RGB.

@@ -129,18 +129,16 @@ std::string scaling_text(const KerasScaling& scaling) {
   return fmt::format("x * {} + {}", colours(scaling.scale), colours(scaling.offset));
 }
 
-/// All layers together; nothing where one of them says no numbers.
-std::optional<KerasScaling> scaling_of_all(const std::vector<KerasPixelLayer>& layers) {
-  KerasScaling all;
-  for (const KerasPixelLayer& layer : layers) {
-    if (!layer.scaling) return {};
-    for (int colour = 0; colour < 3; ++colour) {
-      const double scale = layer.scaling->scale[colour], offset = layer.scaling->offset[colour];
-      all.scale[colour] *= scale;
-      all.offset[colour] = all.offset[colour] * scale + offset;
-    }
+/// Both layers, one behind the other; nothing where one of them says no numbers.
+std::optional<KerasScaling> both(std::optional<KerasScaling> before,
+                                 const std::optional<KerasScaling>& layer) {
+  if (!before || !layer) return {};
+  for (int colour = 0; colour < 3; ++colour) {
+    const double scale = layer->scale[colour], offset = layer->offset[colour];
+    before->scale[colour] *= scale;
+    before->offset[colour] = before->offset[colour] * scale + offset;
   }
-  return all;
+  return before;
 }
 
 /// Empty where the only thing that the network does with pixels is done here, too.
@@ -152,9 +150,8 @@ std::string caveat_of_own_numbers(const KerasLayers& file, const model::Input& i
   }
   if (file.network.pixel_layers.empty()) return "";
   std::vector<std::string> kinds;
-  for (const KerasPixelLayer& layer : file.network.pixel_layers)
-    kinds.push_back(printable(layer.kind));
-  const auto scaling = scaling_of_all(file.network.pixel_layers);
+  for (const std::string& kind : file.network.pixel_layers) kinds.push_back(printable(kind));
+  const auto& scaling = file.network.pixel_scaling;
   if (!scaling) return fmt::format("{} ({}), {}", does, first_few(kinds), must);
   if (does_the_same(*scaling, input)) return "";
   const std::string flag = flag_of(*scaling);
@@ -179,7 +176,8 @@ void note_keras_pixels(const json& entry, KerasNetwork& network) {
   const json& config = keras_member(entry, "config");
   if (crops.contains(kind)) network.crops.push_back(crop_text(kind, config));
   if (kind == "Rescaling" || kind == "Normalization" || is_keras_operation(entry)) {
-    network.pixel_layers.push_back({kind, scaling_of(kind, config)});
+    network.pixel_layers.push_back(kind);
+    network.pixel_scaling = both(network.pixel_scaling, scaling_of(kind, config));
   }
 }
 

@@ -115,9 +115,6 @@ weights::ModuleNames densenet_of_keras(const std::string& source, const std::str
            {"classifier", "predictions"}}};
 }
 
-std::string of_torchvision(const std::string& file) {
-  return "https://download.pytorch.org/models/" + file;
-}
 std::string of_keras(const std::string& name) {
   return "https://storage.googleapis.com/tensorflow/keras-applications/resnet/" + name +
          "_weights_tf_dim_ordering_tf_kernels.h5";
@@ -126,28 +123,16 @@ std::string of_timm(const std::string& name) {
   return "https://huggingface.co/timm/" + name + "/resolve/main/model.safetensors";
 }
 
-struct PublishedWeights {
-  std::string source;     ///< "torchvision, trained on ImageNet"
-  std::string address;    ///< where the file is
-  std::string normalize;  ///< --normalize, where it is not the network's
-};
-
-/// Weights that learnt ImageNet's 1000 classes; empty where we know of none that fit.
-std::vector<PublishedWeights> published_weights(const std::string& model) {
-  if (model == "resnet18") return {{"timm (torchvision's)", of_timm("resnet18.tv_in1k"), ""}};
-  if (model == "resnet50") return {{"timm (torchvision's)", of_timm("resnet50.tv_in1k"), ""}};
-  if (model == "densenet121") return {{"timm (torchvision's)", of_timm("densenet121.tv_in1k"), ""}};
-  if (model == "mobilenetv2") return {{"timm", of_timm("mobilenetv2_100.ra_in1k"), ""}};
-  if (model == "efficientnet-lite0") {
-    return {{"timm (TensorFlow's)", of_timm("tf_efficientnet_lite0.in1k"), ""}};
+/// `source`: who has the weights; `address`: where the file is; `normalize`: --normalize, where it
+/// is not the network's.
+std::string text_of_weights(const std::string& source, const std::string& address,
+                            const std::string& normalize = "") {
+  std::string text = fmt::format(" {} ({}), then --weights with the name of the file{}", source,
+                                 address, normalize.empty() ? "" : " and --normalize " + normalize);
+  if (address.ends_with(".pth")) {
+    text += ", once it is safetensors (--weights with the pickle says how)";
   }
-  if (model.ends_with("v2") && model.starts_with("resnet")) {
-    return {{"keras.applications", of_keras(model), "symmetric"}};
-  }
-  if (model == "vgg16") {
-    return {{"torchvision", of_torchvision("vgg16-397923af.pth"), "imagenet"}};
-  }
-  return {};
+  return text;
 }
 
 }  // namespace
@@ -163,17 +148,26 @@ std::vector<weights::ModuleNames> other_names(const std::string& model) {
   return {};
 }
 
+/// Weights that learnt ImageNet's 1000 classes; empty where we know of none that fit.
 std::string published_text(const std::string& model) {
-  std::string text;
-  for (const PublishedWeights& weights : published_weights(model)) {
-    text += fmt::format(" {} ({}), then --weights with the name of the file{}", weights.source,
-                        weights.address,
-                        weights.normalize.empty() ? "" : " and --normalize " + weights.normalize);
-    if (weights.address.ends_with(".pth")) {
-      text += ", once it is safetensors (--weights with the pickle says how)";
-    }
+  const auto of_torchvision = [](const std::string& name) {
+    return text_of_weights("timm (torchvision's)", of_timm(name));
+  };
+  if (model == "resnet18") return of_torchvision("resnet18.tv_in1k");
+  if (model == "resnet50") return of_torchvision("resnet50.tv_in1k");
+  if (model == "densenet121") return of_torchvision("densenet121.tv_in1k");
+  if (model == "mobilenetv2") return text_of_weights("timm", of_timm("mobilenetv2_100.ra_in1k"));
+  if (model == "efficientnet-lite0") {
+    return text_of_weights("timm (TensorFlow's)", of_timm("tf_efficientnet_lite0.in1k"));
   }
-  return text;
+  if (model.ends_with("v2") && model.starts_with("resnet")) {
+    return text_of_weights("keras.applications", of_keras(model), "symmetric");
+  }
+  if (model == "vgg16") {
+    return text_of_weights("torchvision", "https://download.pytorch.org/models/vgg16-397923af.pth",
+                           "imagenet");
+  }
+  return "";
 }
 
 }  // namespace cputrain::zoo
