@@ -12,27 +12,20 @@
 namespace cputrain::model {
 namespace {
 
-struct Row {
-  const Graph::Node* node;
-  std::size_t parameters;
-  double macs;
-};
+std::size_t parameters_of(const Graph::Node& node) {
+  std::size_t parameters = 0;
+  for (const auto& spec : node.parameters) parameters += spec.size();
+  return parameters;
+}
 
-std::vector<Row> rows_of(const Graph& graph) {
-  std::vector<Row> rows;
-  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
-    const auto& node = graph.nodes()[i];
-    std::size_t parameters = 0;
-    for (const auto& spec : node.parameters) parameters += spec.size();
-    rows.push_back(
-        {&node, parameters, i > 0 ? macs(node.layer, graph.src_shape(static_cast<int>(i))) : 0});
-  }
-  return rows;
+/// Of the node of this index.
+double macs_of(const Graph& graph, std::size_t i) {
+  return i > 0 ? macs(graph.nodes()[i].layer, graph.src_shape(static_cast<int>(i))) : 0;
 }
 
 double total_macs(const Graph& graph) {
   double total = 0;
-  for (const Row& row : rows_of(graph)) total += row.macs;
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) total += macs_of(graph, i);
   return total;
 }
 
@@ -60,11 +53,12 @@ std::string summary_text(const Graph& graph) {
   std::string text =
       fmt::format(kLine, "Layer", "type", "output", "parameters", "MACs", "output bytes");
   text += std::string(102, '=') + "\n";
-  for (const Row& row : rows_of(graph)) {
-    text += fmt::format(kLine, escaped(row.node->name), type_name(row.node->layer),
-                        shape_text(row.node->dst), with_commas(row.parameters),
-                        with_commas(static_cast<std::size_t>(row.macs)),
-                        with_commas(row.node->dst.size() * sizeof(float)));
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Graph::Node& node = graph.nodes()[i];
+    text += fmt::format(kLine, escaped(node.name), type_name(node.layer), shape_text(node.dst),
+                        with_commas(parameters_of(node)),
+                        with_commas(static_cast<std::size_t>(macs_of(graph, i))),
+                        with_commas(node.dst.size() * sizeof(float)));
   }
   text += std::string(102, '=') + "\n";
   const std::size_t parameters = graph.parameter_count();
@@ -83,15 +77,16 @@ std::string summary_text(const Graph& graph) {
 nlohmann::ordered_json summary_json(const Graph& graph) {
   const nlohmann::ordered_json described = to_json(graph);
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
-  for (const Row& row : rows_of(graph)) {
-    const Shape& shape = row.node->dst;
-    layers.push_back({{"name", row.node->name},
-                      {"type", type_name(row.node->layer)},
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Graph::Node& node = graph.nodes()[i];
+    const Shape& shape = node.dst;
+    layers.push_back({{"name", node.name},
+                      {"type", type_name(node.layer)},
                       {"output", {shape.height, shape.width, shape.channels}},
-                      {"parameters", row.parameters},
-                      {"macs", row.macs},
+                      {"parameters", parameters_of(node)},
+                      {"macs", macs_of(graph, i)},
                       {"output_bytes", shape.size() * sizeof(float)}});
-    if (layers.size() > 1) layers.back().update(described["layers"][layers.size() - 2]);
+    if (i > 0) layers.back().update(described["layers"][i - 1]);
   }
   return {{"parameters", graph.parameter_count()},
           {"macs_per_image", total_macs(graph)},

@@ -71,13 +71,10 @@ model::Graph chips(Shape image, int classes) {
 }
 
 model::Graph vgg16(Shape image, int classes) {
-  struct Block {
-    int filters, convolutions;
-  };
   model::Graph graph(image);
   int number = 1;
-  for (const auto& [filters, convolutions] :
-       {Block{64, 2}, Block{128, 2}, Block{256, 3}, Block{512, 3}, Block{512, 3}}) {
+  for (const int filters : {64, 128, 256, 512, 512}) {
+    const int convolutions = number <= 2 ? 2 : 3;
     const std::string name = "block" + std::to_string(number++);
     for (int i = 1; i <= convolutions; ++i) {
       graph.add(

@@ -10,44 +10,34 @@ constexpr Style kResNet{.norm = {.epsilon = 1e-5f, .momentum = 0.9f},
                         .init = model::Initializer::he_normal_out,
                         .l2 = 5e-5f};
 
-/// A residual block: where it stands, and what its convolutions have.
-struct ResidualBlock {
-  int filters, stride;
-  bool wide;  ///< a bottleneck, with four times the filters at its end
-  int outputs() const { return wide ? 4 * filters : filters; }
-};
-
 /// What is added to the block's output: its input, in another shape where the block changes it.
-int add_identity_or_projection(model::Graph& graph, const ResidualBlock& block,
+int add_identity_or_projection(model::Graph& graph, int outputs, int stride,
                                const std::string& name, int src) {
   const int channels = graph.nodes()[static_cast<std::size_t>(src)].dst.channels;
-  if (block.stride == 1 && channels == block.outputs()) return src;
-  return add_normalised(graph, kResNet, {block.outputs(), 1, block.stride},
+  if (stride == 1 && channels == outputs) return src;
+  return add_normalised(graph, kResNet, {outputs, 1, stride},
                         {name + ".downsample.0", name + ".downsample.1"}, src);
 }
 
-void add_residual_block(model::Graph& graph, const ResidualBlock& block, const std::string& name) {
-  const int src = last_of(graph);
+/// `wide`: a bottleneck, with four times the filters at its end.
+void add_residual_block(model::Graph& graph, int filters, int stride, bool wide,
+                        const std::string& name) {
+  const int src = last_of(graph), outputs = wide ? 4 * filters : filters;
   int layer = 1;
-  const auto convolve = [&](const Filters& filters) {
+  const auto convolve = [&](const Filters& of) {
     const std::string number = std::to_string(layer++);
-    add_normalised(graph, kResNet, filters, {name + ".conv" + number, name + ".bn" + number});
+    add_normalised(graph, kResNet, of, {name + ".conv" + number, name + ".bn" + number});
     return number;
   };
-  const auto activated = [&](const Filters& filters) {
-    graph.add(model::Relu{}, name + ".relu" + convolve(filters));
+  const auto activated = [&](const Filters& of) {
+    graph.add(model::Relu{}, name + ".relu" + convolve(of));
   };
   // The stride is the 3x3 convolution's, as in torchvision (version 1.5).
-  if (block.wide) {
-    activated({block.filters, 1});
-    activated({block.filters, 3, block.stride});
-    convolve({block.outputs(), 1});
-  } else {
-    activated({block.filters, 3, block.stride});
-    convolve({block.outputs(), 3});
-  }
+  if (wide) activated({filters, 1});
+  activated({filters, 3, stride});
+  convolve({outputs, wide ? 1 : 3});
   const int residual = last_of(graph);
-  const int shortcut = add_identity_or_projection(graph, block, name, src);
+  const int shortcut = add_identity_or_projection(graph, outputs, stride, name, src);
   graph.add(model::Add{}, name + ".add", {residual, shortcut});
   graph.add(model::Relu{}, name + ".relu");
 }
@@ -63,7 +53,7 @@ model::Graph resnet(Shape image, int classes, const StackDepths& depths, bool wi
   for (const int blocks : depths) {
     for (int i = 0; i < blocks; ++i) {
       const int stride = stack > 0 && i == 0 ? 2 : 1;
-      add_residual_block(graph, {64 << stack, stride, wide},
+      add_residual_block(graph, 64 << stack, stride, wide,
                          "layer" + std::to_string(stack + 1) + "." + std::to_string(i));
     }
     ++stack;
@@ -77,45 +67,33 @@ namespace {
 
 constexpr model::BatchNorm kNorm{.epsilon = 1.001e-5f, .momentum = 0.99f};
 
-/// Where a residual block stands in its stack.
-struct Block {
-  int filters;
-  int stride;
-  bool projects;  ///< the first one: its shortcut is a convolution of the activated input
-};
-
 /// BatchNorm and ReLU behind the last layer; returns the ReLU.
 int add_activation(model::Graph& graph, const std::string& name) {
   graph.add(kNorm, name + "_bn");
   return graph.add(model::Relu{}, name + "_relu");
 }
 
-int add_shortcut(model::Graph& graph, const Block& block, const std::string& name, int src,
-                 int activated) {
-  if (block.projects) {
-    return graph.add(
-        model::Convolution{.filters = 4 * block.filters, .kernel = 1, .stride = block.stride},
-        name + "_0_conv", {activated});
-  }
-  if (block.stride == 1) return src;
-  return graph.add(model::MaxPool{.size = 1, .stride = block.stride}, name + "_0_pool", {src});
-}
-
-void add_block(model::Graph& graph, const Block& block, const std::string& name) {
-  const int src = static_cast<int>(graph.nodes().size()) - 1;
+/// `projects`: the first one of a stack, whose shortcut is a convolution of the activated input.
+void add_block(model::Graph& graph, int filters, int stride, bool projects,
+               const std::string& name) {
+  const int src = last_of(graph);
   const int activated = add_activation(graph, name + "_preact");
-  const int shortcut = add_shortcut(graph, block, name, src, activated);
-  graph.add(model::Convolution{.filters = block.filters, .kernel = 1, .bias = false},
-            name + "_1_conv", {activated});
+  int shortcut = src;
+  if (projects) {
+    shortcut = graph.add(model::Convolution{.filters = 4 * filters, .kernel = 1, .stride = stride},
+                         name + "_0_conv", {activated});
+  } else if (stride != 1) {
+    shortcut = graph.add(model::MaxPool{.size = 1, .stride = stride}, name + "_0_pool", {src});
+  }
+  graph.add(model::Convolution{.filters = filters, .kernel = 1, .bias = false}, name + "_1_conv",
+            {activated});
   add_activation(graph, name + "_1");
   graph.add(model::ZeroPad{1, 1, 1, 1}, name + "_2_pad");
-  graph.add(
-      model::Convolution{
-          .filters = block.filters, .kernel = 3, .stride = block.stride, .bias = false},
-      name + "_2_conv");
+  graph.add(model::Convolution{.filters = filters, .kernel = 3, .stride = stride, .bias = false},
+            name + "_2_conv");
   add_activation(graph, name + "_2");
   const int residual =
-      graph.add(model::Convolution{.filters = 4 * block.filters, .kernel = 1}, name + "_3_conv");
+      graph.add(model::Convolution{.filters = 4 * filters, .kernel = 1}, name + "_3_conv");
   graph.add(model::Add{}, name + "_out", {shortcut, residual});
 }
 
@@ -123,7 +101,7 @@ void add_stack(model::Graph& graph, int filters, int blocks, int last_stride,
                const std::string& name) {
   for (int i = 1; i <= blocks; ++i) {
     const int stride = i == blocks ? last_stride : 1;
-    add_block(graph, {filters, stride, i == 1}, name + "_block" + std::to_string(i));
+    add_block(graph, filters, stride, i == 1, name + "_block" + std::to_string(i));
   }
 }
 
