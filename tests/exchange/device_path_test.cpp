@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "backends/threads/threads_communicator.h"
 #include "core/error.h"
 
