@@ -9,6 +9,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "compute/selftest/cases.h"
+#include "compute/selftest/layer_plans.h"
 #include "core/error.h"
 #include "model/rewrite.h"
 
@@ -190,6 +191,16 @@ TEST(Selftest, PassesWhateverTheSeed) {
       EXPECT_TRUE(found.left_out.empty());
       EXPECT_GT(found.passed.size(), 50u);
     }
+  }
+}
+
+TEST(Selftest, ComparesAllThatAStepTells) {
+  std::set<std::string> told;
+  for (const auto& output : expected_of(layer_cases(0).front(), 0, *References().exact).list) {
+    told.insert(output.name);
+  }
+  for (const char* name : {"loss", kPredictions, "probabilities"}) {
+    EXPECT_TRUE(told.contains(name)) << name;
   }
 }
 
