@@ -11,6 +11,15 @@
 namespace cputrain::training {
 namespace {
 
+/// The node of the graph that each parameter is of, in the order of the arena's layout.
+std::vector<std::size_t> nodes_of_parameters(const model::Graph& graph) {
+  std::vector<std::size_t> nodes;
+  for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
+    nodes.insert(nodes.end(), graph.nodes()[node].parameters.size(), node);
+  }
+  return nodes;
+}
+
 /// An arena of so many float32 that begins with the parameter.
 compute::ParameterLayout layout_of(compute::Parameter parameter, std::size_t elements) {
   compute::ParameterLayout layout;
@@ -34,6 +43,25 @@ compute::ParameterLayout dense_layout(std::size_t elements) {
 }
 
 }  // namespace
+
+std::vector<GradientBucket> gradient_buckets(const model::Graph& graph, std::size_t bytes) {
+  const compute::ParameterLayout layout = compute::lay_out(graph, DType::f32);
+  const std::vector<std::size_t> nodes = nodes_of_parameters(graph);
+  std::vector<GradientBucket> buckets;
+  std::size_t begin = 0;
+  for (const std::size_t end : exchange::bucket_ends(layout, bytes)) {
+    // Backward goes from the last node to the first. A bucket of padding alone follows the others.
+    std::size_t last_node = buckets.empty() ? graph.nodes().size() - 1 : buckets.back().last_node;
+    for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+      const compute::Parameter& parameter = layout.parameters[i];
+      const bool inside = parameter.range.begin >= begin && parameter.range.begin < end;
+      if (parameter.learnt && inside) last_node = std::min(last_node, nodes[i]);
+    }
+    buckets.push_back({static_cast<double>((end - begin) * size_of(layout.dtype)), last_node});
+    begin = end;
+  }
+  return buckets;
+}
 
 std::string automatic_allreduce(comm::Communicator& communicator, std::size_t elements,
                                 const comm::SumArrays& sum) {

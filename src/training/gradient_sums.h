@@ -8,9 +8,20 @@
 #include "comm/allreduce.h"
 #include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
+#include "model/graph.h"
 
 /// How a training would sum gradients, without one: for who times or forecasts that.
 namespace cputrain::training {
+
+/// Gradients that are summed together.
+struct GradientBucket {
+  double bytes = 0;
+  std::size_t last_node = 0;  ///< of the graph: the one whose gradient is final last
+};
+
+/// The network's gradients in float32 by buckets of about so many bytes each, in the order in which
+/// backward is done with them.
+std::vector<GradientBucket> gradient_buckets(const model::Graph&, std::size_t bytes);
 
 /// What --allreduce auto takes for one parameter of so many float32. Collective.
 std::string automatic_allreduce(comm::Communicator&, std::size_t elements,

@@ -212,6 +212,15 @@ bool RunFolder::has(const std::filesystem::path& checkpoint) const {
                                      ignored);
 }
 
+std::optional<std::uint64_t> newest_checkpoint(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const checkpoint::Found& found : checkpoint::list(folder)) {
+    const auto manifest = found.folder / checkpoint::kManifestName;
+    if (std::filesystem::is_regular_file(manifest, ignored)) return found.step;
+  }
+  return std::nullopt;
+}
+
 RunFolder take_run_folder(const Session& session, const TrainingFlags& flags) {
   const bool may_be_taken = !flags.safety.resume.empty() || flags.overwrite;
   std::error_code ignored;

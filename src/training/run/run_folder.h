@@ -26,6 +26,10 @@ using watch::kStallsName;
 std::vector<std::string> run_files();
 inline constexpr const char* kEventFolders[] = {"train", "validation"};  ///< TensorBoard's
 
+/// The step of the newest checkpoint that has its list of files, which is written last; no other of
+/// its bytes is read.
+std::optional<std::uint64_t> newest_checkpoint(const std::filesystem::path& folder);
+
 /// The folder of a run while this process works in it. Of rank 0; on others it is empty.
 struct RunFolder {
   std::filesystem::path path{};

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "checkpoint/folder.h"
 #include "core/json_fields.h"
 #include "core/text.h"
 #include "runfiles/description.h"
@@ -164,17 +163,6 @@ void take_kept_epochs(const runfiles::SummaryLine& summary, RunRecord& run) {
   }
 }
 
-/// The step of the newest checkpoint that has its list of files, which is written last; no other of
-/// its bytes is read.
-std::optional<std::uint64_t> newest_checkpoint(const fs::path& folder) {
-  std::error_code ignored;
-  for (const checkpoint::Found& found : checkpoint::list(folder)) {
-    const auto manifest = found.folder / checkpoint::kManifestName;
-    if (fs::is_regular_file(manifest, ignored)) return found.step;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 bool is_run_folder(const fs::path& folder) {
@@ -200,7 +188,7 @@ RunRecord read_run(const fs::path& folder) {
   take_metrics(metrics, run);
   run.outcome = outcome_of(metrics, run);
   if (metrics.summary) take_kept_epochs(*metrics.summary, run);
-  run.checkpoint = newest_checkpoint(folder);
+  run.checkpoint = training::newest_checkpoint(folder);
   run.lost = runfiles::lost_seconds(folder, metrics);
   run.evaluations = read_evaluations(folder / "evaluations.jsonl", run.troubles);
   return run;

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "compute/program.h"
 #include "core/text.h"
-#include "exchange/exchange.h"
 #include "scaling/cells/explanation.h"
 
 namespace cputrain::simulation {
@@ -19,36 +17,6 @@ double percent(double part, double whole) { return 100 * part / whole; }
 double ring_seconds(int n, double hop, double bytes, double bytes_per_second) {
   const double steps = 2.0 * (n - 1);
   return steps * hop + steps / n * bytes / bytes_per_second;
-}
-
-/// The node of the graph that each parameter is of, in the order of the arena's layout.
-std::vector<std::size_t> nodes_of_parameters(const model::Graph& graph) {
-  std::vector<std::size_t> nodes;
-  for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
-    nodes.insert(nodes.end(), graph.nodes()[node].parameters.size(), node);
-  }
-  return nodes;
-}
-
-/// The network's gradients in float32 by buckets of about so many bytes each, in the order in which
-/// backward is done with them.
-std::vector<GradientBucket> gradient_buckets(const model::Graph& graph, std::size_t bytes) {
-  const compute::ParameterLayout layout = compute::lay_out(graph, DType::f32);
-  const std::vector<std::size_t> nodes = nodes_of_parameters(graph);
-  std::vector<GradientBucket> buckets;
-  std::size_t begin = 0;
-  for (const std::size_t end : exchange::bucket_ends(layout, bytes)) {
-    // Backward goes from the last node to the first. A bucket of padding alone follows the others.
-    std::size_t last_node = buckets.empty() ? graph.nodes().size() - 1 : buckets.back().last_node;
-    for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-      const compute::Parameter& parameter = layout.parameters[i];
-      const bool inside = parameter.range.begin >= begin && parameter.range.begin < end;
-      if (parameter.learnt && inside) last_node = std::min(last_node, nodes[i]);
-    }
-    buckets.push_back({static_cast<double>((end - begin) * size_of(layout.dtype)), last_node});
-    begin = end;
-  }
-  return buckets;
 }
 
 }  // namespace
@@ -79,8 +47,8 @@ GpuForecast::GpuForecast(Platform platform, GpuCostKind kind, GpuStepCosts costs
       costs_(std::move(costs)),
       run_(run),
       flops_per_image_(graph.training_flops()),
-      buckets_(gradient_buckets(graph, static_cast<std::size_t>(run.bucket_bytes))) {
-  for (const GradientBucket& bucket : buckets_) gradient_bytes_ += bucket.bytes;
+      buckets_(training::gradient_buckets(graph, static_cast<std::size_t>(run.bucket_bytes))) {
+  for (const training::GradientBucket& bucket : buckets_) gradient_bytes_ += bucket.bytes;
 }
 
 std::string GpuForecast::obstacle(const cells::Cell& cell) const {
@@ -109,7 +77,7 @@ std::vector<double> GpuForecast::ready_of(const GpuStep& step) const {
     ends[node] = now;
   }
   std::vector<double> ready;
-  for (const GradientBucket& bucket : buckets_) ready.push_back(ends[bucket.last_node]);
+  for (const training::GradientBucket& bucket : buckets_) ready.push_back(ends[bucket.last_node]);
   return ready;
 }
 
@@ -133,7 +101,7 @@ Budget GpuForecast::step_budget(int images, int gpus) const {
   const GpuStep step = costs_.at(images);
   const double computed = step.forward + step.other + step.all_backward();
   std::vector<double> sums;
-  for (const GradientBucket& bucket : buckets_) {
+  for (const training::GradientBucket& bucket : buckets_) {
     sums.push_back(sum_seconds(platform_, gpus, bucket.bytes));
   }
   const double summed = end_of_sums(ready_of(step), sums);

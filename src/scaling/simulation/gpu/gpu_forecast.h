@@ -8,6 +8,7 @@
 #include "scaling/cells/cells.h"
 #include "scaling/simulation/gpu/gpu_costs.h"
 #include "scaling/simulation/platform.h"
+#include "training/gradient_sums.h"
 
 namespace cputrain::simulation {
 
@@ -41,12 +42,6 @@ inline bool images_fit(const GpuNode& node, double bytes) {
   return bytes <= 1e9 * node.memory_gb / 2;
 }
 
-/// Gradients that are summed together.
-struct GradientBucket {
-  double bytes = 0;
-  std::size_t last_node = 0;  ///< of the graph: the one whose gradient is final last
-};
-
 /// Cells of a platform of GPUs, from costs of one of them: what they sum and what images come from
 /// the host is added on simulated time, by formulas; nothing is drawn at random.
 class GpuForecast {
@@ -77,7 +72,7 @@ class GpuForecast {
   GpuStepCosts costs_;
   GpuRun run_;
   double flops_per_image_;
-  std::vector<GradientBucket> buckets_;
+  std::vector<training::GradientBucket> buckets_;
   double gradient_bytes_ = 0;
 };
 
