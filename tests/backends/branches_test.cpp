@@ -19,9 +19,8 @@ constexpr Shape kImage{10, 9, 3};
 constexpr int kClasses = 3, kImages = 4;
 
 void add_head(model::Graph& graph) {
-  graph.add(model::GlobalAveragePool{});
-  graph.add(model::Dense{kClasses});
-  graph.add(model::SoftmaxCrossEntropy{});
+  testing::add_layers(graph, model::GlobalAveragePool{}, model::Dense{kClasses},
+                      model::SoftmaxCrossEntropy{});
 }
 
 model::Convolution same(int filters, int kernel = 3) {
@@ -34,10 +33,7 @@ model::Graph residual_v1() {
   graph.add(same(16));
   for (int block = 0; block < 3; ++block) {
     const int src = graph.add(model::Relu{});
-    graph.add(same(16));
-    graph.add(model::BatchNorm{});
-    graph.add(model::Relu{});
-    graph.add(same(16));
+    testing::add_layers(graph, same(16), model::BatchNorm{}, model::Relu{}, same(16));
     const int residual = graph.add(model::BatchNorm{});
     graph.add(model::Add{}, "", {src, residual});
   }
@@ -57,9 +53,7 @@ model::Graph residual_v2() {
     if (block == 0) shortcut = graph.add(same(32, 1), "", {activated});
     if (last) shortcut = graph.add(model::MaxPool{1, 2}, "", {src});
     graph.add(same(16, 1), "", {activated});
-    graph.add(model::BatchNorm{});
-    graph.add(model::Relu{});
-    graph.add(model::ZeroPad{1, 1, 1, 1});
+    testing::add_layers(graph, model::BatchNorm{}, model::Relu{}, model::ZeroPad{1, 1, 1, 1});
     const int residual =
         graph.add(model::Convolution{.filters = 32, .kernel = 3, .stride = last ? 2 : 1});
     src = graph.add(model::Add{}, "", {shortcut, residual});
@@ -107,14 +101,15 @@ model::Graph inverted_residual() {
   model::Graph graph(kImage);
   int src = graph.add(same(16));
   for (int block = 0; block < 2; ++block) {
-    graph.add(model::Convolution{.filters = 48, .kernel = 1, .bias = false});
-    graph.add(model::BatchNorm{});
-    graph.add(model::Relu6{});
-    graph.add(model::Convolution{
-        .filters = 48, .kernel = 3, .padding = model::Padding::half, .bias = false, .groups = 48});
-    graph.add(model::BatchNorm{});
-    graph.add(model::Relu6{});
-    graph.add(model::Convolution{.filters = 16, .kernel = 1, .bias = false});
+    testing::add_layers(graph, model::Convolution{.filters = 48, .kernel = 1, .bias = false},
+                        model::BatchNorm{}, model::Relu6{},
+                        model::Convolution{.filters = 48,
+                                           .kernel = 3,
+                                           .padding = model::Padding::half,
+                                           .bias = false,
+                                           .groups = 48},
+                        model::BatchNorm{}, model::Relu6{},
+                        model::Convolution{.filters = 16, .kernel = 1, .bias = false});
     const int residual = graph.add(model::BatchNorm{});
     src = graph.add(model::Add{}, "", {src, residual});
   }
@@ -313,9 +308,8 @@ TEST_P(Branches, ImagesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {
     model::Graph graph(kImage, {.scale = {1.0f / 64, 1.0f / 32, 0.01f}, .offset = {-2, 0, 1}});
     relu ? graph.add(model::Relu{}) : graph.add(model::Dropout{0.4f});
-    graph.add(model::Convolution{.filters = 16, .kernel = 3});
-    graph.add(model::MaxPool{});
-    graph.add(model::Relu{});
+    testing::add_layers(graph, model::Convolution{.filters = 16, .kernel = 3}, model::MaxPool{},
+                        model::Relu{});
     add_head(graph);
     expect_agreement(GetParam(), graph);
   }

@@ -17,21 +17,11 @@ constexpr int kClasses = 3;
 
 /// Layers of every kind, odd numbers of channels, dropout in two places.
 model::Graph mixed_graph() {
-  model::Graph graph(kImage);
-  graph.add(model::Convolution{.filters = 16, .kernel = 3});
-  graph.add(model::Relu{});
-  graph.add(model::MaxPool{});
-  graph.add(model::Convolution{.filters = 21, .kernel = 3, .padding = model::Padding::same});
-  graph.add(model::Relu{});
-  graph.add(model::Dropout{0.2f});
-  graph.add(model::AveragePool{});
-  graph.add(model::Flatten{});
-  graph.add(model::Dense{9});
-  graph.add(model::Relu{});
-  graph.add(model::Dropout{0.5f});
-  graph.add(model::Dense{kClasses});
-  graph.add(model::SoftmaxCrossEntropy{});
-  return graph;
+  return testing::graph_of(
+      kImage, model::Convolution{.filters = 16, .kernel = 3}, model::Relu{}, model::MaxPool{},
+      model::Convolution{.filters = 21, .kernel = 3, .padding = model::Padding::same},
+      model::Relu{}, model::Dropout{0.2f}, model::AveragePool{}, model::Flatten{}, model::Dense{9},
+      model::Relu{}, model::Dropout{0.5f}, model::Dense{kClasses}, model::SoftmaxCrossEntropy{});
 }
 
 class Programs : public ::testing::TestWithParam<BackendUnderTest> {
@@ -67,13 +57,10 @@ TEST_P(Programs, PiecesOfABatchAddUpToTheBatch) {
 /// For few images a GPU cuts sums into more slices, which take more room: for one, 9 times that of
 /// four images.
 TEST_P(Programs, FewImagesMayNeedMoreRoomThanMany) {
-  model::Graph graph({8, 8, 3});
-  graph.add(model::Convolution{.filters = 8, .kernel = 3});
-  graph.add(model::Relu{});
-  graph.add(model::Convolution{.filters = 64, .kernel = 3});
-  graph.add(model::Flatten{});
-  graph.add(model::Dense{kClasses});
-  graph.add(model::SoftmaxCrossEntropy{});
+  model::Graph graph =
+      testing::graph_of(Shape{8, 8, 3}, model::Convolution{.filters = 8, .kernel = 3},
+                        model::Relu{}, model::Convolution{.filters = 64, .kernel = 3},
+                        model::Flatten{}, model::Dense{kClasses}, model::SoftmaxCrossEntropy{});
   const Samples samples = make_images(8, {8, 8, 3}, kClasses);
   Trial whole(*backend_, graph, {8}), pieces(*backend_, graph, {4, 3, 1});
   const Outcome expected = whole.train(samples, {8});

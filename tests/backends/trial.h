@@ -14,4 +14,17 @@ using selftest::Trial;
 using selftest::trial_weights;
 using selftest::WeightSource;
 
+/// Adds layers, each on top of the one before it.
+template <class... Layers>
+void add_layers(model::Graph& graph, const Layers&... layers) {
+  (graph.add(layers), ...);
+}
+
+template <class... Layers>
+model::Graph graph_of(const Shape& image, const Layers&... layers) {
+  model::Graph graph(image);
+  add_layers(graph, layers...);
+  return graph;
+}
+
 }  // namespace cputrain::testing

@@ -21,11 +21,8 @@ TEST(Escaped, LeavesNothingThatATerminalObeys) {
   EXPECT_EQ(escaped("conv2d/kernel (3)"), "conv2d/kernel (3)");
   EXPECT_EQ(escaped(std::string_view("a\x1b[2J\x07\0b\x7f", 9)), "a\\x1b[2J\\x07\\x00b\\x7f");
   EXPECT_EQ(escaped("a\nb\tc\rd\be"), "a\\nb\\tc\\rd\\x08e");
-  EXPECT_EQ(escaped("\xc2\x9b"
-                    "31m\xc2\x80\xc2\x9f"),
-            "\\u009b31m\\u0080\\u009f");
-  EXPECT_EQ(escaped("a\xe2\x80\xae"
-                    "b\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8e\xd8\x9c\xe2\x80\xa8"),
+  EXPECT_EQ(escaped("\u009b31m\u0080\u009f"), "\\u009b31m\\u0080\\u009f");
+  EXPECT_EQ(escaped("a\u202eb\u2066\u2069\u200e\u061c\u2028"),
             "a\\u202eb\\u2066\\u2069\\u200e\\u061c\\u2028");
 }
 
@@ -110,6 +107,12 @@ TEST(EtaText, IsKerasForm) {
   EXPECT_EQ(eta_text(250), "4:10");
   EXPECT_EQ(eta_text(3725), "1:02:05");
   EXPECT_EQ(eta_text(-1), "0s");
+}
+
+TEST(CommandLineTest, AShellReadsTheSameWords) {
+  EXPECT_EQ(command_line({"./cputrain", "--data", "my data", "it's", "", "a=b,c"}),
+            "./cputrain --data 'my data' 'it'\\''s' '' a=b,c");
+  EXPECT_EQ(quoted("$(rm)"), "'$(rm)'");
 }
 
 }  // namespace

@@ -33,32 +33,39 @@ std::string printed(Verbosity verbosity, const std::function<void(RunReporter&)>
   return text_of(path);
 }
 
-// Lines every 30 s by the clock, whatever comes then: steps, or evaluation.
-TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
+/// What progress lines these records make; `now` is the clock.
+std::string progress_of(const std::function<void(RunReporter&, double& now)>& records) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "progress";
   std::FILE* stream = std::fopen(path.c_str(), "w");
   double now = 1000;
-  const auto reporter = progress_reporter(stream, [&now] { return now; });
-  reporter->begin_epoch({2, 5, 100});
-  for (std::size_t step = 1; step <= 100; ++step) {
-    now += 1;  // 50 images, half of them right
-    loop::StepRecord record{.step_in_epoch = step};
-    record.epoch_tally = {0.5 * 50 * static_cast<double>(step), 25.0 * static_cast<double>(step),
-                          50.0 * static_cast<double>(step)};
-    reporter->step(record);
-  }
-  for (std::size_t images = 100; images <= 4000; images += 100) {
-    now += 1;
-    reporter->validating(images, 4000);
-  }
-  reporter->epoch(epoch_record());
-  reporter->begin_epoch({3, std::nullopt, 100});
-  now += 30;
-  reporter->step({.step_in_epoch = 1});
+  records(*progress_reporter(stream, [&now] { return now; }), now);
   std::fclose(stream);
+  return text_of(path);
+}
+
+// Lines every 30 s by the clock, whatever comes then: steps, or evaluation.
+TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
+  const std::string text = progress_of([](RunReporter& reporter, double& now) {
+    reporter.begin_epoch({2, 5, 100});
+    for (std::size_t step = 1; step <= 100; ++step) {
+      now += 1;  // 50 images, half of them right
+      loop::StepRecord record{.step_in_epoch = step};
+      record.epoch_tally = {0.5 * 50 * static_cast<double>(step), 25.0 * static_cast<double>(step),
+                            50.0 * static_cast<double>(step)};
+      reporter.step(record);
+    }
+    for (std::size_t images = 100; images <= 4000; images += 100) {
+      now += 1;
+      reporter.validating(images, 4000);
+    }
+    reporter.epoch(epoch_record());
+    reporter.begin_epoch({3, std::nullopt, 100});
+    now += 30;
+    reporter.step({.step_in_epoch = 1});
+  });
   // 2,000 of 4,000 images had taken 19 s since the first was told of.
-  EXPECT_EQ(text_of(path),
+  EXPECT_EQ(text,
             "Epoch 2/5 - step 30/100 - ETA: 1:10 - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
             "Epoch 2/5 - step 60/100 - ETA: 40s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
             "Epoch 2/5 - step 90/100 - ETA: 10s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
@@ -68,38 +75,30 @@ TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
 
 // 60 of 100 steps were made before: those after them take a second each.
 TEST(ProgressLines, CountTheTimeOfStepsThatWereMadeHere) {
-  const testing::TemporaryFolder folder;
-  const auto path = folder.path() / "progress";
-  std::FILE* stream = std::fopen(path.c_str(), "w");
-  double now = 0;
-  const auto reporter = progress_reporter(stream, [&now] { return now; });
-  reporter->begin_epoch({1, 1, 100, 60});
-  for (std::size_t step = 61; step <= 90; ++step) {
-    now += 1;
-    loop::StepRecord record{.step_in_epoch = step};
-    record.tally.images = 50;
-    record.epoch_tally.images = 50.0 * static_cast<double>(step);
-    reporter->step(record);
-  }
-  std::fclose(stream);
-  EXPECT_EQ(text_of(path),
+  const std::string text = progress_of([](RunReporter& reporter, double& now) {
+    reporter.begin_epoch({1, 1, 100, 60});
+    for (std::size_t step = 61; step <= 90; ++step) {
+      now += 1;
+      loop::StepRecord record{.step_in_epoch = step};
+      record.tally.images = 50;
+      record.epoch_tally.images = 50.0 * static_cast<double>(step);
+      reporter.step(record);
+    }
+  });
+  EXPECT_EQ(text,
             "Epoch 1/1 - step 90/100 - ETA: 10s - loss: 0.0000 - accuracy: 0.0000 - img/s: 50.0\n");
 }
 
 // Answers beside a loss that is no number are none.
 TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNaN) {
-  const testing::TemporaryFolder folder;
-  const auto path = folder.path() / "progress";
-  std::FILE* stream = std::fopen(path.c_str(), "w");
-  double now = 0;
-  const auto reporter = progress_reporter(stream, [&now] { return now; });
-  reporter->begin_epoch({1, 1, 10});
-  now = 30;
-  loop::StepRecord record{.step_in_epoch = 3};
-  record.epoch_tally = {std::nan(""), 75, 150};
-  reporter->step(record);
-  std::fclose(stream);
-  EXPECT_EQ(text_of(path), "Epoch 1/1 - step 3/10 - ETA: 1:10 - loss: nan - img/s: 5.0\n");
+  const std::string text = progress_of([](RunReporter& reporter, double& now) {
+    reporter.begin_epoch({1, 1, 10});
+    now += 30;
+    loop::StepRecord record{.step_in_epoch = 3};
+    record.epoch_tally = {std::nan(""), 75, 150};
+    reporter.step(record);
+  });
+  EXPECT_EQ(text, "Epoch 1/1 - step 3/10 - ETA: 1:10 - loss: nan - img/s: 5.0\n");
 }
 
 // The line of the published Keras log, then our own field.
@@ -249,32 +248,30 @@ std::int64_t time_of(const std::string& log, const std::string& key) {
   return std::stoll(log.substr(line + 11));
 }
 
-TEST(Mlperf, AnExceptionEndsARunWhereItComes) {
+std::string mlperf_log(const std::function<void(RunReporter&)>& records) {
   const testing::TemporaryFolder folder;
-  const auto path = folder.path() / "mlperf.log";
-  {
-    const auto reporter = mlperf_reporter(path, {});
-    reporter->begin_epoch({1, 2, 1});
-    reporter->epoch(epoch_of(1, 2, std::nullopt));
-    reporter->begin_epoch({2, 2, 1});
+  records(*mlperf_reporter(folder.path() / "mlperf.log", {}));
+  return text_of(folder.path() / "mlperf.log");
+}
+
+TEST(Mlperf, AnExceptionEndsARunWhereItComes) {
+  const std::string log = mlperf_log([](RunReporter& r) {
+    r.begin_epoch({1, 2, 1});
+    r.epoch(epoch_of(1, 2, std::nullopt));
+    r.begin_epoch({2, 2, 1});
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-  const std::string log = text_of(path);
+  });
   EXPECT_NE(log.find("\"status\": \"aborted\""), std::string::npos) << log;
   EXPECT_GE(time_of(log, "run_stop") - time_of(log, "epoch_start"), 190) << log;
 }
 
 TEST(Mlperf, WhatComesBehindTheLastEpochIsNoPartOfTheRun) {
-  const testing::TemporaryFolder folder;
-  const auto path = folder.path() / "mlperf.log";
-  {
-    const auto reporter = mlperf_reporter(path, {});
-    reporter->begin_epoch({1, 1, 1});
-    reporter->epoch(epoch_of(1, 2, std::nullopt));
+  const std::string log = mlperf_log([](RunReporter& r) {
+    r.begin_epoch({1, 1, 1});
+    r.epoch(epoch_of(1, 2, std::nullopt));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // weights are saved
-    reporter->summary({.result = {.progress = {.steps = 1, .epochs = 1}}});
-  }
-  const std::string log = text_of(path);
+    r.summary({.result = {.progress = {.steps = 1, .epochs = 1}}});
+  });
   EXPECT_NE(log.find("\"status\": \"success\""), std::string::npos) << log;
   EXPECT_LE(time_of(log, "run_stop") - time_of(log, "epoch_stop"), 100) << log;
 }

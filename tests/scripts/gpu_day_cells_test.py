@@ -3,15 +3,11 @@ import io
 import json
 import os
 import subprocess
-import sys
 import unittest
 from unittest import mock
 
+from gpu_day_folder import ROOT
 from program import PROGRAM, ProgramTest
-
-sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
 import benchmark_steps
 import cells
 import collect

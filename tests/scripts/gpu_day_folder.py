@@ -9,6 +9,8 @@ from program import ProgramTest
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCRIPT = os.path.join(ROOT, "scripts", "gpu_day")
+STAND_INS = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
 sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
 import bundle
 import context

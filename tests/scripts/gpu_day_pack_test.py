@@ -4,15 +4,11 @@ import json
 import os
 import re
 import shutil
-import sys
 import unittest
 from unittest import mock
 
+from gpu_day_folder import ROOT, why_no_pack
 from program import PROGRAM, ProgramTest
-
-sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
 import expected
 import launches
 import libraries
@@ -22,7 +18,6 @@ import plan
 import profile_steps
 import profiles
 import sanitizer_steps
-from gpu_day_folder import why_no_pack
 
 EMULATED = os.path.join(os.path.dirname(PROGRAM), "libcputrain_cuda_emulated.so")
 KERNELS = os.path.join(ROOT, "backends", "cuda", "kernels")

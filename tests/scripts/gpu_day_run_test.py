@@ -10,15 +10,11 @@ import tarfile
 import time
 import unittest
 
+from gpu_day_folder import ROOT, SCRIPT
 from program import ProgramTest
-
-sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DAY = os.path.join(ROOT, "scripts", "gpu", "day")
-SCRIPT = os.path.join(ROOT, "scripts", "gpu_day")
-sys.path.insert(0, DAY)
 import order
 
+DAY = os.path.join(ROOT, "scripts", "gpu", "day")
 STEPS = len(list(order.steps()))
 SECONDS = 30  # at most, for what takes one or two
 

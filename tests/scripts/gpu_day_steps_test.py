@@ -1,14 +1,11 @@
 """The parts of a day with a GPU: time limits, processes, what tools say, tables."""
 import os
 import runpy
-import sys
 import time
 import unittest
 from unittest import mock
 
-sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
+from gpu_day_folder import Folder, ROOT
 import benchmark_steps
 import context
 import day as days
@@ -20,7 +17,6 @@ import processes
 import results
 import summary
 import training_steps
-from gpu_day_folder import Folder
 
 
 DAY = runpy.run_path(os.path.join(ROOT, "scripts", "gpu", "day", "run"))

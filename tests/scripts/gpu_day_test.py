@@ -8,14 +8,12 @@ import sys
 import tarfile
 import tempfile
 import unittest
-from unittest import mock
 
-from gpu_day_folder import why_no_pack
+from gpu_day_folder import SCRIPT, STAND_INS, why_no_pack
 from program import MPIRUN, PROGRAM
+import expected
+import order
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SCRIPT = os.path.join(ROOT, "scripts", "gpu_day")
-STAND_INS = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
 BUILD = os.path.dirname(PROGRAM)
 MOST_BYTES = 40e6
 
@@ -85,9 +83,6 @@ class Day(unittest.TestCase):
         size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(self.path("elsewhere"))
                    for name in names)
         self.assertLess(size, MOST_BYTES)
-        with mock.patch.object(sys, "path", [os.path.join(ROOT, "scripts", "gpu"),
-                                             os.path.join(ROOT, "scripts", "gpu", "day"), *sys.path]):
-            import expected
         with tarfile.open(self.path("elsewhere", "bundle.tar.xz")) as tar:
             data = sum(member.size for member in tar
                        if member.name.startswith(("expected/", "cifar10/")) or member.name == "photographs.ctpack")
@@ -118,8 +113,6 @@ class Day(unittest.TestCase):
             self.assertNotIn(self.temporary, log.read(), "names of folders say nothing")
 
     def check_steps(self, steps, said):
-        with mock.patch.object(sys, "path", [os.path.join(ROOT, "scripts", "gpu", "day"), *sys.path]):
-            import order
         self.assertEqual(list(steps), [step.name for step in order.steps()])
         page = said[said.index("cputrain's day with a GPU"):]
         self.assertLess(len(page), 14_000)

@@ -1,14 +1,10 @@
 """What a day makes of compute-sanitizer, ncu and PyTorch: commands, what they say, and versions that refuse."""
 import os
-import sys
 import time
 import unittest
 from unittest import mock
 
-sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-STAND_INS = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
-sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
+from gpu_day_folder import Folder, STAND_INS
 import kernel_waits
 import processes
 import profile_steps
@@ -16,7 +12,6 @@ import profiles
 import pytorch_steps
 import results
 import sanitizer_steps
-from gpu_day_folder import Folder
 
 
 class Sanitizers(Folder):

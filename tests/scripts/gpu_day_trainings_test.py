@@ -1,18 +1,14 @@
 """What a day's trainings and benchmarks ask for and make of the answers, with answers in the place of the program."""
 import json
 import os
-import sys
 import unittest
 from unittest import mock
 
-sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
+from gpu_day_folder import Folder
 import benchmark_steps
 import processes
 import results
 import training_steps
-from gpu_day_folder import Folder
 
 
 class Program:

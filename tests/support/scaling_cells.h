@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "scaling/report/scaling_document.h"
 #include "scaling/report/scaling_table.h"
 
 /// Made cells, for tests of tables.
@@ -34,6 +35,13 @@ inline report::CellSource source(std::vector<cells::Cell> cells, const std::stri
   table.images_per_epoch = 22500;
   table.cells = std::move(cells);
   return {folder, std::move(table), folder};
+}
+
+inline report::Document document_of(
+    const std::vector<report::CellSource>& sources, const cells::Prices& prices = {},
+    const std::optional<report::ReferenceTable>& paper = std::nullopt) {
+  const report::ScalingTable table = report::make_scaling_table(sources, prices);
+  return report::scaling_document({table, sources, paper, prices, {}});
 }
 
 }  // namespace cputrain::testing

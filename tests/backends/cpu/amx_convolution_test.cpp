@@ -25,26 +25,20 @@ class TilesUnderTest {
 
   void forward(int images, const float* src, const float* weights, const float* bias, float* dst,
                std::uint8_t* winners) {
-    tested_.forward(images, src, weights, bias, dst, winners, scratch());
+    tested_.forward(images, src, weights, bias, dst, winners, scratch_in(memory_));
   }
   void backward_data(int images, const ExactOutputs& o, const float* weights, float* diff_src,
                      bool adds) {
-    tested_.backward_data(images, {o.diff, o.dst, o.winners}, weights, diff_src, adds, scratch());
+    tested_.backward_data(images, {o.diff, o.dst, o.winners}, weights, diff_src, adds,
+                          scratch_in(memory_));
   }
   void backward_weights(int images, const float* src, const ExactOutputs& o, float* diff_weights,
                         float* diff_bias, bool adds) {
     tested_.backward_weights(images, src, {o.diff, o.dst, o.winners}, diff_weights, diff_bias, adds,
-                             scratch());
+                             scratch_in(memory_));
   }
 
  private:
-  /// Filled with NaN, so that what was never written shows.
-  std::byte* scratch() {
-    std::ranges::fill(memory_, std::byte{0xff});
-    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-    return memory_.data() + (64 - address % 64) % 64;
-  }
-
   Convolution tested_;
   std::vector<std::byte> memory_;
 };

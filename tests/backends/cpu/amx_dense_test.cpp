@@ -52,16 +52,16 @@ class Layer {
     EXPECT_EQ(y, wanted_y);
     for (const bool adds : {false, true}) {
       tested_.backward_data(s_.images, diff_.data(), weights_.data(), adds, diff_x.data(),
-                            scratch());
+                            scratch_in(memory_));
       EXPECT_EQ(diff_x, times(wanted_x, adds ? 2 : 1));
       tested_.backward_weights(s_.images, x_.data(), diff_.data(), adds, diff_weights.data(),
-                               scratch());
+                               scratch_in(memory_));
       EXPECT_EQ(diff_weights, times(wanted_weights, adds ? 2 : 1));
     }
   }
 
   void forward(Numbers& y) {
-    tested_.forward(s_.images, x_.data(), weights_.data(), y.data(), scratch());
+    tested_.forward(s_.images, x_.data(), weights_.data(), y.data(), scratch_in(memory_));
   }
   /// Sums are then rounded, and another order of additions would show.
   void divide() {
@@ -80,13 +80,6 @@ class Layer {
     for (float& x : numbers) x *= factor;
     return numbers;
   }
-  /// Filled with NaN, so that what was never written shows.
-  std::byte* scratch() {
-    std::ranges::fill(memory_, std::byte{0xff});
-    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-    return memory_.data() + (64 - address % 64) % 64;
-  }
-
   Sizes s_;
   Dense tested_;
   std::mt19937 generator_{5};

@@ -67,11 +67,11 @@ class ImageProblem {
     made.assign(diff.size(), -77);
     winners.assign(diff.size(), 99);
     tested_->forward(c_.images, pointers_.data(), weights.data(), bias.data(), made.data(),
-                     c_.pool ? winners.data() : nullptr, scratch());
+                     c_.pool ? winners.data() : nullptr, scratch_in(memory_));
   }
   void backward(Floats& kernel, Floats& bias_gradients, bool adds) {
     tested_->backward_weights(c_.images, pointers_.data(), {diff.data(), dst.data(), win.data()},
-                              kernel.data(), bias_gradients.data(), adds, scratch());
+                              kernel.data(), bias_gradients.data(), adds, scratch_in(memory_));
   }
 
   /// Sums in double: outputs into `dst` and `win`, then gradients.
@@ -128,13 +128,6 @@ class ImageProblem {
           diff[place] * number(image, step * y + winner / 2 + k / 9 - c_.rows.before,
                                step * x + winner % 2 + k % 9 / 3 - c_.columns.before, k % 3);
     }
-  }
-
-  /// Filled with NaN, so that what was never written shows.
-  std::byte* scratch() {
-    std::ranges::fill(memory_, std::byte{0xff});
-    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-    return memory_.data() + (64 - address % 64) % 64;
   }
 
   compute::SampleLayout wide_, dst_;

@@ -57,18 +57,19 @@ class FloatProblem {
   Floats forward() {
     Floats made(diff.size());
     tested_.forward(c_.images, map.data(), weights.data(), nullptr, made.data(), nullptr,
-                    scratch());
+                    scratch_in(memory_));
     return made;
   }
   Floats backward_data() {
     Floats made(map.size());
-    tested_.backward_data(c_.images, outputs(), weights.data(), made.data(), false, scratch());
+    tested_.backward_data(c_.images, outputs(), weights.data(), made.data(), false,
+                          scratch_in(memory_));
     return made;
   }
   Floats backward_weights() {
     Floats made(weights.size()), bias(static_cast<std::size_t>(c_.outs));
     tested_.backward_weights(c_.images, map.data(), outputs(), made.data(), bias.data(), false,
-                             scratch());
+                             scratch_in(memory_));
     return made;
   }
 
@@ -138,13 +139,6 @@ class FloatProblem {
     return map.position(static_cast<std::size_t>((y * s.width + x) * s.channels + channel));
   }
   Convolution::Outputs outputs() const { return {diff.data(), nullptr, nullptr}; }
-  /// Filled with NaN, so that what was never written shows.
-  std::byte* scratch() {
-    std::ranges::fill(memory_, std::byte{0xff});
-    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-    return memory_.data() + (64 - address % 64) % 64;
-  }
-
   FloatCase c_;
   compute::SampleLayout src_, dst_;
   Convolution tested_;

@@ -59,9 +59,8 @@ using TilesOfLargeDense = WithEmulatedTiles<::testing::Test>;
 
 /// 16 images are enough for tiles of the dense layer, too.
 TEST_F(TilesOfLargeDense, AreTakenFromSixteenImagesOn) {
-  model::Graph graph({16, 16, 3});
-  graph.add(model::Convolution{.filters = 16, .kernel = 3});
-  graph.add(model::Flatten{});
+  model::Graph graph = testing::graph_of(
+      Shape{16, 16, 3}, model::Convolution{.filters = 16, .kernel = 3}, model::Flatten{});
   graph.add(model::Dense{.units = 512}, "large");
   graph.add(model::Dense{.units = 16}, "small");
   graph.add(model::SoftmaxCrossEntropy{});
@@ -142,19 +141,13 @@ class TilesOfFloats : public WithEmulatedTiles<::testing::Test> {
  protected:
   static constexpr int kImages = 4, kClasses = 3;
   static model::Graph make_graph() {
-    model::Graph graph({18, 18, 3});
-    graph.add(model::Convolution{.filters = 16, .kernel = 3});
-    graph.add(model::Relu{});
-    graph.add(model::Convolution{.filters = 48, .kernel = 1});
-    graph.add(model::Relu{});
-    graph.add(model::Convolution{.filters = 32, .kernel = 3, .padding = model::Padding::same});
-    graph.add(model::MaxPool{});
-    graph.add(model::Relu{});
-    graph.add(model::Convolution{.filters = 16, .kernel = 1, .bias = false});
-    graph.add(model::Flatten{});
-    graph.add(model::Dense{.units = kClasses});
-    graph.add(model::SoftmaxCrossEntropy{});
-    return graph;
+    return testing::graph_of(
+        Shape{18, 18, 3}, model::Convolution{.filters = 16, .kernel = 3}, model::Relu{},
+        model::Convolution{.filters = 48, .kernel = 1}, model::Relu{},
+        model::Convolution{.filters = 32, .kernel = 3, .padding = model::Padding::same},
+        model::MaxPool{}, model::Relu{},
+        model::Convolution{.filters = 16, .kernel = 1, .bias = false}, model::Flatten{},
+        model::Dense{.units = kClasses}, model::SoftmaxCrossEntropy{});
   }
   testing::Outcome train(const cpu::KernelChoice& kernels, const testing::WeightSource& weights) {
     const auto backend = cpu::make_cpu_backend(2, kernels);
@@ -212,16 +205,11 @@ using TilesOfMeasuredFloats = WithEmulatedTiles<::testing::Test>;
 
 /// Enough work to be measured, in front of a pool and behind it.
 TEST_F(TilesOfMeasuredFloats, AreTriedOnlyWhereNoWindowDependsOnIt) {
-  model::Graph graph({64, 64, 3});
-  graph.add(model::Convolution{.filters = 32, .kernel = 3});
-  graph.add(model::Relu{});
-  graph.add(model::Convolution{.filters = 64, .kernel = 3});
-  graph.add(model::Relu{});
-  graph.add(model::Convolution{.filters = 32, .kernel = 3});
-  graph.add(model::MaxPool{});
-  graph.add(model::Flatten{});
-  graph.add(model::Dense{2});
-  graph.add(model::SoftmaxCrossEntropy{});
+  model::Graph graph = testing::graph_of(
+      Shape{64, 64, 3}, model::Convolution{.filters = 32, .kernel = 3}, model::Relu{},
+      model::Convolution{.filters = 64, .kernel = 3}, model::Relu{},
+      model::Convolution{.filters = 32, .kernel = 3}, model::MaxPool{}, model::Flatten{},
+      model::Dense{2}, model::SoftmaxCrossEntropy{});
   cpu::KernelChoice measured = kFloats;
   measured.measure = true;
   const auto backend = cpu::make_cpu_backend(2, measured);

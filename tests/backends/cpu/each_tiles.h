@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backends/cpu/amx/availability.h"
 #include "backends/cpu/kernels/instruction_set.h"
@@ -24,6 +27,14 @@ class EachTiles : public ::testing::TestWithParam<TilesOf> {
     if (!GetParam().here) GTEST_SKIP() << "this CPU cannot run the tiles " << GetParam().name;
   }
 };
+
+/// What lies at whole cache lines in `memory`, which has 64 bytes more than are needed. All of it
+/// is NaN, so that what was never written shows.
+inline std::byte* scratch_in(std::vector<std::byte>& memory) {
+  std::ranges::fill(memory, std::byte{0xff});
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+  return memory.data() + (64 - address % 64) % 64;
+}
 
 /// AMX traps where a CPU lacks it, and is carried out then.
 inline bool hardware_runs() {

@@ -17,13 +17,11 @@ constexpr int kClasses = 3, kImages = 8;
 model::Graph pooled_graph() {
   model::Graph graph(kImage);
   for (const int filters : {32, 64}) {
-    graph.add(model::Convolution{.filters = filters, .kernel = 3});
-    graph.add(model::Relu{});
-    graph.add(model::MaxPool{});
+    testing::add_layers(graph, model::Convolution{.filters = filters, .kernel = 3}, model::Relu{},
+                        model::MaxPool{});
   }
-  graph.add(model::Flatten{});
-  graph.add(model::Dense{kClasses});
-  graph.add(model::SoftmaxCrossEntropy{});
+  testing::add_layers(graph, model::Flatten{}, model::Dense{kClasses},
+                      model::SoftmaxCrossEntropy{});
   return graph;
 }
 

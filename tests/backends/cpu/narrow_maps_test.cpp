@@ -242,11 +242,8 @@ model::Graph residual(const Wish& wish) {
   const int branch = convolution(48, 1);
   graph.add(model::Add{}, "", {trunk, branch});
   finish();
-  graph.add(model::Dropout{0.2f});
-  graph.add(model::AveragePool{});
-  graph.add(model::Flatten{});
-  graph.add(model::Dense{kClasses});
-  graph.add(model::SoftmaxCrossEntropy{});
+  testing::add_layers(graph, model::Dropout{0.2f}, model::AveragePool{}, model::Flatten{},
+                      model::Dense{kClasses}, model::SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -315,13 +312,11 @@ TEST_F(NarrowPrograms, TakeLessMemory) {
   model::Graph graph({64, 64, 3});
   graph.add(model::Convolution{.filters = 64, .kernel = 3});
   for (int i = 0; i < 6; ++i) {
-    graph.add(model::BatchNorm{});
-    graph.add(model::Relu{});
-    graph.add(model::Convolution{.filters = 64, .kernel = 1});
+    testing::add_layers(graph, model::BatchNorm{}, model::Relu{},
+                        model::Convolution{.filters = 64, .kernel = 1});
   }
-  graph.add(model::GlobalAveragePool{});
-  graph.add(model::Dense{kClasses});
-  graph.add(model::SoftmaxCrossEntropy{});
+  testing::add_layers(graph, model::GlobalAveragePool{}, model::Dense{kClasses},
+                      model::SoftmaxCrossEntropy{});
   EXPECT_LT(static_cast<double>(workspace(graph, true)),
             0.65 * static_cast<double>(workspace(graph, false)));
 }

@@ -26,14 +26,9 @@ model::Graph residual(Shape image, bool own_source) {
   const int normal = graph.add(model::Relu{});
   const int branch = graph.add(same(32, 3), "branch", {own_source ? trunk : normal});
   graph.add(model::Add{}, "sum", {trunk, branch});
-  graph.add(model::BatchNorm{});
-  graph.add(model::Relu{});
-  graph.add(same(64, 3));
-  graph.add(model::BatchNorm{});
-  graph.add(model::Relu{});
-  graph.add(model::GlobalAveragePool{});
-  graph.add(model::Dense{kClasses});
-  graph.add(model::SoftmaxCrossEntropy{});
+  testing::add_layers(graph, model::BatchNorm{}, model::Relu{}, same(64, 3), model::BatchNorm{},
+                      model::Relu{}, model::GlobalAveragePool{}, model::Dense{kClasses},
+                      model::SoftmaxCrossEntropy{});
   return graph;
 }
 

@@ -11,16 +11,11 @@ namespace {
 using namespace cputrain;
 
 model::Graph without_pools(Shape image) {
-  model::Graph graph(image);
-  graph.add(model::Convolution{.filters = 32, .kernel = 3});
-  graph.add(model::Relu{});
-  graph.add(model::Convolution{.filters = 64, .kernel = 3, .padding = model::Padding::same});
-  graph.add(model::Relu{});
-  graph.add(model::Convolution{.filters = 32, .kernel = 3, .stride = 2});
-  graph.add(model::GlobalAveragePool{});
-  graph.add(model::Dense{1});
-  graph.add(model::SigmoidCrossEntropy{});
-  return graph;
+  return testing::graph_of(
+      image, model::Convolution{.filters = 32, .kernel = 3}, model::Relu{},
+      model::Convolution{.filters = 64, .kernel = 3, .padding = model::Padding::same},
+      model::Relu{}, model::Convolution{.filters = 32, .kernel = 3, .stride = 2},
+      model::GlobalAveragePool{}, model::Dense{1}, model::SigmoidCrossEntropy{});
 }
 
 void run(const model::Graph& graph, bool winograd) {

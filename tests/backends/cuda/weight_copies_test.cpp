@@ -295,9 +295,7 @@ TEST(WeightCopy, OfExactIsTheWeights) {
 /// Bytes of a program of one large dense layer, which has hardly any activations.
 std::size_t program_bytes(Numbers numbers) {
   model::Graph graph(Shape{16, 16, 3});
-  graph.add(model::Flatten{});
-  graph.add(model::Dense{512});
-  graph.add(model::SoftmaxCrossEntropy{});
+  testing::add_layers(graph, model::Flatten{}, model::Dense{512}, model::SoftmaxCrossEntropy{});
   const auto backend = make_device_backend({.numbers = numbers});
   compute::OwnedArray weights;
   const auto program = backend->compile(

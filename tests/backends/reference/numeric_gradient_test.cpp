@@ -11,6 +11,7 @@
 #include "backends/reference/reference_backend.h"
 #include "core/random/random.h"
 #include "model/rewrite.h"
+#include "tests/backends/trial.h"
 #include "tests/support/own_program.h"
 #include "weights/load.h"
 
@@ -98,11 +99,8 @@ void check_gradients(const model::Graph& graph, int classes) {
 
 /// Convolution, then the layer, then a classifier.
 void check_layer(const model::Layer& layer) {
-  model::Graph graph(kImage);
-  graph.add(model::Convolution{4, 2});
-  graph.add(layer);
-  graph.add(model::Dense{3});
-  graph.add(model::SoftmaxCrossEntropy{});
+  model::Graph graph = testing::graph_of(kImage, model::Convolution{4, 2}, layer, model::Dense{3},
+                                         model::SoftmaxCrossEntropy{});
   check_gradients(graph, 3);
 }
 
@@ -134,10 +132,8 @@ TEST(NumericGradient, Relu6) { check_layer(model::Relu6{}); }
 /// Most numbers lie beyond 6.
 TEST(NumericGradient, Relu6OfLargeNumbers) {
   model::Graph graph(kImage, model::Input{0.5f, 0});
-  graph.add(model::Convolution{4, 2});
-  graph.add(model::Relu6{});
-  graph.add(model::Dense{3});
-  graph.add(model::SoftmaxCrossEntropy{});
+  testing::add_layers(graph, model::Convolution{4, 2}, model::Relu6{}, model::Dense{3},
+                      model::SoftmaxCrossEntropy{});
   check_gradients(graph, 3);
 }
 TEST(NumericGradient, Silu) { check_layer(model::Silu{}); }
@@ -147,18 +143,15 @@ TEST(NumericGradient, BatchNorm) { check_layer(model::BatchNorm{}); }
 TEST(NumericGradient, Flatten) { check_layer(model::Flatten{}); }
 
 TEST(NumericGradient, SigmoidCrossEntropy) {
-  model::Graph graph(kImage);
-  graph.add(model::Convolution{4, 2});
-  graph.add(model::Dense{1});
-  graph.add(model::SigmoidCrossEntropy{});
+  model::Graph graph = testing::graph_of(kImage, model::Convolution{4, 2}, model::Dense{1},
+                                         model::SigmoidCrossEntropy{});
   check_gradients(graph, 2);
 }
 
 TEST(NumericGradient, SmoothedTargets) {
   for (const int classes : {2, 3}) {
-    model::Graph graph(kImage);
-    graph.add(model::Convolution{4, 2});
-    graph.add(model::Dense{classes == 2 ? 1 : classes});
+    model::Graph graph = testing::graph_of(kImage, model::Convolution{4, 2},
+                                           model::Dense{classes == 2 ? 1 : classes});
     if (classes == 2) {
       graph.add(model::SigmoidCrossEntropy{0.2f});
     } else {
@@ -199,11 +192,8 @@ TEST(NumericGradient, FrozenLayersPassGradientsOn) {
 }
 
 TEST(NumericGradient, StopsBelowTheFirstLayerThatLearns) {
-  model::Graph graph(kImage);
-  graph.add(model::MaxPool{});
-  graph.add(model::Relu{});
-  graph.add(model::Dense{3});
-  graph.add(model::SoftmaxCrossEntropy{});
+  model::Graph graph = testing::graph_of(kImage, model::MaxPool{}, model::Relu{}, model::Dense{3},
+                                         model::SoftmaxCrossEntropy{});
   check_gradients(graph, 3);
 }
 

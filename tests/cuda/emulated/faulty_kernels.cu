@@ -11,16 +11,6 @@ namespace {
 using cuda::dynamic_shared;
 using cuda::shared;
 
-struct Row {
-  float v[64];
-};
-struct Rows {
-  float v[2][64];
-};
-struct alignas(16) Chunks {
-  float v[64][4];
-};
-
 using Arguments = FaultyArguments;
 
 __global__ void reads_behind(Arguments a) {
@@ -336,8 +326,7 @@ const std::map<std::string, Case>& cases() {
       CPUTRAIN_FAULTY(misaligned_matrices),
       CPUTRAIN_FAULTY(local_variable_of_another),
       CPUTRAIN_FAULTY(divides_by_zero, 0),
-      CPUTRAIN_FAULTY(too_many_local_variables, 40000),
-  };
+      CPUTRAIN_FAULTY(too_many_local_variables, 40000)};
   return all;
 }
 

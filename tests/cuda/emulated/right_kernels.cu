@@ -11,16 +11,6 @@ namespace {
 using cuda::shared;
 using Arguments = RightArguments;
 
-struct Row {
-  float v[64];
-};
-struct Rows {
-  float v[2][64];
-};
-struct alignas(16) Chunks {
-  float v[64][4];
-};
-
 /// y[i] = x[i ^ 1]
 __global__ void neighbours_in_warp(Arguments a) {
   auto& s = shared<Row>();

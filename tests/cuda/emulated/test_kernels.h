@@ -9,6 +9,17 @@
 /// Kernels that only test the emulated device: compiled once plain and once checked.
 namespace cputrain::emulated {
 
+/// What kernels have in shared memory.
+struct Row {
+  float v[64];
+};
+struct Rows {
+  float v[2][64];
+};
+struct alignas(16) Chunks {
+  float v[64][4];
+};
+
 /// What the kernels of faulty_kernels.cu get. x: 64 floats of 1, y: 256 floats that nobody wrote,
 /// bytes: 64 that nobody wrote.
 struct FaultyArguments {

@@ -62,10 +62,7 @@ std::vector<std::string> rows_of(const Section& section, const std::string& capt
   return lines;
 }
 
-Document document_of(const std::vector<CellSource>& sources, const cells::Prices& prices = {}) {
-  const ScalingTable table = make_scaling_table(sources, prices);
-  return scaling_document({table, sources, {}, prices, {}});
-}
+using testing::document_of;
 
 TEST(Gpus, AreAsQuickAsSoManyCpus) {
   const Document document = document_of({testing::source(beside_each_other())});

@@ -13,6 +13,8 @@
 namespace cputrain::report {
 namespace {
 
+using testing::document_of;
+
 /// Texts of a document's tables, row by row: "128: 100 | 60 scaled".
 std::vector<std::string> lines_of(const Document& document, const std::string& section) {
   std::vector<std::string> lines;
@@ -40,8 +42,7 @@ TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
       "cpus,batch,seconds_per_epoch\n1,128,878\n1,256,\n2,256,806\n4,256,456\n1,512,\n2,512,806\n"
       "4,512,456\n",
       "paper.csv");
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, paper, {}, {}});
+  const Document document = document_of(sources, {}, paper);
   const auto lines = lines_of(document, "reference");
   ASSERT_EQ(lines.size(), 7u);  // ours has no batch 256
   EXPECT_EQ(lines[1], "128 published: 878 |  |  |");
@@ -60,9 +61,7 @@ TEST(ScalingDocument, EveryPairOfBatchesHasItsIncrease) {
   std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100), testing::cell(1, 1, 1024, 80),
                                  testing::cell(1, 1, 128, 10), testing::cell(1, 1, 4096, 4)};
   cells[2].backend = cells[3].backend = "cuda";
-  const std::vector<CellSource> sources{testing::source(cells)};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const auto lines = lines_of(scaling_document({table, sources, {}, {}, {}}), "seconds");
+  const auto lines = lines_of(document_of({testing::source(cells)}), "seconds");
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_EQ(lines[3],
             "time saved by batch 1024 against batch 128 (%): +20.0 (too few repeats to show a "
@@ -87,8 +86,7 @@ TEST(ScalingDocument, FitsTheSerialPartOfThePublishedTableAndOfOurs) {
   const std::optional<ReferenceTable> paper = parse_reference(
       "cpus,batch,seconds_per_epoch\n2,128,100\n4,128,55\n8,128,32.5\n16,128,21.25\n2,256,9\n",
       "paper.csv");
-  const ScalingTable table = make_scaling_table(sources, {});
-  const auto lines = lines_of(scaling_document({table, sources, paper, {}, {}}), "fit");
+  const auto lines = lines_of(document_of(sources, {}, paper), "fit");
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0], "128: 10.0 fit | 90.0 fit | 0.0 | 10.0 fit | 180 fit | 0.0 |");
   EXPECT_TRUE(lines[1].ends_with(" 80.0 fit, scaled | 0.0 |")) << lines[1];
@@ -96,15 +94,13 @@ TEST(ScalingDocument, FitsTheSerialPartOfThePublishedTableAndOfOurs) {
   threads[0].table.machine.cores = 4;
   threads[0].table.machine.hardware_threads = 8;
   threads[0].table.cells.push_back(testing::cell(3, 1, 64, 80.0 / 3));
-  const ScalingTable shared = make_scaling_table(threads, {});
-  for (const Section& s : scaling_document({shared, threads, {}, {}, {}}).sections) {
+  for (const Section& s : document_of(threads).sections) {
     if (s.id != "fit") continue;
     EXPECT_EQ(s.tables.at(0).groups.at(0).first, "cores = CPUs, 4 at most");
   }
   const std::vector<CellSource> short_row{
       testing::source({testing::cell(1, 1, 64, 80), testing::cell(2, 1, 64, 40)})};
-  const ScalingTable two = make_scaling_table(short_row, {});
-  EXPECT_TRUE(lines_of(scaling_document({two, short_row, {}, {}, {}}), "fit").empty());
+  EXPECT_TRUE(lines_of(document_of(short_row), "fit").empty());
 }
 
 // Proportions 0.5 and 0.6 of 22,500 images: standard error of their difference
@@ -115,9 +111,7 @@ TEST(ScalingDocument, SaysWhetherAccuracyDependsOnCpusOrBatch) {
   cells[0].final_accuracy = 0.6;
   cells[1].final_accuracy = 0.5;
   cells[2].final_accuracy = 0.601;
-  const std::vector<CellSource> sources{testing::source(cells)};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "accuracy");
+  const auto remarks = remarks_of(document_of({testing::source(cells)}), "accuracy");
   ASSERT_EQ(remarks.size(), 2u);
   EXPECT_NE(remarks[0].find("at most 0.1000 (0.5000 on 2 CPUs"), std::string::npos) << remarks[0];
   EXPECT_NE(remarks[0].find("more than the 0.0091 by"), std::string::npos) << remarks[0];
@@ -133,8 +127,7 @@ TEST(ScalingDocument, AccuraciesAreOfValidationWhereItIsKnown) {
   cells[1].val_accuracy = 0.5;
   std::vector<CellSource> sources{testing::source(cells)};
   sources[0].table.validation_images = 2500;
-  const ScalingTable table = make_scaling_table(sources, {});
-  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "accuracy");
+  const auto remarks = remarks_of(document_of(sources), "accuracy");
   ASSERT_EQ(remarks.size(), 1u);
   EXPECT_NE(remarks[0].find("of validation differ by at most 0.1000"), std::string::npos);
   EXPECT_NE(remarks[0].find("more than the 0.0274 by"), std::string::npos) << remarks[0];
@@ -149,7 +142,7 @@ TEST(ScalingDocument, AccuracyAgainstCpusHasAnIntervalOverTheImages) {
   std::vector<CellSource> sources{testing::source(cells)};
   sources[0].table.validation_images = 263;
   const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, {}, {}, {}});
+  const Document document = document_of(sources);
   const auto section = std::ranges::find(document.sections, "constancy", &Section::id);
   ASSERT_NE(section, document.sections.end());
   EXPECT_EQ(section->plots, std::vector<std::string>{"accuracy-by-cpus"});
@@ -205,9 +198,7 @@ TEST(ScalingDocument, TheSpreadOfABenchmarkIsThatOfItsSteps) {
 TEST(ScalingDocument, OfManySuspectsSixAreNamed) {
   std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 1000)};
   for (int n = 2; n <= 10; ++n) cells.push_back(testing::cell(n, 1, 128, 1));
-  const std::vector<CellSource> sources{testing::source(cells)};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "speed-up");
+  const auto remarks = remarks_of(document_of({testing::source(cells)}), "speed-up");
   ASSERT_EQ(remarks.size(), 1u);
   EXPECT_NE(remarks[0].find("7 CPUs, batch 128: 1000 times as quick as 1 CPU; 3 more)"),
             std::string::npos)
