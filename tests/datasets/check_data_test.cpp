@@ -15,12 +15,14 @@ std::size_t count(const data::CheckReport& report, data::ReadStatus status) {
   return report.by_status[static_cast<std::size_t>(status)];
 }
 
-TEST(Check, CountsAndNamesEverything) {
-  testing::TemporaryFolder folder;
-  const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
-  const auto write = [&](const std::string& name, const Bytes& bytes) {
-    write_bytes(path(name), bytes);
-  };
+class Check : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  void write(const std::string& name, const Bytes& bytes) const { write_bytes(path(name), bytes); }
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(Check, CountsAndNamesEverything) {
   const auto image = [](int width) { return jpeg_of(smooth_image(width, 20)); };
   write("train/cat/1.jpg", image(21)), write("train/cat/2.jpg", image(22));
   write("train/cat/copy.jpg", image(21));
@@ -35,7 +37,7 @@ TEST(Check, CountsAndNamesEverything) {
 
   const data::DataPipeline pipeline = make_data_pipeline();
   std::size_t last = 0;
-  const data::DataSource source = pipeline.open({.spec = folder.path().string()});
+  const data::DataSource source = pipeline.open({.spec = folder_.path().string()});
   const data::CheckReport report =
       pipeline.check(source, 2, [&](std::size_t done, std::size_t) { last = done; });
   EXPECT_EQ(last, 11u);
@@ -64,12 +66,7 @@ TEST(Check, CountsAndNamesEverything) {
   EXPECT_EQ(report.classes[1].validation, 2u);
 }
 
-TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
-  testing::TemporaryFolder folder;
-  const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
-  const auto write = [&](const std::string& name, const Bytes& bytes) {
-    write_bytes(path(name), bytes);
-  };
+TEST_F(Check, LabelsPartsAndFilesThatAreNotRead) {
   const auto image = [](int width) { return png_of(smooth_image(width, 20)); };
   write("train/cat/1.png", image(21)), write("train/cat/2.png", image(22));
   write("train/dog/1.png", image(23)), write("train/dog/copy.png", image(21));
@@ -81,7 +78,7 @@ TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
   const data::DataPipeline pipeline = make_data_pipeline();
   const data::CheckReport report = pipeline.check(
       pipeline.open(
-          {.spec = folder.path().string(), .allow_empty_classes = true, .list_unread = true}),
+          {.spec = folder_.path().string(), .allow_empty_classes = true, .list_unread = true}),
       1, {});
   EXPECT_EQ(report.samples, 7u) << "the test part is looked at, too";
   using Names = std::vector<std::string>;
@@ -110,7 +107,7 @@ TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
   EXPECT_EQ(report.classes[2].test, 1u);
 }
 
-TEST(Check, MadeImagesAreAllRightAndAllDifferent) {
+TEST_F(Check, MadeImagesAreAllRightAndAllDifferent) {
   const data::DataPipeline pipeline = make_data_pipeline();
   const data::CheckReport report = pipeline.check(pipeline.open({.spec = "synthetic:200"}), 1, {});
   EXPECT_EQ(count(report, data::ReadStatus::ok), 200u);
@@ -118,29 +115,28 @@ TEST(Check, MadeImagesAreAllRightAndAllDifferent) {
 }
 
 /// MD5 of md5sum; the sizes are those of the formats.
-TEST(Check, FilesOfKnownSetsAreComparedWithWhatWasPublished) {
-  testing::TemporaryFolder folder;
-  const auto path = folder.path().string();
-  write_bytes(folder.path() / "data_batch_1.bin", Bytes(3073 * 10'000, 1));
-  write_bytes(folder.path() / "test_batch.bin", Bytes(3073 * 3, 2));
+TEST_F(Check, FilesOfKnownSetsAreComparedWithWhatWasPublished) {
+  const std::string all = folder_.path().string();
+  write("data_batch_1.bin", Bytes(3073 * 10'000, 1));
+  write("test_batch.bin", Bytes(3073 * 3, 2));
   const data::DataPipeline pipeline = make_data_pipeline();
   const auto known =
-      pipeline.check(pipeline.open({.spec = "cifar10:" + path, .limit_train = 20}), 1, {}).known;
+      pipeline.check(pipeline.open({.spec = "cifar10:" + all, .limit_train = 20}), 1, {}).known;
   ASSERT_EQ(known.size(), 2u);
   EXPECT_TRUE(known[0].as_published);
   EXPECT_FALSE(known[1].as_published);
   EXPECT_NE(known[1].verdict.find("9,219 bytes instead of 30,730,000"), std::string::npos);
-  write_bytes(folder.path() / "train-images-idx3-ubyte", idx_of({2, 1, 1}, {1, 2}));
-  write_bytes(folder.path() / "train-labels-idx1-ubyte.gz", gzip_of(idx_of({2}, {0, 1})));
-  const auto idx = pipeline.check(pipeline.open({.spec = "idx:" + path}), 1, {}).known;
+  write("train-images-idx3-ubyte", idx_of({2, 1, 1}, {1, 2}));
+  write("train-labels-idx1-ubyte.gz", gzip_of(idx_of({2}, {0, 1})));
+  const auto idx = pipeline.check(pipeline.open({.spec = "idx:" + all}), 1, {}).known;
   ASSERT_EQ(idx.size(), 2u);
   EXPECT_NE(idx[0].verdict.find("MNIST or Fashion-MNIST (18 bytes"), std::string::npos);
   EXPECT_NE(idx[1].verdict.find("MNIST or Fashion-MNIST (MD5 "), std::string::npos);
-  const std::string made = path + "/t10k-labels-idx1-ubyte.gz";
+  const std::string made = path("t10k-labels-idx1-ubyte.gz");
   write_bytes(made, bytes_of("abc"));  // RFC 1321, A.5
   EXPECT_NE(compare_with_published(made)->verdict.find("900150983cd24fb0d6963f7d28e17f72"),
             std::string::npos);
-  EXPECT_FALSE(compare_with_published(path + "/none"));
+  EXPECT_FALSE(compare_with_published(path("none")));
 }
 
 TEST(DataLibraries, AreNamed) {

@@ -57,17 +57,14 @@ void use_device(int device) {
 }
 
 std::size_t free_memory() {
-  auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(devices());
   const std::size_t all = emulated::memory_of_device();
   return all - std::min(all, emulated::used_memory(device_of_thread));
 }
 
 DeviceBlock::DeviceBlock(std::size_t bytes, const char* name) : size_(bytes) {
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   d.check_may_wait("an allocation");
   emulated::handle_signals();
   data_ = emulated::allocate(bytes, name, device_of_thread);
@@ -96,8 +93,7 @@ DeviceBlock::~DeviceBlock() {
 
 PinnedBlock::PinnedBlock(std::size_t bytes) : size_(bytes) {
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   d.check_may_wait("an allocation");
   constexpr std::size_t kPage = emulated::kPageBytes;
   void* p =
@@ -134,8 +130,7 @@ void copy_and_count(void* dst, const void* src, std::size_t bytes) {
 void copy_async(void* dst, const void* src, std::size_t bytes, Stream stream) {
   if (bytes == 0) return;
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   const auto pageable = [&](const void* p) {
     return !emulated::is_device_memory(p) && !d.is_pinned(p, bytes);
   };
@@ -160,8 +155,7 @@ void copy_async(void* dst, const void* src, std::size_t bytes, Stream stream) {
 void clear_async(void* dst, std::size_t bytes, Stream stream) {
   if (bytes == 0) return;
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   d.put(stream, [&d, dst, bytes] {
     d.counts.cleared.add(bytes);
     emulated::clear_now(dst, bytes);
@@ -177,10 +171,6 @@ void name_range(const char* name) {
   ++d.counts.ranges[name];
 }
 
-void check_launch(const char*) {
-  auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
-}
+void check_launch(const char*) { const auto lock = held(devices()); }
 
 }  // namespace cputrain::cuda

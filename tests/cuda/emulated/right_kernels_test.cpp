@@ -60,15 +60,39 @@ class RightKernels : public OnDevice, public testing::WithParamInterface<Setting
   RightKernels() { restart(GetParam()); }
 };
 
-TEST_P(RightKernels, SyncwarpOrdersAWarp) {
-  const Results r = run("neighbours_in_warp", 64, 0, 0);
-  expect_elements(r.y, 64, [&](std::size_t i) { return r.x[i ^ 1]; });
-}
+using Floats = std::vector<float>;
 
-TEST_P(RightKernels, TwoBuffersNeedOneBarrierARound) {
-  const Results r = run("double_buffer", 64, 0, 0);
-  expect_elements(r.y, 64,
-                  [&](std::size_t i) { return r.x[63 - i] + r.x[127 - i] + r.x[191 - i]; });
+/// Kernels of which each element of y follows from x.
+struct Elementwise {
+  const char* kernel;
+  std::size_t size;
+  float (*y)(const Floats& x, std::size_t i);
+};
+
+const std::vector<Elementwise> kElementwise{
+    {"neighbours_in_warp", 64, [](const Floats& x, std::size_t i) { return x[i ^ 1]; }},
+    {"double_buffer", 64,
+     [](const Floats& x, std::size_t i) { return x[63 - i] + x[127 - i] + x[191 - i]; }},
+    {"halves_of_warps", 64,
+     [](const Floats& x, std::size_t i) {
+       return i % 32 >= 16 ? x[i ^ 8] : x[i % 32 == 15 ? i : i + 1];
+     }},
+    {"copies_with_zeros", 64, [](const Floats& x, std::size_t i) { return i < 60 ? x[i] : 0; }},
+    {"all_read_one", 64,
+     [](const Floats& x, std::size_t i) { return x[0] + static_cast<float>(i); }},
+    {"three_dimensions", 288, [](const Floats&, std::size_t i) { return static_cast<float>(i); }},
+    {"reads_constants", 64, [](const Floats&, std::size_t i) {
+       float sum = 0;
+       for (std::size_t j = i; j < i + 4; ++j) sum += static_cast<float>(1 << j % 8);
+       return sum;
+     }}};
+
+TEST_P(RightKernels, ElementsFollowFromThoseThatWereRead) {
+  for (const Elementwise& e : kElementwise) {
+    SCOPED_TRACE(e.kernel);
+    const Results r = run(e.kernel, e.size, 0, 0);
+    expect_elements(r.y, e.size, [&](std::size_t i) { return e.y(r.x, i); });
+  }
 }
 
 TEST_P(RightKernels, BlocksMayAddAtomically) {
@@ -80,14 +104,6 @@ TEST_P(RightKernels, BallotGathersAllLanes) {
   unsigned lanes[2] = {};
   for (unsigned i = 0; i < 64; ++i) lanes[i / 32] |= (i % 3 == 0 ? 1u : 0u) << i % 32;
   for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(r.words[i], lanes[i / 32]);
-}
-
-TEST_P(RightKernels, HalvesOfAWarpMayShuffleAlone) {
-  const Results r = run("halves_of_warps", 64, 0, 0);
-  expect_elements(r.y, 64, [&](std::size_t i) {
-    if (i % 32 >= 16) return r.x[i ^ 8];
-    return i % 32 == 15 ? r.x[i] : r.x[i + 1];
-  });
 }
 
 TEST_P(RightKernels, NeighbouringBytesAreNoRace) {
@@ -103,30 +119,6 @@ TEST_P(RightKernels, SumsInDoubleWithWideIndices) {
     for (std::size_t j = i; j < kNumbers; j += 64) {
       sum += static_cast<double>(r.x[j]) / static_cast<double>(j + 1);
     }
-    return sum;
-  });
-}
-
-TEST_P(RightKernels, CopiesInGroupsFillWithZeros) {
-  const Results r = run("copies_with_zeros", 64, 0, 0);
-  expect_elements(r.y, 64, [&](std::size_t i) { return i < 60 ? r.x[i] : 0.0f; });
-}
-
-TEST_P(RightKernels, AllMayReadOneElement) {
-  const Results r = run("all_read_one", 64, 0, 0);
-  expect_elements(r.y, 64, [&](std::size_t i) { return r.x[0] + static_cast<float>(i); });
-}
-
-TEST_P(RightKernels, GridsAndBlocksHaveThreeDimensions) {
-  const Results r = run("three_dimensions", 288, 0, 0);
-  expect_elements(r.y, 288, [](std::size_t i) { return static_cast<float>(i); });
-}
-
-TEST_P(RightKernels, ConstantsOfTheProgramMayBeRead) {
-  const Results r = run("reads_constants", 64, 0, 0);
-  expect_elements(r.y, 64, [](std::size_t i) {
-    float sum = 0;
-    for (std::size_t j = i; j < i + 4; ++j) sum += static_cast<float>(1 << j % 8);
     return sum;
   });
 }

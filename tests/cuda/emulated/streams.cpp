@@ -136,8 +136,7 @@ OwnedStream::~OwnedStream() { delete stream_; }
 
 void OwnedStream::synchronize() const {
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   d.check_may_wait("waiting for a stream");
   if (stream_->capture) fail(ExitCode::internal, "waiting for a stream that is being captured");
   ++d.counts.stream_waits;
@@ -149,8 +148,7 @@ Event::~Event() { delete event_; }
 
 void Event::record(Stream stream) {
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   *event_ = {stream->capture ? nullptr : stream->last, stream->capture, stream->captured,
              std::chrono::steady_clock::now(), event_->timed};
   if (stream->capture) return;
@@ -159,8 +157,7 @@ void Event::record(Stream stream) {
 
 void Event::hold_up(Stream stream) const {
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   if (!event_->capture) {
     if (stream->capture && event_->reached) {
       stream->capture->broken = "a captured stream waits for an event from outside";
@@ -182,9 +179,7 @@ void Event::hold_up(Stream stream) const {
 }
 
 void Event::record_in_graph(Stream stream) {
-  auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(devices());
   if (!stream->capture) {
     fail(ExitCode::internal, "an external event outside of a capture (CUDA refuses it)");
   }
@@ -212,16 +207,13 @@ std::chrono::steady_clock::time_point time_of(const EventHandle& event) {
 
 /// By this machine's clock: says something of the emulator, and nothing of a GPU.
 double Event::seconds_since(const Event& earlier) const {
-  auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(devices());
   return std::chrono::duration<double>(time_of(*event_) - time_of(*earlier.event_)).count();
 }
 
 void Event::synchronize() const {
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   d.check_may_wait("waiting for an event");
   if (event_->capture) fail(ExitCode::internal, "waiting for an event of a capture");
   ++d.counts.event_waits;
@@ -229,17 +221,14 @@ void Event::synchronize() const {
 }
 
 bool Event::was_reached() const {
-  auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(devices());
   if (event_->capture) fail(ExitCode::internal, "asking for an event of a capture");
   return !event_->reached || event_->reached->done;
 }
 
 void Graph::begin_capture(Stream stream) {
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   if (stream->capture) fail(ExitCode::internal, "the stream is being captured already");
   stream->capture = std::make_shared<emulated::Capture>();
   stream->capture->thread = std::this_thread::get_id();
@@ -304,8 +293,7 @@ Graph::~Graph() { delete graph_; }
 
 void Graph::launch(Stream stream) const {
   auto& d = devices();
-  const std::lock_guard lock(d.mutex);
-  d.check();
+  const auto lock = held(d);
   if (stream->capture) fail(ExitCode::internal, "a graph cannot be put into a captured stream");
   ++d.counts.graphs;
   std::vector<emulated::WorkPointer> put;

@@ -85,5 +85,11 @@ struct Devices {
   bool is_pinned(const void* p, std::size_t bytes) const;
 };
 Devices& devices();
+/// Nobody else touches them meanwhile. Throws what failed before.
+inline std::unique_lock<std::mutex> held(Devices& d) {
+  std::unique_lock lock(d.mutex);
+  d.check();
+  return lock;
+}
 
 }  // namespace cputrain::emulated
