@@ -54,16 +54,6 @@ Results run(InstructionSet set, Problem p, bool add, int threads) {
   return {alive, p.y, p.diff_x, p.diff_weights};
 }
 
-/// Largest difference, relative to the largest number.
-double distance(const std::vector<float>& a, const std::vector<double>& b) {
-  double difference = 0, largest = 1e-30;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference = std::max(difference, std::abs(a[i] - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return difference / largest;
-}
-
 void expect_right(const Problem& p, bool add, const Results& results, double tolerance = 3e-6) {
   const auto [images, in, out, row_x] = p.sizes;
   std::vector<double> y(p.y.begin(), p.y.end()), diff_x(images * in), diff_weights(in * out);

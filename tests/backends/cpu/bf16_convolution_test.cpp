@@ -9,7 +9,7 @@
 
 #include "backends/cpu/dnnl_primitives.h"
 #include "backends/cpu/kernels/instruction_set.h"
-#include "core/random/random.h"
+#include "tests/backends/cpu/numbers.h"
 
 /// The library's kernels of bf16, one sum at a time: each is given factors of its own, so that an
 /// error is that kernel's alone.
@@ -17,16 +17,6 @@ namespace cputrain::cpu {
 namespace {
 
 using Numbers = std::vector<float>;
-
-/// From -1 to 1.
-Numbers random_numbers(std::size_t count, std::uint64_t seed) {
-  const RandomStream random(seed, Purpose::noise);
-  Numbers numbers;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    numbers.push_back(static_cast<float>(random.at(i)[0]) * 0x1p-31f - 1);
-  }
-  return numbers;
-}
 
 /// The nearest bf16, ties to even: the upper half of the float's bits.
 float rounded(float value) {

@@ -10,6 +10,7 @@
 
 #include "core/random/random.h"
 #include "tests/backends/cpu/each_instruction_set.h"
+#include "tests/backends/cpu/numbers.h"
 
 /// The first layer's own kernels against plain loops in double, with every instruction set that
 /// this machine has (AVX2 and plain have blocks of 8 channels).
@@ -188,17 +189,6 @@ Results run(InstructionSet set, const Problem& p, float before = 0) {
                                diff_bias.data());
   return {from_blocks(dst, p.channels(), b), from_blocks(winners, p.channels(), b),
           from_blocks(diff_weights, p.channels(), b), from_blocks(diff_bias, p.channels(), b)};
-}
-
-/// Largest difference, relative to the largest number.
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double difference = 0, largest = 1e-30;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    if (std::isnan(a[i])) return HUGE_VAL;
-    difference = std::max(difference, std::abs(a[i] - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return difference / largest;
 }
 
 void expect_close(const Problem& p, const Results& results) {

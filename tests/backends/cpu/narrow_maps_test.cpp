@@ -15,6 +15,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/reference_backend.h"
 #include "core/random/random.h"
+#include "tests/backends/cpu/numbers.h"
 #include "tests/backends/trial.h"
 
 namespace cputrain::cpu {
@@ -34,18 +35,9 @@ double rounded(double value) {
 
 double value_of(Bf16 number) { return static_cast<double>(kernels::to_float(number)); }
 
-std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
-  const RandomStream random(seed, Purpose::noise);
-  std::vector<float> numbers;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    numbers.push_back(static_cast<float>(random.at(i)[0]) * 0x1p-31f - 1);
-  }
-  return numbers;
-}
-
 Map random_map(std::size_t count, std::uint64_t seed) {
   Map map(count);
-  kernels::convert(random_floats(count, seed).data(), map.data(), count);
+  kernels::convert(random_numbers(count, seed).data(), map.data(), count);
   return map;
 }
 
@@ -105,7 +97,7 @@ TEST(NarrowMaps, KeepNan) {
 TEST(NarrowMaps, AreAddedAndCutAsFloatsAre) {
   for (const std::size_t n : {1u, 15u, 16u, 33u, 1000u}) {
     const Map a = random_map(n, 2), b = random_map(n, 3);
-    const std::vector<float> f = random_floats(n, 4);
+    const std::vector<float> f = random_numbers(n, 4);
     std::vector<std::uint8_t> kept(n);
     for (std::size_t i = 0; i < n; ++i) kept[i] = i % 3 == 0;
     Map sum(n), added = b, added_float = b, cut = a, diff = b, dropped = a;
@@ -144,9 +136,9 @@ class NarrowBatchNorm : public ::testing::TestWithParam<std::size_t> {
 
   const std::size_t pixels_ = GetParam();
   const Map src_ = random_map(pixels_ * kBlock, 5), diff_ = random_map(pixels_ * kBlock, 6);
-  const std::vector<float> scale_ = random_floats(kBlock, 7), shift_ = random_floats(kBlock, 8),
-                           mean_ = random_floats(kBlock, 9), slope_ = random_floats(kBlock, 10),
-                           offset_ = random_floats(kBlock, 11);
+  const std::vector<float> scale_ = random_numbers(kBlock, 7), shift_ = random_numbers(kBlock, 8),
+                           mean_ = random_numbers(kBlock, 9), slope_ = random_numbers(kBlock, 10),
+                           offset_ = random_numbers(kBlock, 11);
   const kernels::Normalization known_{true, scale_.data(), shift_.data(), mean_.data()};
 };
 

@@ -16,17 +16,6 @@ namespace {
 
 using namespace std::string_view_literals;
 
-int largest_difference(const Image& a, const Image& b) {
-  EXPECT_EQ(a.width, b.width);
-  EXPECT_EQ(a.height, b.height);
-  if (a.rgb.size() != b.rgb.size()) return 255;
-  int largest = 0;
-  for (std::size_t i = 0; i < a.rgb.size(); ++i) {
-    largest = std::max(largest, std::abs(a.rgb[i] - b.rgb[i]));
-  }
-  return largest;
-}
-
 /// Grey values below 128, as gif_of() wants them.
 Image dark_grey_image(int width, int height) {
   Image image{width, height, {}};

@@ -1,6 +1,7 @@
 #include "tests/datasets/decode/image_files.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -48,6 +49,15 @@ const GoldenFile& image_file(const std::string& name) {
   const auto found = std::ranges::find(image_files(), name, &GoldenFile::name);
   if (found == image_files().end()) throw std::logic_error("no file is called " + name);
   return *found;
+}
+
+int largest_difference(const Image& a, const Image& b) {
+  if (a.width != b.width || a.height != b.height || a.rgb.size() != b.rgb.size()) return 256;
+  int largest = 0;
+  for (std::size_t i = 0; i < a.rgb.size(); ++i) {
+    largest = std::max(largest, std::abs(a.rgb[i] - b.rgb[i]));
+  }
+  return largest;
 }
 
 bool is_built(const GoldenFile& file) {

@@ -14,15 +14,6 @@
 namespace cputrain::datasets {
 namespace {
 
-int largest_difference(const Image& a, const Image& b) {
-  if (a.width != b.width || a.height != b.height || a.rgb.size() != b.rgb.size()) return 256;
-  int largest = 0;
-  for (std::size_t i = 0; i < a.rgb.size(); ++i) {
-    largest = std::max(largest, std::abs(a.rgb[i] - b.rgb[i]));
-  }
-  return largest;
-}
-
 TEST(ImageFiles, AreWhatOtherProgramsSee) {
   std::size_t good = 0;
   for (const GoldenFile& file : image_files()) {

@@ -138,13 +138,14 @@ TEST_F(AnnotationsTest, WhatIsNoJsonObject) {
             std::string::npos);
 }
 
+template <class Change>
+Json with(const Change& change) {
+  Json json = annotations(1, {0, 5088});
+  change(json);
+  return json;
+}
+
 TEST_F(AnnotationsTest, MissingAndWrongMembers) {
-  const Json good = annotations(1, {0, 5088});
-  const auto with = [&](auto change) {
-    Json json = good;
-    change(json);
-    return json;
-  };
   expect_refused(with([](Json& j) { j["images"][1].erase("id"); }), "no 'id'");
   expect_refused(with([](Json& j) { j["images"][1].erase("file_name"); }), "no 'file_name'");
   expect_refused(with([](Json& j) { j["categories"][0].erase("name"); }), "no 'name'");
@@ -161,11 +162,6 @@ TEST_F(AnnotationsTest, MissingAndWrongMembers) {
 
 TEST_F(AnnotationsTest, DoubledAndUnknownIds) {
   const Json good = annotations(1, {0, 5088});
-  const auto with = [&](auto change) {
-    Json json = good;
-    change(json);
-    return json;
-  };
   expect_refused(with([](Json& j) { j["images"][1]["id"] = 1; }), "image 1 twice");
   expect_refused(with([](Json& j) { j["categories"][1]["id"] = 0; }), "category 0 twice");
   expect_refused(with([](Json& j) { j["annotations"][0]["image_id"] = 77; }), "image 77");
