@@ -6,6 +6,7 @@ import tempfile
 import time
 import unittest
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.environ["CPUTRAIN"]
 MPIRUN = os.environ.get("CPUTRAIN_MPIRUN", "").split()
 OPEN_MPI = "--allow-run-as-root" in MPIRUN

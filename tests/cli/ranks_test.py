@@ -6,9 +6,8 @@ import shutil
 import subprocess
 import unittest
 
-from program import MPIRUN, OPEN_MPI, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
+from program import MPIRUN, OPEN_MPI, PROGRAM, ProgramTest, ROOT, SMALL, mpirun, needs_mpi
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SGD = ["--optimizer", "sgd", "--steps", "5"]
 MANY = 66  # more than a word has bits
 

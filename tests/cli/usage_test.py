@@ -6,9 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import MPIRUN, PROGRAM, SMALL, ProgramTest, needs_mpi
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from program import MPIRUN, PROGRAM, ProgramTest, ROOT, SMALL, needs_mpi
 
 
 class Usage(ProgramTest):

@@ -3,10 +3,9 @@ import os
 import signal
 import unittest
 
-from program import OPEN_MPI, mpirun, needs_mpi
+from program import OPEN_MPI, ROOT, mpirun, needs_mpi
 from trainings import FaultTest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RANKS = 3
 # Long enough for a busy disk, and for ranks of MPICH that keep the cores while they wait.
 WORDS = ["--reproducible", "--epochs", "12", "--stall-timeout", "15"]

@@ -3,9 +3,8 @@ import os
 import subprocess
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, ROOT
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = os.path.join(ROOT, "scripts", "two_hosts")
 
 

@@ -8,9 +8,8 @@ import subprocess
 import time
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, ROOT
 
-ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 TOOLS = ["gcloud", "aws", "ssh", "scp", "ssh-keygen", "curl", "tar"]
 # Answers of the AWS tool, by what is asked; $WAITS is a command during which a signal comes.
 STAND_IN = r"""#!/bin/bash

@@ -5,10 +5,9 @@ import subprocess
 import sys
 import time
 
-from program import ProgramTest
+from program import ProgramTest, ROOT
 
 sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = os.path.join(ROOT, "scripts", "gpu_day")
 STAND_INS = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
 sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]

@@ -3,9 +3,7 @@ import os
 import subprocess
 import unittest
 
-from program import ProgramTest
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from program import ProgramTest, ROOT
 
 
 class RootLink(ProgramTest):

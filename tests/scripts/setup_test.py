@@ -5,9 +5,8 @@ import shutil
 import subprocess
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, ROOT
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ("bash", "awk", "sed", "dirname", "basename", "cat", "env", "grep", "tr", "mktemp", "rm", "tail")
 # What is installed, and what the release has, are files with a name a line.
 DPKG_QUERY = 'for p in $(cat installed); do printf "installed=%s " "$p"; done'

@@ -4,9 +4,8 @@ import shutil
 import subprocess
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, ROOT
 
-ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 STAND_IN = r"""#!/bin/bash
 [[ $* == show* ]] || printf '%s\n' "${0##*/} $*" >>"$CALLS"
 case "${0##*/} $*" in

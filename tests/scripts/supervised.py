@@ -6,9 +6,8 @@ import signal
 import subprocess
 import time
 
-from program import ProgramTest
+from program import ProgramTest, ROOT
 
-ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 SCRIPT = os.path.join(ROOT, "scripts", "supervise")
 # Starts after starts: each does what the next line of the file `plan` says, and writes down how it was called.
 STAND_IN = r"""#!/usr/bin/env python3

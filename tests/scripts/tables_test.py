@@ -11,10 +11,9 @@ import unittest
 import unittest.mock
 
 from images import write_png
-from program import needs_mpi
+from program import ROOT, needs_mpi
 
 sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "measurements"))
 runs, origin, intervals, accuracy, same_hash, seconds, simulated, gpus, precisions, machine = map(
     importlib.import_module, ["runs", "origin", "intervals", "accuracy", "same_hash", "seconds", "simulated", "gpus",

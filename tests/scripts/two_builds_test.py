@@ -3,9 +3,8 @@ import os
 import subprocess
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, ROOT
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = os.path.join(ROOT, "tests", "bench", "two_builds.py")
 # A figure for each of its turns.
 STAND_IN = """#!/usr/bin/env python3

@@ -7,9 +7,8 @@ import re
 import unittest
 
 from page import Page
-from program import ProgramTest
+from program import ProgramTest, ROOT
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 PAPER = os.path.join(ROOT, "results", "reference", "paper_table3.csv")
 HOSTILE = "</script><img src=x onerror=alert(1)>|\"quoted\", \\input{x} $ % & # _ {~^} `*[a](b)*` \u2028 é"
 # What the page would fetch from elsewhere.
