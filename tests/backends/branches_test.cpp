@@ -19,8 +19,8 @@ constexpr Shape kImage{10, 9, 3};
 constexpr int kClasses = 3, kImages = 4;
 
 void add_head(model::Graph& graph) {
-  testing::add_layers(graph, model::GlobalAveragePool{}, model::Dense{kClasses},
-                      model::SoftmaxCrossEntropy{});
+  add_layers(graph, model::GlobalAveragePool{}, model::Dense{kClasses},
+             model::SoftmaxCrossEntropy{});
 }
 
 model::Convolution same(int filters, int kernel = 3) {
@@ -33,7 +33,7 @@ model::Graph residual_v1() {
   graph.add(same(16));
   for (int block = 0; block < 3; ++block) {
     const int src = graph.add(model::Relu{});
-    testing::add_layers(graph, same(16), model::BatchNorm{}, model::Relu{}, same(16));
+    add_layers(graph, same(16), model::BatchNorm{}, model::Relu{}, same(16));
     const int residual = graph.add(model::BatchNorm{});
     graph.add(model::Add{}, "", {src, residual});
   }
@@ -53,7 +53,7 @@ model::Graph residual_v2() {
     if (block == 0) shortcut = graph.add(same(32, 1), "", {activated});
     if (last) shortcut = graph.add(model::MaxPool{1, 2}, "", {src});
     graph.add(same(16, 1), "", {activated});
-    testing::add_layers(graph, model::BatchNorm{}, model::Relu{}, model::ZeroPad{1, 1, 1, 1});
+    add_layers(graph, model::BatchNorm{}, model::Relu{}, model::ZeroPad{1, 1, 1, 1});
     const int residual =
         graph.add(model::Convolution{.filters = 32, .kernel = 3, .stride = last ? 2 : 1});
     src = graph.add(model::Add{}, "", {shortcut, residual});
@@ -101,15 +101,15 @@ model::Graph inverted_residual() {
   model::Graph graph(kImage);
   int src = graph.add(same(16));
   for (int block = 0; block < 2; ++block) {
-    testing::add_layers(graph, model::Convolution{.filters = 48, .kernel = 1, .bias = false},
-                        model::BatchNorm{}, model::Relu6{},
-                        model::Convolution{.filters = 48,
-                                           .kernel = 3,
-                                           .padding = model::Padding::half,
-                                           .bias = false,
-                                           .groups = 48},
-                        model::BatchNorm{}, model::Relu6{},
-                        model::Convolution{.filters = 16, .kernel = 1, .bias = false});
+    add_layers(graph, model::Convolution{.filters = 48, .kernel = 1, .bias = false},
+               model::BatchNorm{}, model::Relu6{},
+               model::Convolution{.filters = 48,
+                                  .kernel = 3,
+                                  .padding = model::Padding::half,
+                                  .bias = false,
+                                  .groups = 48},
+               model::BatchNorm{}, model::Relu6{},
+               model::Convolution{.filters = 16, .kernel = 1, .bias = false});
     const int residual = graph.add(model::BatchNorm{});
     src = graph.add(model::Add{}, "", {src, residual});
   }
@@ -308,15 +308,15 @@ TEST_P(Branches, ImagesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {
     model::Graph graph(kImage, {.scale = {1.0f / 64, 1.0f / 32, 0.01f}, .offset = {-2, 0, 1}});
     relu ? graph.add(model::Relu{}) : graph.add(model::Dropout{0.4f});
-    testing::add_layers(graph, model::Convolution{.filters = 16, .kernel = 3}, model::MaxPool{},
-                        model::Relu{});
+    add_layers(graph, model::Convolution{.filters = 16, .kernel = 3}, model::MaxPool{},
+               model::Relu{});
     add_head(graph);
     expect_agreement(GetParam(), graph);
   }
 }
 
 TEST_P(Branches, FrozenLayersPassGradientsOn) {
-  model::Graph graph = residual_v2();
+  const model::Graph graph = residual_v2();
   std::vector<std::string> frozen;
   for (const auto& node : graph.nodes()) {
     if (!node.parameters.empty() && frozen.size() < 7) frozen.push_back(node.name);

@@ -72,8 +72,8 @@ TEST_P(LargeDenseLayers, WithoutRelu) {
 
 /// One of the two adds to the gradient that the other wrote.
 model::Graph two_read_one_map() {
-  model::Graph graph = testing::graph_of(kImage, model::Convolution{.filters = 8, .kernel = 3},
-                                         model::MaxPool{}, model::Relu{});
+  model::Graph graph = graph_of(kImage, model::Convolution{.filters = 8, .kernel = 3},
+                                model::MaxPool{}, model::Relu{});
   const int map = graph.add(model::Flatten{});
   const int left = graph.add(model::Dense{.units = kUnits}, "left", {map});
   const int right = graph.add(model::Dense{.units = kUnits, .bias = false}, "right", {map});

@@ -18,8 +18,8 @@ constexpr Shape kImage{22, 22, 3};
 constexpr int kClasses = 3;
 
 model::Graph graph_with_dense() {
-  model::Graph graph = testing::graph_of(kImage, model::Convolution{.filters = 8, .kernel = 3},
-                                         model::MaxPool{}, model::Relu{}, model::Flatten{});
+  model::Graph graph = graph_of(kImage, model::Convolution{.filters = 8, .kernel = 3},
+                                model::MaxPool{}, model::Relu{}, model::Flatten{});
   graph.add(model::Dense{.units = 48}, "large");
   graph.add(model::Relu{});
   graph.add(model::Dense{kClasses}, "last");

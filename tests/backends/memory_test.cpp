@@ -141,8 +141,8 @@ void look_at(const Array& array) {
 constexpr Shape kImage{6, 6, 3};
 
 model::Graph network() {
-  return testing::graph_of(kImage, model::Convolution{.filters = 2, .kernel = 3}, model::Relu{},
-                           model::Flatten{}, model::Dense{2}, model::SoftmaxCrossEntropy{});
+  return graph_of(kImage, model::Convolution{.filters = 2, .kernel = 3}, model::Relu{},
+                  model::Flatten{}, model::Dense{2}, model::SoftmaxCrossEntropy{});
 }
 
 // Else the backend under test would let through what a device does not.

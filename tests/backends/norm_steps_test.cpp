@@ -37,7 +37,7 @@ model::Graph ended(model::Graph graph) {
 model::Graph maps_behind(const std::vector<model::Layer>& layers) {
   model::Graph graph(kImage);
   for (const model::Layer& layer : layers) graph.add(layer);
-  testing::add_layers(graph, model::BatchNorm{}, convolution(16), model::GlobalAveragePool{});
+  add_layers(graph, model::BatchNorm{}, convolution(16), model::GlobalAveragePool{});
   return ended(std::move(graph));
 }
 
@@ -56,7 +56,7 @@ model::Graph behind_branches(const model::Layer& join) {
   const int left = graph.add(convolution(16), "", {trunk});
   const int right = graph.add(convolution(16), "", {trunk});
   graph.add(join, "", {left, right});
-  testing::add_layers(graph, model::BatchNorm{}, convolution(16), model::GlobalAveragePool{});
+  add_layers(graph, model::BatchNorm{}, convolution(16), model::GlobalAveragePool{});
   return ended(std::move(graph));
 }
 
@@ -68,8 +68,8 @@ model::Graph of_all_kinds() {
   graph.add(model::AveragePool{3, 1, model::Padding::same});
   const int pooled = graph.add(model::BatchNorm{});
   graph.add(model::Concat{}, "", {first, pooled});
-  testing::add_layers(graph, model::BatchNorm{}, convolution(16), model::GlobalAveragePool{},
-                      model::BatchNorm{});
+  add_layers(graph, model::BatchNorm{}, convolution(16), model::GlobalAveragePool{},
+             model::BatchNorm{});
   return ended(std::move(graph));
 }
 

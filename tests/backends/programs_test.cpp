@@ -17,7 +17,7 @@ constexpr int kClasses = 3;
 
 /// Layers of every kind, odd numbers of channels, dropout in two places.
 model::Graph mixed_graph() {
-  return testing::graph_of(
+  return graph_of(
       kImage, model::Convolution{.filters = 16, .kernel = 3}, model::Relu{}, model::MaxPool{},
       model::Convolution{.filters = 21, .kernel = 3, .padding = model::Padding::same},
       model::Relu{}, model::Dropout{0.2f}, model::AveragePool{}, model::Flatten{}, model::Dense{9},
@@ -57,10 +57,10 @@ TEST_P(Programs, PiecesOfABatchAddUpToTheBatch) {
 /// For few images a GPU cuts sums into more slices, which take more room: for one, 9 times that of
 /// four images.
 TEST_P(Programs, FewImagesMayNeedMoreRoomThanMany) {
-  model::Graph graph =
-      testing::graph_of(Shape{8, 8, 3}, model::Convolution{.filters = 8, .kernel = 3},
-                        model::Relu{}, model::Convolution{.filters = 64, .kernel = 3},
-                        model::Flatten{}, model::Dense{kClasses}, model::SoftmaxCrossEntropy{});
+  const model::Graph graph =
+      graph_of(Shape{8, 8, 3}, model::Convolution{.filters = 8, .kernel = 3}, model::Relu{},
+               model::Convolution{.filters = 64, .kernel = 3}, model::Flatten{},
+               model::Dense{kClasses}, model::SoftmaxCrossEntropy{});
   const Samples samples = make_images(8, {8, 8, 3}, kClasses);
   Trial whole(*backend_, graph, {8}), pieces(*backend_, graph, {4, 3, 1});
   const Outcome expected = whole.train(samples, {8});

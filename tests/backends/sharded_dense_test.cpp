@@ -25,8 +25,8 @@ constexpr double kMark = 7;  // where no gradient is to be written
 constexpr int kFewUnits = 25, kManyUnits = 640;
 
 model::Graph network(int units) {
-  model::Graph graph = testing::graph_of(kImage, model::Convolution{.filters = 20, .kernel = 3},
-                                         model::Relu{}, model::MaxPool{}, model::Flatten{});
+  model::Graph graph = graph_of(kImage, model::Convolution{.filters = 20, .kernel = 3},
+                                model::Relu{}, model::MaxPool{}, model::Flatten{});
   graph.add(model::Dense{.units = units}, "first");
   const int trunk = graph.add(model::Relu{});
   graph.add(model::Dense{.units = 5}, "left", {trunk});

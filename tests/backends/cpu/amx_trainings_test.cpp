@@ -205,7 +205,7 @@ using TilesOfMeasuredFloats = WithEmulatedTiles<::testing::Test>;
 
 /// Enough work to be measured, in front of a pool and behind it.
 TEST_F(TilesOfMeasuredFloats, AreTriedOnlyWhereNoWindowDependsOnIt) {
-  model::Graph graph = testing::graph_of(
+  const model::Graph graph = testing::graph_of(
       Shape{64, 64, 3}, model::Convolution{.filters = 32, .kernel = 3}, model::Relu{},
       model::Convolution{.filters = 64, .kernel = 3}, model::Relu{},
       model::Convolution{.filters = 32, .kernel = 3}, model::MaxPool{}, model::Flatten{},
