@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <charconv>
 #include <cstring>
@@ -384,8 +385,10 @@ void OwnParts::restore_factors(const TensorFile* file) {
   };
   all.resize(from_rank_0(all.size()));
   for (Factors& factors : all) {
-    factors.range = from_rank_0(factors.range);
-    factors.bytes.resize(from_rank_0(factors.bytes.size()));
+    const auto [begin, end, bytes] =
+        from_rank_0(std::array{factors.range.begin, factors.range.end, factors.bytes.size()});
+    factors.range = {begin, end};
+    factors.bytes.resize(bytes);
     training_.communicator.broadcast(factors.bytes, 0);
     if (!holds(training_.exchange.owned(), factors.range)) continue;
     kept_->set_factors(factors.range, array_in(factors.bytes, dtype));

@@ -171,8 +171,8 @@ namespace {
 /// Picks an algorithm by the array's length.
 class BySize final : public Allreduce {
  public:
-  using ByLast =
-      std::map<std::size_t, std::unique_ptr<Allreduce>>;  // by the last byte of each range
+  /// By the last byte of each range. Ranges hold every length once.
+  using ByLast = std::map<std::size_t, std::unique_ptr<Allreduce>>;
   explicit BySize(ByLast parts) : parts_(std::move(parts)) {}
   void sum(const Array& numbers) override {
     parts_.lower_bound(numbers.bytes().size())->second->sum(numbers);

@@ -133,7 +133,8 @@ class Backend {
   virtual ImageFeeder* feeder() { return nullptr; }
 
   // What sums that are the same bits at any number of ranks and threads need besides
-  // (chunked_program.h), where arrays lie in the host's memory. By default by the calling thread.
+  // (chunked_program.h). By default by the calling thread, on arrays in the host's memory: an
+  // exchange refuses such sums for others (exchange/make_exchange.cpp).
 
   /// Calls work(0) to work(count - 1), side by side where the backend has that many threads: those
   /// that sum and update, so that none of them waits in a loop beside the work. Programs that are

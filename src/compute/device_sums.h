@@ -32,8 +32,8 @@ struct DeviceSumsFacts {
   std::string lack{}, remedy{};  ///< then why
   std::string device{};          ///< this rank's Device::identity: the same where ranks share it
   std::string varies{};          ///< what makes bits differ from run to run; empty: nothing
-  bool share_devices = false;    ///< two ranks of one device can sum
-  // What the exchange knows of the rank, beside what the backend does (exchange/device_path.h).
+  bool share_devices = false;    ///< two ranks of a node on one device can sum
+  // What exchange::gather_facts() fills in; DeviceSums::facts() does not know it.
   int node = 0;
   bool mpi_reads = false;  ///< MPI takes addresses of devices
 };

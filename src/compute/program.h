@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -189,8 +190,8 @@ class Program {
   /// augmentation makes is one of its own. Nothing where the graph has no such beginning, or the
   /// program cannot, as those whose arrays lie on a device.
   virtual std::optional<FeatureFacts> features() const { return {}; }
-  /// Keeps those of the first images that have room in so many bytes.
-  virtual void keep_features([[maybe_unused]] std::size_t most_bytes) {}
+  /// Keeps those of the first images that have room in so many bytes, where there are features().
+  virtual void keep_features([[maybe_unused]] std::size_t most_bytes) { assert(features()); }
 
   /// Seconds that passes spent waiting for other ranks of the node since the program was made.
   virtual double waited() const { return 0; }

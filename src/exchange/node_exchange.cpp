@@ -43,18 +43,19 @@ NodeMemoryExchange::NodeMemoryExchange(comm::Communicator& communicator, const c
                                        const compute::ParameterLayout& layout, int lanes)
     : BasicExchange(communicator),
       map_(map),
+      version_(allocate(layout, lanes)),
       peers_(communicator.make_point_to_point()),
       node_(*peers_, map.own()),
-      over_owners_(comm::make_tree(node_)) {
-  allocate(layout, lanes);
-}
+      over_owners_(comm::make_tree(node_)) {}
 
-void NodeMemoryExchange::allocate(const compute::ParameterLayout& layout, int lanes) {
+std::unique_ptr<comm::NodeVersion> NodeMemoryExchange::allocate(
+    const compute::ParameterLayout& layout, int lanes) {
   std::unique_ptr<system::Pages> replica;
+  std::unique_ptr<comm::NodeVersion> version;
   const auto undo = [&] {
-    gradients_.reset();
+    version.reset();
     weights_.reset();
-    version_.reset();
+    gradients_.reset();
   };
   // A rank's own memory first: one rank alone may lack it, while the others wait for shared memory.
   comm::attempt_together(
@@ -67,9 +68,10 @@ void NodeMemoryExchange::allocate(const compute::ParameterLayout& layout, int la
             memory, layout.gradient_size, layout.dtype, lanes,
             compute::used_gradients(layout, memory.local_rank(), memory.local_size()));
         weights_ = std::make_unique<NodeWeights>(memory, layout, std::move(replica));
-        version_ = std::make_unique<comm::NodeVersion>(memory);
+        version = std::make_unique<comm::NodeVersion>(memory);
       },
       undo);
+  return version;
 }
 
 void NodeMemoryExchange::meet() {

@@ -65,12 +65,13 @@ class NodeMemoryExchange : public BasicExchange {
   comm::NodeMap map_;
   std::unique_ptr<comm::NodeArrays> gradients_;  ///< one for every lane of every rank
   std::unique_ptr<NodeWeights> weights_;
-  std::unique_ptr<comm::PointToPoint> peers_;
+  std::unique_ptr<comm::NodeVersion> version_;
+  std::unique_ptr<comm::PointToPoint> peers_;  // behind the memory, which may be refused
 
  private:
-  void allocate(const compute::ParameterLayout&, int lanes);
+  /// Makes gradients and weights; their version is the result.
+  std::unique_ptr<comm::NodeVersion> allocate(const compute::ParameterLayout&, int lanes);
 
-  std::unique_ptr<comm::NodeVersion> version_;
   comm::PointToPointGroup node_;
   std::unique_ptr<comm::Allreduce> over_owners_;
 };

@@ -22,8 +22,9 @@ class OrderedExchange final : public NodeMemoryExchange {
         layout_(parts.layout),
         sum_memory_(parts.layout.gradient_size * size_of(parts.layout.dtype)),
         sum_{sum_memory_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype} {
-    if (map.local < map.lanes())
+    if (map.local < map.lanes()) {
       owned_.push_back(comm::slice_of({0, sum_.size}, map.local, map.lanes()));
+    }
     if (!owned_.empty() && owned_[0].size() == 0) owned_.clear();
     for (const Range& own : owned_) gradient_parts_ = compute::parts_of(layout_, own);
     for (const auto& ranks : map.ranks) {

@@ -1,4 +1,3 @@
-
 #include "logging/log_file.h"
 #include "logging/reporters.h"
 #include "runfiles/metrics.h"

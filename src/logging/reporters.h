@@ -1,6 +1,11 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "compute/layer_time.h"
 #include "loop/progress.h"

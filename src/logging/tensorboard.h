@@ -1,5 +1,9 @@
 #pragma once
 
+#include <memory>
+#include <span>
+#include <string>
+
 #include "system/files.h"
 
 /// TensorBoard's event files: records of `length (8 bytes) | masked CRC of the length | data |

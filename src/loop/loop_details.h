@@ -96,7 +96,7 @@ class Loop {
   std::optional<data::BatchPlan> plan_;  ///< the epoch's, as is the next one
   std::optional<EpochMeter> meter_;
   std::optional<StepRecord> late_;  ///< the step whose line waits for its sums
-  StepTally late_tally_;            ///< which are to be added up of these
+  StepTally late_tally_;            ///< which are to be added up of these; empty without it
   bool left_out_ = false;           ///< the step that is made
   bool cold_ = true;          ///< nothing has been computed since the training began or went on
   int skipped_in_a_row_ = 0;  ///< for their gradients

@@ -240,7 +240,7 @@ class Step {
 
 void add_penalty(compute::Tally& tally, double penalty) { tally.loss += penalty * tally.images; }
 
-/// Of what has come on this rank.
+/// Adds up over the ranks what has come on this one.
 compute::Tally add_up(comm::Communicator& communicator, compute::Tally own, double penalty) {
   comm::sum_numbers(communicator, own.sums());
   add_penalty(own, penalty);
@@ -299,7 +299,8 @@ compute::Tally agree(const RankProgram& parts, Observer& observer, const StepTal
 }
 
 compute::Tally add_up(comm::Communicator& communicator, const StepTally& own) {
-  return add_up(communicator, own.images.wait(), own.penalty.wait());
+  const compute::Tally images = own.images.wait();
+  return add_up(communicator, images, own.penalty.wait());
 }
 
 compute::Tally finish_step(comm::Communicator& communicator, StepResult& step) {

@@ -12,39 +12,34 @@
 namespace cputrain::model {
 namespace {
 
-/// Whether numbers are drawn from a normal law, or from a uniform one.
-bool is_normal(Initializer law) {
-  using enum Initializer;
-  return law == he_normal || law == he_normal_out || law == he_normal_group ||
-         law == normal_hundredth;
-}
+/// What numbers are drawn from: a normal law of this deviation, or a uniform one within the limit.
+struct Law {
+  bool normal;
+  double scale;
+};
 
-Initializer law_of(const ParameterSpec& kernel) {
-  return kernel.drawn.value_or(Initializer::glorot_uniform);
-}
-
-/// The deviation of a normal law, the limit of a uniform one, of an HWIO or (in, out) kernel.
-double scale_of(const ParameterSpec& kernel) {
+/// That of an HWIO or (in, out) kernel.
+Law law_of(const ParameterSpec& kernel) {
   const auto& e = kernel.extents;
   const double area = e.size() == 4 ? static_cast<double>(e[0]) * e[1] : 1.0;
   // Numbers that one output is made of, and those that one input goes to.
   const double in = area * e[e.size() - 2], out = area * e.back();
-  switch (law_of(kernel)) {
+  switch (kernel.drawn.value_or(Initializer::glorot_uniform)) {
     case Initializer::he_normal:
-      return std::sqrt(2 / in);
+      return {true, std::sqrt(2 / in)};
     case Initializer::he_normal_out:
-      return std::sqrt(2 / out);
+      return {true, std::sqrt(2 / out)};
     case Initializer::he_normal_group:
-      return std::sqrt(2 * kernel.groups / out);
+      return {true, std::sqrt(2 * kernel.groups / out)};
     case Initializer::uniform_in:
     case Initializer::uniform_in_only:
-      return 1 / std::sqrt(in);
+      return {false, 1 / std::sqrt(in)};
     case Initializer::uniform_out:
-      return 1 / std::sqrt(out);
+      return {false, 1 / std::sqrt(out)};
     case Initializer::normal_hundredth:
-      return 0.01;
+      return {true, 0.01};
     default:
-      return std::sqrt(6 / (in + out));
+      return {false, std::sqrt(6 / (in + out))};
   }
 }
 
@@ -57,9 +52,9 @@ std::array<double, 2> normal_numbers(std::uint32_t a, std::uint32_t b) {
 }
 
 /// Four numbers of the law.
-std::array<double, 4> drawn(bool normal, double scale, const std::array<std::uint32_t, 4>& words) {
+std::array<double, 4> drawn(const Law& law, const std::array<std::uint32_t, 4>& words) {
   std::array<double, 4> numbers{};
-  if (normal) {
+  if (law.normal) {
     const auto first = normal_numbers(words[0], words[1]),
                second = normal_numbers(words[2], words[3]);
     numbers = {first[0], first[1], second[0], second[1]};
@@ -67,7 +62,7 @@ std::array<double, 4> drawn(bool normal, double scale, const std::array<std::uin
     for (std::size_t i = 0; i < 4; ++i)
       numbers[i] = 2 * static_cast<double>(unit_float(words[i])) - 1;
   }
-  for (double& number : numbers) number = static_cast<float>(number * scale);
+  for (double& number : numbers) number = static_cast<float>(number * law.scale);
   return numbers;
 }
 
@@ -180,13 +175,12 @@ std::vector<double> initial_values(const Graph::Node& node, const ParameterSpec&
   std::vector<double> values(parameter.size(), parameter.fill);
   if (!parameter.drawn) return values;
   const ParameterSpec& kernel = node.parameters.front();
-  const bool normal = is_normal(law_of(kernel));
-  const double scale = scale_of(kernel);
+  const Law law = law_of(kernel);
   const bool is_bias = parameter.extents.size() < 2;
   const RandomStream stream(seed, Purpose::weights, static_cast<std::uint32_t>(node.origin));
   const std::size_t first = is_bias ? (kernel.size() + 3) / 4 : 0;  // behind the kernel's words
   for (std::size_t group = 0; group * 4 < values.size(); ++group) {
-    const auto numbers = drawn(normal, scale, stream.at(static_cast<std::uint32_t>(first + group)));
+    const auto numbers = drawn(law, stream.at(static_cast<std::uint32_t>(first + group)));
     for (std::size_t i = 0; i < 4 && group * 4 + i < values.size(); ++i) {
       values[group * 4 + i] = numbers[i];
     }

@@ -39,12 +39,12 @@ Layer read_layer(const JsonFields& r, const std::optional<ModelSize>& size) {
                         did_you_mean(type, types)));
   }
   Layer layer = *found;
+  auto* dense = std::get_if<Dense>(&layer);
+  const bool by_classes = dense && r.required("units") == "classes";
+  if (by_classes && !size) r.wrong("units must be a number here");
   JsonMembers members(r);
   describe(members, layer);
-  if (auto* dense = std::get_if<Dense>(&layer); dense && dense->units == 0) {
-    if (!size) r.wrong("units must be a number here");
-    dense->units = size->classes;
-  }
+  if (by_classes) dense->units = size->classes;
   return layer;
 }
 

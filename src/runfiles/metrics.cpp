@@ -303,9 +303,13 @@ std::string to_text(const SummaryLine& line) {
   return json_text(json);
 }
 
-Metrics read_metrics(const std::filesystem::path& file) { return read_lines(file, false); }
+Metrics read_metrics(const std::filesystem::path& file) {
+  return read_lines(file, /*with_steps=*/false);
+}
 
-Metrics read_metrics_and_steps(const std::filesystem::path& file) { return read_lines(file, true); }
+Metrics read_metrics_and_steps(const std::filesystem::path& file) {
+  return read_lines(file, /*with_steps=*/true);
+}
 
 std::optional<SummaryLine> summary_at_end(const std::filesystem::path& path) {
   try {

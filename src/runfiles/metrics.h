@@ -1,6 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
+#include <optional>
+#include <vector>
 
 #include "loop/records.h"
 #include "optim/learning_rate.h"
@@ -52,7 +55,7 @@ struct EpochLine {
   std::string kernels{};
   bool nan = false;  ///< one of its losses was NaN or infinite
 
-  /// Of validation, where both are known and finite.
+  /// The validation's, where both are known and finite.
   std::optional<double> val_loss() const {
     return validation ? validation->finite_loss() : std::nullopt;
   }

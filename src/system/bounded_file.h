@@ -65,7 +65,7 @@ nlohmann::json read_json_file(const std::filesystem::path&, std::uintmax_t most,
 /// The lines of a regular file, one after the other.
 class BoundedLines {
  public:
-  /// Of at most so many bytes, and so many a line.
+  /// At most so many bytes are read, and so many of a line.
   BoundedLines(const std::filesystem::path&, std::uintmax_t most, std::uintmax_t most_of_line);
 
   /// Without its end; nothing behind the last one.

@@ -353,10 +353,13 @@ void try_folder(const std::filesystem::path& path) {
        !fs::exists(fs::symlink_status(p, ignored)) && p.has_relative_path(); p = p.parent_path()) {
     absent.push_back(p);
   }
-  const std::shared_ptr<void> removed(nullptr, [&](void*) {
-    std::error_code not_empty;
-    for (const fs::path& folder : absent) fs::remove(folder, not_empty);
-  });
+  struct Removed {
+    const std::vector<fs::path>& folders;
+    ~Removed() {
+      std::error_code not_empty;
+      for (const fs::path& folder : folders) fs::remove(folder, not_empty);
+    }
+  } const removed{absent};
   make_folder(path);
   const AtomicFile probe(path / "try");
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -30,6 +32,30 @@ bool read_line(const std::string& line, CpuTicks& ticks) {
   ticks.idle = t[3] + t[4];
   ticks.stolen = t[7];
   return true;
+}
+
+std::optional<int> as_thread(const std::string& name) {
+  int thread = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), thread);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return thread;
+}
+
+/// A thread may end between being listed and being read.
+std::vector<ThreadTimes> thread_times_now() {
+  std::vector<ThreadTimes> all;
+  std::error_code error;
+  std::filesystem::directory_iterator entry("/proc/self/task", error);
+  while (!error && entry != std::filesystem::directory_iterator()) {
+    const auto thread = as_thread(entry->path().filename().string());
+    std::ifstream file(entry->path() / "schedstat");
+    std::stringstream text;
+    text << file.rdbuf();
+    const auto times = thread ? thread_times(*thread, text.view()) : std::nullopt;
+    if (times) all.push_back(*times);
+    entry.increment(error);
+  }
+  return all;
 }
 
 }  // namespace
@@ -76,17 +102,24 @@ std::optional<double> StolenTime::part_since_last() {
   return part;
 }
 
-std::optional<double> waited_part(const std::vector<ThreadState>& before,
-                                  const std::vector<ThreadState>& after) {
+std::optional<ThreadTimes> thread_times(int thread, std::string_view schedstat) {
+  std::istringstream fields{std::string(schedstat)};
+  ThreadTimes times{.thread = thread};
+  if (!(fields >> times.ran >> times.waited)) return std::nullopt;
+  if (times.ran < 0 || times.waited < 0) return std::nullopt;
+  return times;
+}
+
+std::optional<double> waited_part(const std::vector<ThreadTimes>& before,
+                                  const std::vector<ThreadTimes>& after) {
   double ran = 0, waited = 0;
-  for (const ThreadState& now : after) {
-    if (!now.waited) continue;
-    const auto found = std::ranges::find(before, now.thread, &ThreadState::thread);
-    const bool known = found != before.end() && found->waited;
-    // Less than before: another thread that was given the number of one that has ended.
-    const bool same = known && now.ran >= found->ran && *now.waited >= *found->waited;
-    ran += now.ran - (same ? found->ran : 0);
-    waited += *now.waited - (same ? *found->waited : 0);
+  for (const ThreadTimes& now : after) {
+    const auto found = std::ranges::find(before, now.thread, &ThreadTimes::thread);
+    ThreadTimes then = found == before.end() ? ThreadTimes{} : *found;
+    // Another thread that was given the number of one that has ended.
+    if (now.ran < then.ran || now.waited < then.waited) then = {};
+    ran += now.ran - then.ran;
+    waited += now.waited - then.waited;
   }
   if (!(ran > 0)) return std::nullopt;
   return waited / (ran + waited);
@@ -97,10 +130,10 @@ std::string cpu_wait_reason(bool crowded) {
                  : "other work on this machine, more threads than CPUs, or a quota of CPU time";
 }
 
-CpuWait::CpuWait() : before_(thread_states("self")) {}
+CpuWait::CpuWait() : before_(thread_times_now()) {}
 
 std::optional<double> CpuWait::part_since_last() {
-  std::vector<ThreadState> now = thread_states("self");
+  std::vector<ThreadTimes> now = thread_times_now();
   const auto part = waited_part(before_, now);
   before_ = std::move(now);
   return part;

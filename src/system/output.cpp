@@ -208,8 +208,8 @@ class Channel {
   bool says_dropped_ = false;
 };
 
-/// Of standard error and output, one where these lead to one place. Never destroyed: a thread may
-/// be in a write when the process ends. Output's comes last: who sees it may use both.
+/// Channels of standard error and output, one where these lead to one place. Never destroyed: a
+/// thread may be in a write when the process ends. Output's comes last: who sees it may use both.
 std::atomic<Channel*> of_error = nullptr, of_output = nullptr;
 
 bool are_one_place(int a, int b) {

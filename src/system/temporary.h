@@ -48,9 +48,14 @@ class AbandonedFile {
 
 /// Removes a file, or a folder with all that is in it, at the end of its scope. What cannot be
 /// removed stays.
-struct RemovedInTheEnd {
-  const std::filesystem::path path;
+class RemovedInTheEnd {
+ public:
+  explicit RemovedInTheEnd(std::filesystem::path path) : path(std::move(path)) {}
   ~RemovedInTheEnd();
+  RemovedInTheEnd(const RemovedInTheEnd&) = delete;
+  RemovedInTheEnd& operator=(const RemovedInTheEnd&) = delete;
+
+  const std::filesystem::path path;
 };
 
 /// "cputrain" in the user's cache folder ($XDG_CACHE_HOME, else ~/.cache), which need not exist;

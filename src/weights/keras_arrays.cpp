@@ -281,7 +281,9 @@ std::string group_of(const std::string& array) { return array.substr(0, array.rf
 void add_others(const KerasFile& file, const KerasLayers& layers, std::vector<StoredArray>& arrays,
                 std::vector<std::string>& ignored) {
   std::set<std::string> used(layers.of_pixels.begin(), layers.of_pixels.end());
-  for (const StoredArray& array : arrays) used.insert(array.file_name);
+  for (const StoredArray& array : arrays) {
+    if (array.doubles) used.insert(array.file_name);  // others are constants
+  }
   std::set<std::string> groups;
   for (const safetensors::TensorInfo& array : file.arrays.tensors()) {
     groups.insert(group_of(array.name));

@@ -121,7 +121,7 @@ TEST(DevicePath, IsMpiWhereItReadsDevices) {
   for (DeviceSumsFacts& report : reports) report = {.lack = "none", .mpi_reads = true};
   EXPECT_EQ(choose_device_path(reports, {}).path, DevicePath::direct);
   EXPECT_EQ(choose_device_path(reports, DevicePath::staged).path, DevicePath::staged);
-  EXPECT_EQ(choose_device_path(reports, {}, "", true).path, DevicePath::staged);
+  EXPECT_EQ(choose_device_path(reports, {}, "", /*compresses=*/true).path, DevicePath::staged);
   reports[1].mpi_reads = false;
   EXPECT_EQ(choose_device_path(reports, {}).path, DevicePath::staged);
 }

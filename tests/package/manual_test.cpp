@@ -112,10 +112,10 @@ TEST(Completion, ShellsTakeNothingInTextsForTheirOwn) {
 TEST(Completion, ValuesAreThoseOfTheFlag) {
   EXPECT_EQ(values_of(flag("x", "", "")), FlagValues{});
   EXPECT_EQ(values_of(flag("x", "N", "")), FlagValues{});
-  EXPECT_EQ(values_of(flag("x", "FILE", "")), (FlagValues{{}, "files", false}));
-  EXPECT_EQ(values_of(flag("x", "DIR", "")), (FlagValues{{}, "folders", false}));
+  EXPECT_EQ(values_of(flag("x", "FILE", "")), (FlagValues{{}, FlagValues::kFiles, false}));
+  EXPECT_EQ(values_of(flag("x", "DIR", "")), (FlagValues{{}, FlagValues::kFolders, false}));
   EXPECT_EQ(values_of(flag("x", "none|six", "")), (FlagValues{{"none", "six"}, "", false}));
-  EXPECT_EQ(values_of(flag("x", "NAME|FILE", "")), (FlagValues{{}, "files", false}));
+  EXPECT_EQ(values_of(flag("x", "NAME|FILE", "")), (FlagValues{{}, FlagValues::kFiles, false}));
   FlagEntry list = flag("x", "NAME,...", "");
   list.choices = {"a", "b"};
   EXPECT_EQ(values_of(list), (FlagValues{{"a", "b"}, "", true}));

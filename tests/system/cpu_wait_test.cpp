@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -11,39 +10,37 @@
 namespace cputrain::system {
 namespace {
 
-/// Of each: number, time it ran and waited.
-std::optional<double> part_of(const std::vector<std::array<int, 3>>& before,
-                              const std::vector<std::array<int, 3>>& after) {
-  std::vector<ThreadState> states[2];
-  for (const auto& [number, ran, waited] : before) {
-    states[0].push_back({.thread = number, .ran = double(ran), .waited = waited});
+using Threads = std::vector<ThreadTimes>;
+
+TEST(CpuWait, ReadsTheFirstTwoNumbers) {
+  EXPECT_EQ(thread_times(7, "2008188070 1006682516 357\n"),
+            (ThreadTimes{7, 2008188070, 1006682516}));
+  EXPECT_EQ(thread_times(7, "12 0"), (ThreadTimes{7, 12, 0}));
+  for (const char* odd : {"", "\n", "12", "12 x 3", "x 1 2", "-1 2 3", "1 -2 3"}) {
+    EXPECT_FALSE(thread_times(7, odd)) << odd;
   }
-  for (const auto& [number, ran, waited] : after) {
-    states[1].push_back({.thread = number, .ran = double(ran), .waited = waited});
-  }
-  return waited_part(states[0], states[1]);
 }
 
 TEST(CpuWait, IsThePartOfTheTimeForWhichThreadsWantedACpu) {
-  const std::vector<std::array<int, 3>> before{{1, 100, 50}, {2, 1000, 0}};
-  EXPECT_DOUBLE_EQ(*part_of(before, {{1, 190, 60}, {2, 1090, 10}}), 0.1);
-  EXPECT_DOUBLE_EQ(*part_of(before, {{1, 200, 150}, {2, 1000, 0}}), 0.5);  // the other slept
-  EXPECT_DOUBLE_EQ(*part_of(before, {{1, 175, 50}, {2, 1000, 0}}), 0);
+  const Threads before{{1, 100, 50}, {2, 1000, 0}};
+  EXPECT_DOUBLE_EQ(*waited_part(before, {{1, 190, 60}, {2, 1090, 10}}), 0.1);
+  EXPECT_DOUBLE_EQ(*waited_part(before, {{1, 200, 150}, {2, 1000, 0}}), 0.5);  // the other slept
+  EXPECT_DOUBLE_EQ(*waited_part(before, {{1, 175, 50}, {2, 1000, 0}}), 0);
 }
 
 TEST(CpuWait, ThreadsComeAndGo) {
-  const std::vector<std::array<int, 3>> before{{1, 100, 50}, {2, 1000, 900}};
+  const Threads before{{1, 100, 50}, {2, 1000, 900}};
   // 2 has ended, 3 is new and counts from its beginning.
-  EXPECT_DOUBLE_EQ(*part_of(before, {{1, 160, 60}, {3, 15, 15}}), 25.0 / 100);
+  EXPECT_DOUBLE_EQ(*waited_part(before, {{1, 160, 60}, {3, 15, 15}}), 25.0 / 100);
   // Another thread has the number of one that has ended.
-  EXPECT_DOUBLE_EQ(*part_of(before, {{2, 30, 10}}), 0.25);
+  EXPECT_DOUBLE_EQ(*waited_part(before, {{2, 30, 10}}), 0.25);
 }
 
 TEST(CpuWait, IsNotKnownWhereNothingIsCounted) {
-  EXPECT_FALSE(part_of({}, {}));
-  EXPECT_FALSE(part_of({{1, 5, 5}}, {}));
-  EXPECT_FALSE(part_of({}, {{1, 0, 0}}));  // a kernel that keeps no such statistics
-  EXPECT_FALSE(part_of({{1, 0, 0}}, {{1, 0, 0}}));
+  EXPECT_FALSE(waited_part({}, {}));
+  EXPECT_FALSE(waited_part({{1, 5, 5}}, {}));
+  EXPECT_FALSE(waited_part({}, {{1, 0, 0}}));  // a kernel that keeps no such statistics
+  EXPECT_FALSE(waited_part({{1, 0, 0}}, {{1, 0, 0}}));
 }
 
 TEST(CpuWait, NamesOtherWorkOnlyWhereThereIsRoomForTheRanks) {

@@ -10,7 +10,7 @@
 #include "data/pipeline.h"
 #include "training/session/session.h"
 
-/// What commands of data or of saved weights have in common.
+/// What commands read: data sets, saved weights, names of classes and of files to write.
 namespace cputrain::commands {
 
 /// What topics of `data` have in common: rank 0 works on a data set, and nothing is computed.

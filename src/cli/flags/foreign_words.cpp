@@ -143,14 +143,19 @@ constexpr ForeignWords kForeignFlags[] = {
 
 /// First words for what is no command here; a command names those for itself.
 constexpr ForeignWords kForeignCommands[] = {
-    {"models,model,list-models,list,zoo", "",
-     "cputrain train --help lists them under --model, cputrain info --model NAME the layers of "
-     "one"},
-    {"completion,completions,autocomplete", "",
-     "completions for bash and zsh come with the package, and with cmake --install"},
-    {"man,manual,docs", "", "use help, or help COMMAND"},
-    {"version", "", "use cputrain --version"},
-    {"resume,continue,restore", "", "use cputrain --resume auto --out RUN"},
+    {.words = "models,model,list-models,list,zoo",
+     .ours = "",
+     .advice =
+         "cputrain train --help lists them under --model, cputrain info --model NAME the layers of "
+         "one"},
+    {.words = "completion,completions,autocomplete",
+     .ours = "",
+     .advice = "completions for bash and zsh come with the package, and with cmake --install"},
+    {.words = "man,manual,docs", .ours = "", .advice = "use help, or help COMMAND"},
+    {.words = "version", .ours = "", .advice = "use cputrain --version"},
+    {.words = "resume,continue,restore",
+     .ours = "",
+     .advice = "use cputrain --resume auto --out RUN"},
 };
 
 /// A value of others for one of ours; `advice` says it where more is to be said than its name.
@@ -280,8 +285,9 @@ std::string hint_for_command(const std::string& word, std::span<const CommandEnt
   if (const std::size_t equals = word.find('='); equals != std::string::npos) {
     return fmt::format("; flags begin with two hyphens: --{}", word);
   }
-  for (const auto& [words, ours, advice] : kForeignCommands) {
-    if (is_one_of(words, plain(word))) return "; " + called_so(std::string(advice), program);
+  for (const ForeignWords& foreign : kForeignCommands) {
+    if (!is_one_of(foreign.words, plain(word))) continue;
+    return "; " + called_so(std::string(foreign.advice), program);
   }
   std::vector<std::string> names;
   for (const CommandEntry& command : commands) {

@@ -13,14 +13,12 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-constexpr const char *kFiles = "files", *kFolders = "folders";  // FlagValues::paths
-
 std::string paths_of_meta(const std::string& meta) {
   for (const char* word : {"FILE", "DATA", "IMAGE"}) {
-    if (contains(meta, word)) return kFiles;
+    if (contains(meta, word)) return FlagValues::kFiles;
   }
   for (const char* word : {"DIR", "FOLDER"}) {
-    if (contains(meta, word)) return kFolders;
+    if (contains(meta, word)) return FlagValues::kFolders;
   }
   return "";
 }
@@ -138,8 +136,8 @@ std::string field(std::string text) {
 }
 
 std::string paths_action(const std::string& paths) {
-  if (paths == kFiles) return "_files";
-  return paths == kFolders ? "_files -/" : "";
+  if (paths == FlagValues::kFiles) return "_files";
+  return paths == FlagValues::kFolders ? "_files -/" : "";
 }
 
 /// What zsh calls for a value.
@@ -209,8 +207,8 @@ FlagValues values_of(const FlagEntry& flag) {
   FlagValues values;
   values.words = flag.choices.empty() ? literal_words(flag.meta) : flag.choices;
   values.paths = paths_of_meta(flag.meta);
-  if (flag.name == "model") values.paths = kFiles;     // a network's
-  if (flag.name == "resume") values.paths = kFolders;  // a run's
+  if (flag.name == "model") values.paths = FlagValues::kFiles;     // a network's
+  if (flag.name == "resume") values.paths = FlagValues::kFolders;  // a run's
   values.list = flag.meta.ends_with(",...") || flag.meta == "LIST";
   return values;
 }

@@ -20,8 +20,10 @@ std::string zsh_completion(const std::vector<CommandEntry>&);
 
 /// What a shell may offer as a value.
 struct FlagValues {
+  static constexpr const char *kFiles = "files", *kFolders = "folders";
+
   std::vector<std::string> words{};
-  std::string paths{};  ///< "files", "folders", or "" for none
+  std::string paths{};  ///< kFiles, kFolders, or "" for none
   bool list = false;    ///< several words, with a comma between each two
 
   bool operator==(const FlagValues&) const = default;

@@ -218,8 +218,9 @@ Team gather_team(comm::Communicator& communicator, const comm::NodeMap& map,
     team.processes.push_back(is_seen ? process : 0);
     std::vector<sockaddr_in>& all = team.addresses.emplace_back();
     const bool listens = address.sin_port != 0;
-    if (listens && team.is_on_own_node(rank))
+    if (listens && team.is_on_own_node(rank)) {
       all.push_back(address_of(this_machine(), address.sin_port));
+    }
     for (std::size_t i = 0; i < addresses && words >> address.sin_addr.s_addr; ++i) {
       // A single machine listens to no other.
       if (listens && map.nodes() > 1) all.push_back(address);

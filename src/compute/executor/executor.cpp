@@ -50,6 +50,7 @@ void Executor::compile(const CompileOptions& options) {
                           .sizes = sizes_,
                           .most_ops = 2 * static_cast<int>(graph_.nodes().size())};
   ops_ = target_->make_ops(graph_, planning);
+  assert(!ops_.empty());
   loss_ = dynamic_cast<LossOp*>(ops_.back().get());
   if (!loss_) {
     fail(ExitCode::usage, "the model ends in " + graph_.back().name +

@@ -183,4 +183,5 @@ class LossOp : public Op {
   /// As in Program; `last` is the last forward pass, which was waited for.
   virtual std::span<const float> probabilities(const Execution& last) const = 0;
 };
+
 }  // namespace cputrain::compute

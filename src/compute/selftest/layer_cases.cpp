@@ -155,7 +155,7 @@ void add_pools(Drawing& drawing) {
                         [](const Sizes&) { return Layers{model::GlobalAveragePool{}}; });
 }
 
-/// Behind so many channels, that groups share.
+/// Filters and channels are those of all groups together.
 void add_groups(Drawing& drawing) {
   using enum Padding;
   const auto add = [&](const std::string& what, int channels, int filters, int groups,

@@ -151,7 +151,11 @@ void run_layer(const LayerCase& c, const Request& request, const std::vector<Ope
     } catch (const Error& error) {
       result = failed_case(name_in(c, open), error);
     }
-    refusal.empty() ? results.done(result) : results.left_out(c.name, refusal);
+    if (refusal.empty()) {
+      results.done(result);
+    } else {
+      results.left_out(c.name, refusal);
+    }
   }
 }
 

@@ -258,7 +258,7 @@ void simulate(const SimulateOptions& options, system::SignalWatch& signals,
     todo.push_back(std::move(job));
     places.push_back(i);
   }
-  const system::RemovedInTheEnd folder{make_work_folder()};
+  const system::RemovedInTheEnd folder(make_work_folder());
   constexpr int kAtOnce = 2;
   std::size_t done = 0;
   system::Stopwatch watch;

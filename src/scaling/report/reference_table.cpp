@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iterator>
 #include <set>
+#include <stdexcept>
 
 #include "core/error.h"
 #include "core/text.h"

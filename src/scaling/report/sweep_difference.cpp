@@ -205,8 +205,12 @@ Document difference_document(const std::vector<CellDifference>& differences,
                   .title = "Cell by cell",
                   .tables = {differences_table(differences)},
                   .remarks = conditions_that_differ(before.table, after.table)};
-  const std::size_t first = before.table.cells.size() - differences.size(),
-                    second = after.table.cells.size() - differences.size();
+  // Axes that other programs wrote may give several cells one partner.
+  const auto alone_in = [&](const CellSource& source) {
+    const std::size_t cells = source.table.cells.size();
+    return cells - std::min(cells, differences.size());
+  };
+  const std::size_t first = alone_in(before), second = alone_in(after);
   if (first + second > 0) {
     section.remarks.push_back(fmt::format("In one of them only: {} of {} and {} of {}.",
                                           counted(first, "cell"), before.name, second, after.name));

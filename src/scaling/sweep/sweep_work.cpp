@@ -160,7 +160,7 @@ std::optional<int> exit_code_of_run(const SweepPlan& plan, const cells::Cell& ce
   // A file that no other sweep locks, not even one that continues this one at once: ranks of a
   // killed sweep would take that for theirs.
   const auto lock_file = plan.folder_of(cell) / (kRunLock + system::temporary_suffix());
-  const system::RemovedInTheEnd removed{lock_file};
+  const system::RemovedInTheEnd removed(lock_file);
   const auto lock = system::FileLock::take(lock_file, system::FileLock::Kind::exclusive);
   system::ChildProcess child(plan.words_of_run(cell, repeat), environment_of_run(lock_file),
                              beside(plan, cell, repeat, ".log"));

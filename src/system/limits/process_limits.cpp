@@ -45,8 +45,9 @@ std::string openmp_stack() {
 std::size_t openmp_stack_bytes() {
   char unit = 'K';
   double number = 0;
-  if (std::sscanf(openmp_stack().c_str(), "%*s %lf %c", &number, &unit) < 1 || !(number > 0))
+  if (std::sscanf(openmp_stack().c_str(), "%*s %lf %c", &number, &unit) < 1 || !(number > 0)) {
     return 0;
+  }
   const auto power = std::string_view("BKMG").find(static_cast<char>(std::toupper(unit)));
   const double bytes = power == std::string_view::npos ? 0 : number * std::pow(1024, power);
   return bytes < 1e18 ? static_cast<std::size_t>(bytes) : 0;

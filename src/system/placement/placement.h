@@ -93,11 +93,10 @@ Placement plan_node(const std::vector<RankPlace>& ranks_of_this_node, const Plac
 
 /// The plan of the whole job, the same on every rank, from all ranks' to_text(), by rank, as
 /// Communicator::gather returns it. Each warning is there once, with the hosts it is about; limits
-/// are for every command that computes. `nodes` has the node of
-/// each rank, the machine whose memory it shares: MPI says which, once for memory and cores. Names
-/// of hosts decide nothing, since containers have names of their own, and machines may have the
-/// same. Nodes that one system runs, by its boot id, get a warning where their threads are more
-/// than its cores.
+/// are for every command that computes. `nodes` has the node of each rank, the machine whose memory
+/// it shares: MPI says which, once for memory and cores. Names of hosts decide nothing, since
+/// containers have names of their own, and machines may have the same. Nodes that one system runs,
+/// by its boot id, get a warning where their threads are more than its cores.
 Placement plan_job(const std::vector<std::string>& places, const std::vector<int>& nodes,
                    const PlacementRequest&);
 
@@ -111,8 +110,8 @@ std::string range_text(const std::vector<int>& ascending);
 /// Divides the hardware threads of one mask between the ranks that share it, in their order, by
 /// their threads and cores for communication: whole cores while there are enough, then single
 /// hardware threads, a core's two side by side. Ranks are spread over the NUMA nodes and stay
-/// inside one where one has room. False, and nothing is divided, where the mask has too few of
-/// them.
+/// inside one where one has room. Plans must be new ones of that mask. False, and nothing is
+/// divided, where the mask has too few of them.
 bool divide_cores(const RankPlace& mask, const std::vector<RankPlan*>& ranks);
 
 /// All ranks of a machine together.

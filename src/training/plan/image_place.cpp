@@ -113,13 +113,14 @@ bool fit_on_device(const Session& session, const MemoryBefore& before, std::size
   std::array<std::size_t, 2> mine{before.kept.device, std::numeric_limits<std::size_t>::max()};
   for (const NodeCapacity& capacity : before.capacities) {
     if (std::ranges::find(capacity.ranks, rank) == capacity.ranks.end()) continue;
-    if (capacity.backend_available)
+    if (capacity.backend_available) {
       mine[1] = *capacity.backend_available - std::min(*capacity.backend_available, program);
+    }
   }
   auto [images, left] = mine;
-  for (const auto& [theirs, there] : comm::gather_values(*session.communicator, mine)) {
-    images = std::max(images, theirs);
-    left = std::min(left, there);
+  for (const auto& [their_images, their_left] : comm::gather_values(*session.communicator, mine)) {
+    images = std::max(images, their_images);
+    left = std::min(left, their_left);
   }
   if (images <= (asked ? left : left / 2)) {
     say(session,

@@ -192,10 +192,8 @@ class Run {
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
     results.begin_training(progress_);
-    std::shared_ptr<void> no_rank_is_lost;
-    if (spec_.flags.safety.on_failure == RankFailure::shrink) {
-      no_rank_is_lost = end_with_lost_ranks(session_);
-    }
+    const bool shrinks = spec_.flags.safety.on_failure == RankFailure::shrink;
+    auto watches_for_lost_ranks = shrinks ? end_with_lost_ranks(session_) : nullptr;
     const auto finishing = session_.watch.finish_first(
         [&control, &results](double seconds, const std::filesystem::path& folder) {
           system::tell("cputrain: " + control.await_newest(seconds, folder));
@@ -222,7 +220,7 @@ class Run {
     if (session_.leads() && !control.line().empty()) say(session_, control.line());
     results.finish(result, kept, control.seconds(), *reporter, logs);
     write_timeline(session_, spec_, training_.timeline());
-    no_rank_is_lost.reset();  // ranks may end now
+    watches_for_lost_ranks.reset();  // ranks may end now
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes is not known.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
     return result;

@@ -107,7 +107,7 @@ data::OnProgress progress_line(const Session&, const std::string& verb);
 /// machine has died or the first of them has: launchers may leave the others to wait for it. One
 /// that ends them is quicker, and has the code of the rank that died. Collective. Of machines where
 /// processes do not see each other nothing is known.
-std::shared_ptr<void> end_with_lost_ranks(const Session&);
+[[nodiscard]] std::shared_ptr<void> end_with_lost_ranks(const Session&);
 
 /// The words that were typed to start this job: launcher, program, command, and of the flags those
 /// that are `wanted`.

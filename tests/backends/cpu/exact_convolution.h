@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,6 +80,9 @@ class ExactConvolution {
   }
 
   void check_all() {
+    SCOPED_TRACE(fmt::format("{} x {}, blocks {} to {}, pad {}+{}, pool {}, relu {}, {} images",
+                             c_.height, c_.width, c_.in_blocks, c_.out_blocks, c_.rows.before,
+                             c_.columns.after, c_.pool, c_.relu, c_.images));
     check_forward();
     check_backward_data();
     check_backward_weights();

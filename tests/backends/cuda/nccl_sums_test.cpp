@@ -61,7 +61,7 @@ TEST_F(NcclOfOneRank, ChangesNothing) {
 /// As passes are: what comes before, the sum beside, what comes behind.
 TEST_F(NcclOfOneRank, IsAPartOfGraphs) {
   const auto array = numbers(100);
-  const auto sum = this->sum(100, true);
+  const auto sum = this->sum(100, /*narrow=*/true);
   {
     const Graph graph(compute_.get(), [&] {
       clear_async(array.array().data, 50 * sizeof(float), compute_.get());
