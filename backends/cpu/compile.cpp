@@ -149,10 +149,10 @@ class OpMaker {
                    [&](const model::GlobalAveragePool&) { pool(); },
                    [&](const model::BatchNorm&) { batch_norm(); },
                    [&](const model::Add&) { add(); },
-                   [&](const model::Relu&) { in_place<ReluOp>(); },
-                   [&](const model::Relu6&) { in_place<ReluOp>().numbers_matter = true; },
+                   [&](const model::Relu& l) { rectify(l); },
+                   [&](const model::Relu6& l) { rectify(l).numbers_matter = true; },
                    [&](const model::Silu&) { silu(); },
-                   [&](const model::Dropout&) { in_place<DropoutOp>(); },
+                   [&](const model::Dropout&) { dropout(); },
                    [&](const model::Concat&) { concat(); },
                    [&](const model::Flatten&) { walk_.flatten(); },
                    [&](const model::SigmoidCrossEntropy&) { loss(); },
@@ -354,20 +354,27 @@ class OpMaker {
   }
 
   /// Only the single reader of an activation may change it; where there are others it changes a
-  /// copy.
-  template <template <class> class O>
-  TrackedActivation& in_place() {
-    constexpr bool keeps_numbers = std::is_same_v<O<float>, ReluOp<float>>;
+  /// copy. `keeps_numbers`: it leaves those alone that a rectifier before it must find again.
+  TrackedActivation& change_in_place(bool keeps_numbers) {
     if (input().shared || (input().numbers_matter && !keeps_numbers)) {
       const Source src = read(input());
       const Activation copy = new_activation(src.layout, src.wants_diff, src.element);
       push<AddOp>(copy, node().name + " (copy)", std::vector{src}, copy);
     }
-    TrackedActivation& tracked = walk_.change_in_place(next_op());
-    // Dropout's zeros are, too.
-    tracked.zeros_are_dead |= std::is_same_v<O<float>, ReluOp<float>>;
-    push<O>(tracked, node(), tracked);
+    return walk_.change_in_place(next_op());
+  }
+
+  TrackedActivation& rectify(const model::Rectifier& layer) {
+    TrackedActivation& tracked = change_in_place(true);
+    tracked.zeros_are_dead |= model::facts_of(node().layer).dies_at_zero;
+    push<RectifierOp>(tracked, node(), layer, tracked);
     return tracked;
+  }
+
+  /// Its own zeros are dead, too.
+  void dropout() {
+    const TrackedActivation& tracked = change_in_place(false);
+    push<DropoutOp>(tracked, node(), tracked);
   }
 
   void loss() {

@@ -80,10 +80,10 @@ class OpMaker {
                    [&](const model::MaxPool&) { pool(); },
                    [&](const model::AveragePool&) { pool(); },
                    [&](const model::GlobalAveragePool&) { pool(); },
-                   [&](const model::Relu&) { in_place<ReluOp>(); },
-                   [&](const model::Relu6&) { in_place<ReluOp>().numbers_matter = true; },
+                   [&](const model::Relu& l) { rectify(l); },
+                   [&](const model::Relu6& l) { rectify(l).numbers_matter = true; },
                    [&](const model::Silu&) { silu(); },
-                   [&](const model::Dropout&) { in_place<DropoutOp>(); },
+                   [&](const model::Dropout&) { push<DropoutOp>(node(), change_in_place(false)); },
                    [&](const model::BatchNorm&) { batch_norm(); },
                    [&](const model::Add&) { add(); },
                    [&](const model::ZeroPad& l) { zero_pad(l); },
@@ -215,18 +215,20 @@ class OpMaker {
   }
 
   /// Only the single reader of an activation may change it; where there are others it changes a
-  /// copy.
-  template <class O>
-  compute::TrackedActivation& in_place() {
-    constexpr bool keeps_numbers = std::is_same_v<O, ReluOp>;
+  /// copy. `keeps_numbers`: it leaves those alone that a rectifier before it must find again.
+  compute::TrackedActivation& change_in_place(bool keeps_numbers) {
     if (walk_.input().shared || (walk_.input().numbers_matter && !keeps_numbers)) {
       const Source src = read_input();
       const Activation copy = new_activation(src.layout.shape, src.wants_diff);
       ops_.push_back(std::make_unique<AddOp>(planning_, next_op(), node().name + " (copy)",
                                              std::vector{src}, copy));
     }
-    compute::TrackedActivation& activation = walk_.change_in_place(next_op());
-    push<O>(node(), activation);
+    return walk_.change_in_place(next_op());
+  }
+
+  compute::TrackedActivation& rectify(const model::Rectifier& layer) {
+    compute::TrackedActivation& activation = change_in_place(true);
+    push<RectifierOp>(node(), layer, activation);
     return activation;
   }
 

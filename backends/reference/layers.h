@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -55,20 +57,53 @@ void forward(const model::Dense&, const LayerArgs<T>&);
 template <class T>
 void backward(const model::Dense&, const LayerArgs<T>&);
 
-template <class T>
-void forward(const model::Relu&, const LayerArgs<T>&);
-template <class T>
-void backward(const model::Relu&, const LayerArgs<T>&);
+// Layers that work number by number: what each makes of x, and the gradient of x where `diff` is
+// that of what it makes.
 
 template <class T>
-void forward(const model::Relu6&, const LayerArgs<T>&);
+T value_at(const model::Relu&, T x) {
+  return std::max(x, T{0});
+}
 template <class T>
-void backward(const model::Relu6&, const LayerArgs<T>&);
+T diff_at(const model::Relu&, T x, T diff) {
+  return x > 0 ? diff : T{0};
+}
 
 template <class T>
-void forward(const model::Silu&, const LayerArgs<T>&);
+T value_at(const model::Relu6&, T x) {
+  return std::clamp(x, T{0}, T{6});
+}
 template <class T>
-void backward(const model::Silu&, const LayerArgs<T>&);
+T diff_at(const model::Relu6&, T x, T diff) {
+  return x > 0 && x < 6 ? diff : T{0};
+}
+
+template <class T>
+T value_at(const model::Silu&, T x) {
+  return x / (1 + std::exp(-x));
+}
+template <class T>
+T diff_at(const model::Silu&, T x, T diff) {
+  const T sigmoid = 1 / (1 + std::exp(-x));
+  return diff * sigmoid * (1 + x * (1 - sigmoid));
+}
+
+template <class Layer, class T>
+concept NumberByNumber = requires(const Layer& layer, T x) {
+  value_at(layer, x);
+};
+
+template <class T, NumberByNumber<T> Layer>
+void forward(const Layer& layer, const LayerArgs<T>& a) {
+  const std::size_t count = a.images * a.src_shape.size();
+  for (std::size_t i = 0; i < count; ++i) a.dst[i] = value_at(layer, a.src[i]);
+}
+template <class T, NumberByNumber<T> Layer>
+void backward(const Layer& layer, const LayerArgs<T>& a) {
+  if (!a.diff_src) return;
+  const std::size_t count = a.images * a.src_shape.size();
+  for (std::size_t i = 0; i < count; ++i) a.diff_src[i] += diff_at(layer, a.src[i], a.diff_dst[i]);
+}
 
 template <class T>
 void forward(const model::Flatten&, const LayerArgs<T>&);

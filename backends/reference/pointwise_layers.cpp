@@ -1,4 +1,4 @@
-// Layers without a window: dense, element by element, and the losses.
+// Layers without a window: dense, dropout, and the losses.
 
 #include <algorithm>
 #include <cassert>
@@ -71,52 +71,6 @@ void backward(const model::Dense& l, const LayerArgs<T>& a) {
       for (std::size_t o = 0; o < out; ++o) sum += a.weights[i * out + o] * diff_dst[o];
       a.diff_src[n * in + i] += sum;
     }
-  }
-}
-
-template <class T>
-void forward(const model::Relu&, const LayerArgs<T>& a) {
-  const std::size_t count = a.images * a.src_shape.size();
-  for (std::size_t i = 0; i < count; ++i) a.dst[i] = std::max(a.src[i], T{0});
-}
-
-template <class T>
-void backward(const model::Relu&, const LayerArgs<T>& a) {
-  if (!a.diff_src) return;
-  const std::size_t count = a.images * a.src_shape.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    if (a.src[i] > 0) a.diff_src[i] += a.diff_dst[i];
-  }
-}
-
-template <class T>
-void forward(const model::Relu6&, const LayerArgs<T>& a) {
-  const std::size_t count = a.images * a.src_shape.size();
-  for (std::size_t i = 0; i < count; ++i) a.dst[i] = std::clamp(a.src[i], T{0}, T{6});
-}
-
-template <class T>
-void backward(const model::Relu6&, const LayerArgs<T>& a) {
-  if (!a.diff_src) return;
-  const std::size_t count = a.images * a.src_shape.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    if (a.src[i] > 0 && a.src[i] < 6) a.diff_src[i] += a.diff_dst[i];
-  }
-}
-
-template <class T>
-void forward(const model::Silu&, const LayerArgs<T>& a) {
-  const std::size_t count = a.images * a.src_shape.size();
-  for (std::size_t i = 0; i < count; ++i) a.dst[i] = a.src[i] / (1 + std::exp(-a.src[i]));
-}
-
-template <class T>
-void backward(const model::Silu&, const LayerArgs<T>& a) {
-  if (!a.diff_src) return;
-  const std::size_t count = a.images * a.src_shape.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const T sigmoid = 1 / (1 + std::exp(-a.src[i]));
-    a.diff_src[i] += a.diff_dst[i] * sigmoid * (1 + a.src[i] * (1 - sigmoid));
   }
 }
 
@@ -218,12 +172,6 @@ void cross_entropy_gradient(int logits, const Targets& targets, const T* probabi
   template void backward(const model::GlobalAveragePool&, const LayerArgs<T>&);                 \
   template void forward(const model::Dense&, const LayerArgs<T>&);                              \
   template void backward(const model::Dense&, const LayerArgs<T>&);                             \
-  template void forward(const model::Relu&, const LayerArgs<T>&);                               \
-  template void backward(const model::Relu&, const LayerArgs<T>&);                              \
-  template void forward(const model::Relu6&, const LayerArgs<T>&);                              \
-  template void backward(const model::Relu6&, const LayerArgs<T>&);                             \
-  template void forward(const model::Silu&, const LayerArgs<T>&);                               \
-  template void backward(const model::Silu&, const LayerArgs<T>&);                              \
   template void forward(const model::Flatten&, const LayerArgs<T>&);                            \
   template void backward(const model::Flatten&, const LayerArgs<T>&);                           \
   template void apply_dropout(const DropoutDraw&, std::size_t, const T*, T*, bool);             \

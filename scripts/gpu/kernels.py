@@ -82,7 +82,7 @@ def plain_names(names):
     text = subprocess.run(["c++filt"], input="\n".join(names), text=True, capture_output=True, check=True).stdout
     plain = []
     for name in text.splitlines():
-        name = re.sub(r"\(anonymous namespace\)::|cputrain::(?:cuda|optim)::|\((?:int|bool|unsigned int)\)", "", name)
+        name = re.sub(r"\(anonymous namespace\)::|cputrain::(?:cuda|optim|model)::|\((?:int|bool|unsigned int)\)", "", name)
         name = re.sub(r"^void ", "", name)
         depth = 0
         for i, sign in enumerate(name):

@@ -348,16 +348,15 @@ class Network:
         self.add(layer, forward=[forward], data=self.back(backward))
         self.map = dst
 
-    def relu(self, layer, kind="relu"):
+    def relu(self, layer, kind="relu", of="Relu"):
         self.copy_of_shared(layer)
         count = self.images * self.map.count
         packs, moved = count // self.pack, count * self.element
-        forward, backward = f"{kind}_forward", f"{kind}_backward"
-        self.add(layer, forward=[in_line(forward, self.template(forward), packs, 2 * moved)],
-                 data=self.back(in_line(backward, self.template(backward), packs, 3 * moved)))
+        self.add(layer, forward=[in_line(f"{kind}_forward", self.template("rectify", of), packs, 2 * moved)],
+                 data=self.back(in_line(f"{kind}_backward", self.template("rectify_backward", of), packs, 3 * moved)))
 
     def relu6(self, layer):
-        self.relu(layer, "relu6")
+        self.relu(layer, "relu6", "Relu6")
 
     def dropout(self, layer):
         self.copy_of_shared(layer)

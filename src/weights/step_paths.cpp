@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -15,10 +14,6 @@ namespace cputrain::weights {
 namespace {
 
 Sides square(int side) { return {side, side}; }
-
-NetworkStep activation(std::string_view word) {
-  return {.kind = StepKind::activation, .word = std::string(word)};
-}
 
 NetworkStep step_of(const model::Layer& layer) {
   const auto plain = [](StepKind kind) { return NetworkStep{.kind = kind}; };
@@ -51,9 +46,11 @@ NetworkStep step_of(const model::Layer& layer) {
                         },
                         [&](const model::Add&) { return plain(StepKind::add); },
                         [&](const model::Concat&) { return plain(StepKind::concat); },
-                        [&](const auto& without_figures) {
-                          const model::LayerFacts facts = without_figures.facts();
-                          if (facts.by_formula) return activation(without_figures.kWord);
+                        [&](const auto& other) {
+                          const model::LayerFacts facts = other.facts();
+                          if (!facts.formula.empty()) {
+                            return NetworkStep{.kind = StepKind::activation, .word = facts.formula};
+                          }
                           const bool same = facts.drops || facts.lays_out;
                           return plain(same ? StepKind::same : StepKind::unknown);
                         },
@@ -71,7 +68,7 @@ bool is_pad(const NetworkStep& step) { return step.kind == StepKind::zero_pad; }
 /// Whether numbers are the same where the activation comes before the other step.
 bool may_change_places(const NetworkStep& other, const NetworkStep& activation) {
   if (activation.kind != StepKind::activation) return false;
-  const bool grows = activation.word == "relu" || activation.word == "relu6";
+  const bool grows = activation.word.find("relu") != std::string::npos;  // a rectifier
   if (other.kind == StepKind::max_pool) return grows;
   return is_pad(other) && (grows || activation.word == "silu");
 }

@@ -70,8 +70,8 @@ struct StepPath {
   std::array<int, 4> zeros{};  ///< around the image that the last of the steps makes
 };
 
-/// The path to step `from`, which its reader reads. ReLU, ReLU6 and SiLU come before zeros, the
-/// first two before max pools as well: numbers are the same in either order.
+/// The path to step `from`, which its reader reads. Rectifiers and SiLU come before zeros, the
+/// former before max pools as well: numbers are the same in either order.
 StepPath path_to(const NetworkSteps&, int from);
 
 /// Whether two steps behind images of one shape (`before`, of a network here) make the same.

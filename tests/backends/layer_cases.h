@@ -31,7 +31,7 @@ bool has(const LayerCase& c) {
 }
 /// Small differences stay small: neither ReLUs, whose gradient jumps, nor windows with winners.
 inline bool smooth(const LayerCase& c) {
-  return !has<model::Relu>(c) && !has<model::Relu6>(c) && !has<model::MaxPool>(c);
+  return std::ranges::none_of(c.layers, [](const auto& l) { return facts_of(l).has_kinks; });
 }
 
 /// What is run of a case's network: a step of training, or the loss alone.

@@ -1,6 +1,7 @@
 #include "backends/cpu/kernels/kernels.h"
 
 #include <cmath>
+#include <variant>
 
 #include "backends/cpu/kernels/clones.h"
 
@@ -14,7 +15,82 @@ namespace {
   return sigmoid * (1 + x * (1 - sigmoid));
 }
 
+// Rectifiers. Overloads rather than templates: only functions can be cloned.
+
+CPUTRAIN_CLONES
+void bend(const model::Relu&, float* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) values[i] = values[i] < 0 ? 0 : values[i];
+}
+
+CPUTRAIN_CLONES
+void bend_back(const model::Relu&, const float* __restrict dst, float* __restrict diff,
+               std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) diff[i] = dst[i] > 0 ? diff[i] : 0;
+}
+
+CPUTRAIN_CLONES
+void bend(const model::Relu6&, float* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = values[i] < 0 ? 0 : values[i];
+    values[i] = value > 6 ? 6 : value;
+  }
+}
+
+CPUTRAIN_CLONES
+void bend_back(const model::Relu6&, const float* __restrict dst, float* __restrict diff,
+               std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) diff[i] = (dst[i] > 0) & (dst[i] < 6) ? diff[i] : 0;
+}
+
+CPUTRAIN_CLONES
+void bend(const model::Relu&, Bf16* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = to_float(values[i]);
+    values[i].bits = value < 0 ? 0 : values[i].bits;
+  }
+}
+
+CPUTRAIN_CLONES
+void bend_back(const model::Relu&, const Bf16* __restrict dst, Bf16* __restrict diff,
+               std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) diff[i].bits = to_float(dst[i]) > 0 ? diff[i].bits : 0;
+}
+
+CPUTRAIN_CLONES
+void bend(const model::Relu6&, Bf16* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = to_float(values[i]);
+    const std::uint16_t positive = value < 0 ? 0 : values[i].bits;
+    values[i].bits = value > 6 ? 0x40c0 : positive;  // 6
+  }
+}
+
+CPUTRAIN_CLONES
+void bend_back(const model::Relu6&, const Bf16* __restrict dst, Bf16* __restrict diff,
+               std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = to_float(dst[i]);
+    diff[i].bits = (value > 0) & (value < 6) ? diff[i].bits : 0;
+  }
+}
+
 }  // namespace
+
+template <class Number>
+void rectify(const model::Rectifier& rectifier, Number* values, std::size_t n) {
+  std::visit([&](const auto& layer) { bend(layer, values, n); }, rectifier);
+}
+
+template <class Number>
+void rectify_backward(const model::Rectifier& rectifier, const Number* dst, Number* diff,
+                      std::size_t n) {
+  std::visit([&](const auto& layer) { bend_back(layer, dst, diff, n); }, rectifier);
+}
+
+template void rectify(const model::Rectifier&, float*, std::size_t);
+template void rectify(const model::Rectifier&, Bf16*, std::size_t);
+template void rectify_backward(const model::Rectifier&, const float*, float*, std::size_t);
+template void rectify_backward(const model::Rectifier&, const Bf16*, Bf16*, std::size_t);
 
 CPUTRAIN_CLONES
 void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane,
@@ -27,29 +103,6 @@ void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane,
     green[x] = static_cast<float>(rgb[3 * x + 1]) * scale.of[1] + offset.of[1];
     blue[x] = static_cast<float>(rgb[3 * x + 2]) * scale.of[2] + offset.of[2];
   }
-}
-
-CPUTRAIN_CLONES
-void relu(float* values, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) values[i] = values[i] < 0 ? 0 : values[i];
-}
-
-CPUTRAIN_CLONES
-void relu_backward(const float* __restrict dst, float* __restrict diff, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) diff[i] = dst[i] > 0 ? diff[i] : 0;
-}
-
-CPUTRAIN_CLONES
-void relu6(float* values, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const float value = values[i] < 0 ? 0 : values[i];
-    values[i] = value > 6 ? 6 : value;
-  }
-}
-
-CPUTRAIN_CLONES
-void relu6_backward(const float* __restrict dst, float* __restrict diff, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) diff[i] = (dst[i] > 0) & (dst[i] < 6) ? diff[i] : 0;
 }
 
 CPUTRAIN_CLONES
@@ -83,36 +136,6 @@ void add(const float* __restrict values, float* __restrict sums, std::size_t n) 
 }
 
 // The same of 16-bit numbers.
-
-CPUTRAIN_CLONES
-void relu(Bf16* values, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const float value = to_float(values[i]);
-    values[i].bits = value < 0 ? 0 : values[i].bits;
-  }
-}
-
-CPUTRAIN_CLONES
-void relu_backward(const Bf16* __restrict dst, Bf16* __restrict diff, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) diff[i].bits = to_float(dst[i]) > 0 ? diff[i].bits : 0;
-}
-
-CPUTRAIN_CLONES
-void relu6(Bf16* values, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const float value = to_float(values[i]);
-    const std::uint16_t positive = value < 0 ? 0 : values[i].bits;
-    values[i].bits = value > 6 ? 0x40c0 : positive;  // 6
-  }
-}
-
-CPUTRAIN_CLONES
-void relu6_backward(const Bf16* __restrict dst, Bf16* __restrict diff, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const float value = to_float(dst[i]);
-    diff[i].bits = (value > 0) & (value < 6) ? diff[i].bits : 0;
-  }
-}
 
 CPUTRAIN_CLONES
 void silu(const Bf16* __restrict src, Bf16* __restrict dst, std::size_t n) {

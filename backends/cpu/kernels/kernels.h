@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels/bf16.h"
 #include "core/shape.h"
+#include "model/layers/pointwise.h"
 
 /// The loops that are not the library's. Each is compiled for AVX-512, AVX2 and plain x86-64, and
 /// the right one is chosen when the program starts. They run on the calling thread.
@@ -16,18 +17,12 @@ void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane,
 
 // Numbers of 16 bits are computed as floats, and the result is rounded to the nearest.
 
-/// values = max(values, 0); NaN stays, so that divergence is seen
-void relu(float* values, std::size_t n);
-void relu(Bf16* values, std::size_t n);
-/// diff = dst > 0 ? diff : 0, where dst is the ReLU's output
-void relu_backward(const float* dst, float* diff, std::size_t n);
-void relu_backward(const Bf16* dst, Bf16* diff, std::size_t n);
-/// values = min(max(values, 0), 6); NaN stays
-void relu6(float* values, std::size_t n);
-void relu6(Bf16* values, std::size_t n);
-/// diff = 0 < dst < 6 ? diff : 0, where dst is what relu6() made
-void relu6_backward(const float* dst, float* diff, std::size_t n);
-void relu6_backward(const Bf16* dst, Bf16* diff, std::size_t n);
+/// values = what the rectifier makes of them; NaN stays, so that divergence is seen
+template <class Number>
+void rectify(const model::Rectifier&, Number* values, std::size_t n);
+/// diff = the gradient of what the rectifier read, where dst is what it made
+template <class Number>
+void rectify_backward(const model::Rectifier&, const Number* dst, Number* diff, std::size_t n);
 /// dst = src * sigmoid(src)
 void silu(const float* src, float* dst, std::size_t n);
 void silu(const Bf16* src, Bf16* dst, std::size_t n);

@@ -21,7 +21,7 @@ void add_on_threads(const Number* values, Number* sums, std::size_t count) {
 template <class Number>
 void stop_at_zeros(const Number* dst, Number* diff, std::size_t count) {
   parallel_ranges(count, [&](std::size_t b, std::size_t e) {
-    kernels::relu_backward(dst + b, diff + b, e - b);
+    kernels::rectify_backward(model::Relu{}, dst + b, diff + b, e - b);
   });
 }
 

@@ -10,31 +10,28 @@
 namespace cputrain::cpu {
 
 template <class Number>
-ReluOp<Number>::ReluOp(const Planning& planning, int op, const model::Graph::Node& node,
-                       const Activation& activation)
-    : InPlace(planning, op, activation, node.name, "in place"),
-      capped_(std::holds_alternative<model::Relu6>(node.layer)) {
+RectifierOp<Number>::RectifierOp(const Planning& planning, int op, const model::Graph::Node& node,
+                                 const model::Rectifier& rectifier, const Activation& activation)
+    : InPlace(planning, op, activation, node.name, "in place"), rectifier_(rectifier) {
   if (activation.wants_diff) planning.memory.use(activation.value, planning.backward_time(op));
 }
 
 template <class Number>
-void ReluOp<Number>::forward(const Execution& execution) {
+void RectifierOp<Number>::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   parallel_ranges(activation_.count(execution.images), [&](std::size_t begin, std::size_t end) {
-    if (capped_) return kernels::relu6(value_ + begin, end - begin);
-    kernels::relu(value_ + begin, end - begin);
+    kernels::rectify(rectifier_, value_ + begin, end - begin);
   });
 }
 
 template <class Number>
-void ReluOp<Number>::backward(const Execution& execution) {
+void RectifierOp<Number>::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   if (!diff_) return;
   // Operators behind this one may have changed it in place, but never an element's sign; and where
-  // it is capped nothing but that (TrackedActivation::numbers_matter).
+  // it is capped not even its numbers (TrackedActivation::numbers_matter).
   parallel_ranges(activation_.count(execution.images), [&](std::size_t begin, std::size_t end) {
-    if (capped_) return kernels::relu6_backward(value_ + begin, diff_ + begin, end - begin);
-    kernels::relu_backward(value_ + begin, diff_ + begin, end - begin);
+    kernels::rectify_backward(rectifier_, value_ + begin, diff_ + begin, end - begin);
   });
 }
 
@@ -119,8 +116,8 @@ void DropoutOp<Number>::backward(const Execution& execution) {
   });
 }
 
-template class ReluOp<float>;
-template class ReluOp<Bf16>;
+template class RectifierOp<float>;
+template class RectifierOp<Bf16>;
 template class SiluOp<float>;
 template class SiluOp<Bf16>;
 template class DropoutOp<float>;

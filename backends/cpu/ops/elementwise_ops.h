@@ -7,11 +7,11 @@
 /// Operators that work number by number, most of them in place.
 namespace cputrain::cpu {
 
-/// ReLU, or ReLU6.
 template <class Number>
-class ReluOp final : public compute::InPlaceOp<Op, Number> {
+class RectifierOp final : public compute::InPlaceOp<Op, Number> {
  public:
-  ReluOp(const Planning&, int op, const model::Graph::Node&, const Activation&);
+  RectifierOp(const Planning&, int op, const model::Graph::Node&, const model::Rectifier&,
+              const Activation&);
 
   void forward(const Execution&) override;
   void backward(const Execution&) override;
@@ -20,7 +20,7 @@ class ReluOp final : public compute::InPlaceOp<Op, Number> {
   using InPlace = compute::InPlaceOp<Op, Number>;
   using InPlace::activation_, InPlace::value_, InPlace::diff_, InPlace::time_;
 
-  bool capped_;
+  model::Rectifier rectifier_;
 };
 
 /// Its gradient depends on what it reads, so that stays.

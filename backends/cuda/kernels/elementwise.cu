@@ -2,6 +2,8 @@
 
 #include <cassert>
 #include <cmath>
+#include <string>
+#include <variant>
 
 #include "backends/cuda/device/language.h"
 #include "backends/cuda/kernels/divisor.h"
@@ -63,55 +65,42 @@ __global__ void __launch_bounds__(kThreads)
   if (first < count) Pack<N>::of_floats(src + first).store(dst + first);
 }
 
-template <class N>
+// Rectifiers: what each makes of a number, and the gradient of that where it made `made`.
+
+CPUTRAIN_DEVICE float bend(model::Relu, float number) { return number < 0 ? 0 : number; }
+CPUTRAIN_DEVICE float bend_back(model::Relu, float made, float diff) { return made > 0 ? diff : 0; }
+
+CPUTRAIN_DEVICE float bend(model::Relu6, float number) {
+  const float above = number < 0 ? 0 : number;
+  return above > 6 ? 6 : above;
+}
+CPUTRAIN_DEVICE float bend_back(model::Relu6, float made, float diff) {
+  return made > 0 && made < 6 ? diff : 0;
+}
+
+template <class N, class Layer>
 __global__ void __launch_bounds__(kThreads)
-    relu_forward_kernel(std::int64_t count, typename N::Stored* map) {
+    rectify_kernel(std::int64_t count, Layer layer, typename N::Stored* map) {
   const std::int64_t first = first_of_thread<N>();
   if (first >= count) return;
   Pack<N> pack = Pack<N>::load(map + first);
 #pragma unroll
-  for (float& number : pack.of) number = number < 0 ? 0 : number;
+  for (float& number : pack.of) number = bend(layer, number);
   pack.store(map + first);
 }
 
-template <class N>
+template <class N, class Layer>
 __global__ void __launch_bounds__(kThreads)
-    relu_backward_kernel(std::int64_t count, const typename N::Stored* __restrict__ map,
-                         typename N::Stored* __restrict__ diff) {
-  const std::int64_t first = first_of_thread<N>();
-  if (first >= count) return;
-  const Pack<N> values = Pack<N>::load(map + first);
-  Pack<N> diffs = Pack<N>::load(diff + first);
-#pragma unroll
-  for (int i = 0; i < Pack<N>::kCount; ++i) diffs.of[i] = values.of[i] > 0 ? diffs.of[i] : 0;
-  diffs.store(diff + first);
-}
-
-template <class N>
-__global__ void __launch_bounds__(kThreads)
-    relu6_forward_kernel(std::int64_t count, typename N::Stored* map) {
-  const std::int64_t first = first_of_thread<N>();
-  if (first >= count) return;
-  Pack<N> pack = Pack<N>::load(map + first);
-#pragma unroll
-  for (float& number : pack.of) {
-    const float above = number < 0 ? 0 : number;
-    number = above > 6 ? 6 : above;
-  }
-  pack.store(map + first);
-}
-
-template <class N>
-__global__ void __launch_bounds__(kThreads)
-    relu6_backward_kernel(std::int64_t count, const typename N::Stored* __restrict__ map,
-                          typename N::Stored* __restrict__ diff) {
+    rectify_backward_kernel(std::int64_t count, Layer layer,
+                            const typename N::Stored* __restrict__ map,
+                            typename N::Stored* __restrict__ diff) {
   const std::int64_t first = first_of_thread<N>();
   if (first >= count) return;
   const Pack<N> values = Pack<N>::load(map + first);
   Pack<N> diffs = Pack<N>::load(diff + first);
 #pragma unroll
   for (int i = 0; i < Pack<N>::kCount; ++i) {
-    diffs.of[i] = values.of[i] > 0 && values.of[i] < 6 ? diffs.of[i] : 0;
+    diffs.of[i] = bend_back(layer, values.of[i], diffs.of[i]);
   }
   diffs.store(diff + first);
 }
@@ -202,6 +191,13 @@ __global__ void __launch_bounds__(kPackThreads)
   pack.store(target);
 }
 
+/// Calls f with one of the types of numbers and the layer itself.
+template <class F>
+void with_rectifier(Numbers numbers, const model::Rectifier& rectifier, const F& f) {
+  std::visit([&](const auto& layer) { with_numbers(numbers, [&](auto of) { f(of, layer); }); },
+             rectifier);
+}
+
 }  // namespace
 
 void load_images(Stream stream, Numbers numbers, const ImageLoad& load, void* map) {
@@ -227,37 +223,23 @@ void round_numbers(Stream stream, Numbers numbers, std::int64_t count, const flo
   });
 }
 
-void relu_forward(Stream stream, Numbers numbers, std::int64_t count, void* map) {
+void rectify(Stream stream, Numbers numbers, const model::Rectifier& rectifier, std::int64_t count,
+             void* map) {
   if (count == 0) return;
-  with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "relu_forward", relu_forward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
-           count, map);
+  with_rectifier(numbers, rectifier, [&]<class N, class Layer>(N, const Layer& layer) {
+    static const std::string name = std::string(Layer::kWord) + "_forward";
+    launch(stream, name.c_str(), rectify_kernel<N, Layer>, grid_for<N>(count), dim3(kThreads), 0,
+           count, layer, map);
   });
 }
 
-void relu_backward(Stream stream, Numbers numbers, std::int64_t count, const void* map,
-                   void* diff) {
+void rectify_backward(Stream stream, Numbers numbers, const model::Rectifier& rectifier,
+                      std::int64_t count, const void* map, void* diff) {
   if (count == 0) return;
-  with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "relu_backward", relu_backward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
-           count, map, diff);
-  });
-}
-
-void relu6_forward(Stream stream, Numbers numbers, std::int64_t count, void* map) {
-  if (count == 0) return;
-  with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "relu6_forward", relu6_forward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
-           count, map);
-  });
-}
-
-void relu6_backward(Stream stream, Numbers numbers, std::int64_t count, const void* map,
-                    void* diff) {
-  if (count == 0) return;
-  with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "relu6_backward", relu6_backward_kernel<N>, grid_for<N>(count), dim3(kThreads),
-           0, count, map, diff);
+  with_rectifier(numbers, rectifier, [&]<class N, class Layer>(N, const Layer& layer) {
+    static const std::string name = std::string(Layer::kWord) + "_backward";
+    launch(stream, name.c_str(), rectify_backward_kernel<N, Layer>, grid_for<N>(count),
+           dim3(kThreads), 0, count, layer, map, diff);
   });
 }
 

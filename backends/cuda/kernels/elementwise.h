@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/shapes.h"
 #include "compute/image_feed.h"
 #include "core/shape.h"
+#include "model/layers/pointwise.h"
 
 /// What is done number by number, in maps that are stored as `Numbers` say. `count` numbers are a
 /// multiple of kChannelBlock.
@@ -25,15 +26,11 @@ void load_images(Stream, Numbers, const ImageLoad&, void* map);
 /// dst = src, rounded to tf32 or bf16: how the copies of weights are made that products read.
 void round_numbers(Stream, Numbers, std::int64_t count, const float* src, void* dst);
 
-/// map = max(map, 0), in place. NaN stays NaN.
-void relu_forward(Stream, Numbers, std::int64_t count, void* map);
-/// diff = 0 where the ReLU's output was not above zero, in place.
-void relu_backward(Stream, Numbers, std::int64_t count, const void* map, void* diff);
-
-/// map = min(max(map, 0), 6), in place. NaN stays NaN.
-void relu6_forward(Stream, Numbers, std::int64_t count, void* map);
-/// diff = 0 where that output is not between 0 and 6, in place.
-void relu6_backward(Stream, Numbers, std::int64_t count, const void* map, void* diff);
+/// map = what the rectifier makes of it, in place. NaN stays NaN.
+void rectify(Stream, Numbers, const model::Rectifier&, std::int64_t count, void* map);
+/// diff = the gradient of what the rectifier read, in place, where map is what it made.
+void rectify_backward(Stream, Numbers, const model::Rectifier&, std::int64_t count, const void* map,
+                      void* diff);
 
 /// dst = src * sigmoid(src)
 void silu_forward(Stream, Numbers, std::int64_t count, const void* src, void* dst);

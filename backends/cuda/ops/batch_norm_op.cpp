@@ -140,7 +140,7 @@ void BatchNormOp::backward(const Execution& execution) {
     if (!frozen_) {
       sum_slopes_of(execution, masks);
     } else if (masks) {
-      relu_backward(stream(), numbers(), count, dst_data_, dst_diff_);
+      rectify_backward(stream(), numbers(), model::Relu{}, count, dst_data_, dst_diff_);
     }
     if (added_diff_)
       pass_on(stream(), numbers(), count, dst_diff_, added_diff_, after_.added->adds);

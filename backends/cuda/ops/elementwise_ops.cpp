@@ -4,27 +4,25 @@
 
 namespace cputrain::cuda {
 
-ReluOp::ReluOp(const Planning& planning, int op, const model::Graph::Node& node,
-               const Activation& activation)
-    : InPlaceOp(planning, op, activation, planning, node.name, "in place"),
-      capped_(std::holds_alternative<model::Relu6>(node.layer)) {
+RectifierOp::RectifierOp(const Planning& planning, int op, const model::Graph::Node& node,
+                         const model::Rectifier& rectifier, const Activation& activation)
+    : InPlaceOp(planning, op, activation, planning, node.name, "in place"), rectifier_(rectifier) {
   if (activation.wants_diff) planning.memory.use(activation.value, planning.backward_time(op));
 }
 
-void ReluOp::forward(const Execution& execution) {
+void RectifierOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    (capped_ ? relu6_forward : relu_forward)(stream(), numbers(),
-                                             activation_.count(execution.images), value_);
+    rectify(stream(), numbers(), rectifier_, activation_.count(execution.images), value_);
   });
 }
 
 /// Operators behind this one may have changed it in place, but never a number's sign; and where it
-/// is capped nothing but that (TrackedActivation::numbers_matter).
-void ReluOp::backward(const Execution& execution) {
+/// is capped not even its value (TrackedActivation::numbers_matter).
+void RectifierOp::backward(const Execution& execution) {
   if (!diff_) return;
   timed(data_time_, [&] {
-    (capped_ ? relu6_backward : relu_backward)(stream(), numbers(),
-                                               activation_.count(execution.images), value_, diff_);
+    rectify_backward(stream(), numbers(), rectifier_, activation_.count(execution.images), value_,
+                     diff_);
   });
 }
 

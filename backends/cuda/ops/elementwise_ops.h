@@ -6,16 +6,16 @@
 /// Operators that work number by number, most of them in place.
 namespace cputrain::cuda {
 
-/// ReLU, or ReLU6.
-class ReluOp final : public compute::InPlaceOp<DeviceOp, void> {
+class RectifierOp final : public compute::InPlaceOp<DeviceOp, void> {
  public:
-  ReluOp(const Planning&, int op, const model::Graph::Node&, const Activation&);
+  RectifierOp(const Planning&, int op, const model::Graph::Node&, const model::Rectifier&,
+              const Activation&);
 
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
  private:
-  bool capped_;
+  model::Rectifier rectifier_;
 };
 
 /// Its gradient depends on what it reads, so that stays.

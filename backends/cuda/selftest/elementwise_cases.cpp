@@ -86,41 +86,23 @@ CasePlan load_plan(Numbers format, std::uint64_t seed, std::size_t shift,
           1e-6 + limit_of_rounding(format), compute, expect};
 }
 
-CasePlan relu_plan(Numbers format, std::uint64_t seed, int most, const OwnedStream& stream) {
-  CaseNumbers numbers(seed, fmt::format("relu {}", most));
-  const auto size = static_cast<std::size_t>(numbers.between(1, most)) * kChannelBlock;
-  const auto map = numbers.whole(size, -3, 3), diff = rounded(format, numbers.reals(size));
-  const auto compute = [=, &stream](int) {
-    const GuardedMap m("map", stream, format, map), d("diff", stream, format, diff);
-    relu_forward(stream.get(), format, size, m.data());
-    relu_backward(stream.get(), format, size, m.data(), d.data());
-    RunOutputs outputs;
-    m.put_into(outputs);
-    d.put_into(outputs);
-    return outputs;
-  };
-  const auto expect = [=] {
-    std::vector<double> m, d;
-    for (std::size_t i = 0; i < size; ++i) {
-      m.push_back(map[i] > 0 ? map[i] : 0);
-      d.push_back(map[i] > 0 ? diff[i] : 0);
-    }
-    RunOutputs outputs;
-    outputs.add("map", m);
-    outputs.add("diff", d);
-    return outputs;
-  };
-  return {fmt::format("relu of {} numbers{}", size, in_words(format)), 0, compute, expect};
-}
+/// A rectifier, its factor below 0, and where it stops.
+struct RectifierCase {
+  model::Rectifier layer;
+  float slope;
+  float most;
+};
 
-CasePlan relu6_plan(Numbers format, std::uint64_t seed, int most, const OwnedStream& stream) {
-  CaseNumbers numbers(seed, fmt::format("relu6 {}", most));
-  const auto size = static_cast<std::size_t>(numbers.between(1, most)) * kChannelBlock;
+CasePlan rectifier_plan(Numbers format, std::uint64_t seed, const RectifierCase& c, int chunks,
+                        const OwnedStream& stream) {
+  const std::string_view word = std::visit([](const auto& l) { return l.kWord; }, c.layer);
+  CaseNumbers numbers(seed, fmt::format("{} {}", word, chunks));
+  const auto size = static_cast<std::size_t>(numbers.between(1, chunks)) * kChannelBlock;
   const auto map = numbers.whole(size, -3, 9), diff = rounded(format, numbers.reals(size));
   const auto compute = [=, &stream](int) {
     const GuardedMap m("map", stream, format, map), d("diff", stream, format, diff);
-    relu6_forward(stream.get(), format, size, m.data());
-    relu6_backward(stream.get(), format, size, m.data(), d.data());
+    rectify(stream.get(), format, c.layer, size, m.data());
+    rectify_backward(stream.get(), format, c.layer, size, m.data(), d.data());
     RunOutputs outputs;
     m.put_into(outputs);
     d.put_into(outputs);
@@ -129,15 +111,15 @@ CasePlan relu6_plan(Numbers format, std::uint64_t seed, int most, const OwnedStr
   const auto expect = [=] {
     std::vector<double> m, d;
     for (std::size_t i = 0; i < size; ++i) {
-      m.push_back(std::clamp(map[i], 0.0f, 6.0f));
-      d.push_back(map[i] > 0 && map[i] < 6 ? diff[i] : 0);
+      m.push_back(map[i] > 0 ? std::min(map[i], c.most) : c.slope * map[i]);
+      d.push_back(map[i] > 0 ? (map[i] < c.most ? diff[i] : 0) : c.slope * diff[i]);
     }
     RunOutputs outputs;
     outputs.add("map", m);
     outputs.add("diff", d);
     return outputs;
   };
-  return {fmt::format("relu6 of {} numbers{}", size, in_words(format)), 0, compute, expect};
+  return {fmt::format("{} of {} numbers{}", word, size, in_words(format)), 0, compute, expect};
 }
 
 CasePlan silu_plan(Numbers format, std::uint64_t seed, bool add, const OwnedStream& stream) {
@@ -249,8 +231,11 @@ std::vector<CasePlan> elementwise_plans(Numbers format, std::uint64_t seed,
   std::vector<CasePlan> plans;
   for (const std::size_t shift : {0, 1, 2, 3})
     plans.push_back(load_plan(format, seed, shift, stream));
-  for (const int most : {2, 40, 700}) plans.push_back(relu_plan(format, seed, most, stream));
-  for (const int most : {2, 40, 700}) plans.push_back(relu6_plan(format, seed, most, stream));
+  for (const auto& c : {RectifierCase{model::Relu{}, 0, HUGE_VALF}, {model::Relu6{}, 0, 6}}) {
+    for (const int chunks : {2, 40, 700}) {
+      plans.push_back(rectifier_plan(format, seed, c, chunks, stream));
+    }
+  }
   for (const bool add : {false, true}) plans.push_back(silu_plan(format, seed, add, stream));
   for (const int most : {3, 21, 270}) plans.push_back(dropout_plan(format, seed, most, stream));
   if (format != Numbers::exact) plans.push_back(rounding_plan(format, seed, stream));

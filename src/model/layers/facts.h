@@ -82,7 +82,7 @@ struct LayerFacts {
   bool lays_out = false;       ///< moves numbers alone, at most with zeros between them
   bool in_place = false;       ///< its output lies where what it reads does
   bool normalizes = false;     ///< each channel by statistics of all images, with a factor for each
-  bool by_formula = false;     ///< an activation, which its word names
+  std::string formula{};       ///< an activation's word and figures, by which it is compared
   bool has_kinks = false;      ///< its gradient depends on signs, or on which number is largest
   bool dies_at_zero = false;   ///< no gradient passes a zero
   bool behind_pools = false;   ///< a max pool that reads it is computed before it (rewrite.h)

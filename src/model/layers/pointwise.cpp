@@ -34,7 +34,7 @@ LayerFacts Relu::facts() const {
           .passage = Passage::bends,
           .keeps_order = true,
           .in_place = true,
-          .by_formula = true,
+          .formula = std::string(kWord),
           .has_kinks = true,
           .dies_at_zero = true,
           .behind_pools = true};
@@ -45,13 +45,16 @@ LayerFacts Relu6::facts() const {
           .passage = Passage::bends,
           .keeps_order = true,
           .in_place = true,
-          .by_formula = true,
+          .formula = std::string(kWord),
           .has_kinks = true,
           .dies_at_zero = true};
 }
 
 LayerFacts Silu::facts() const {
-  return {.keras_name = "silu", .passage = Passage::bends, .keeps_order = true, .by_formula = true};
+  return {.keras_name = "silu",
+          .passage = Passage::bends,
+          .keeps_order = true,
+          .formula = std::string(kWord)};
 }
 
 LayerFacts Dropout::facts() const {
@@ -65,11 +68,11 @@ LayerFacts Dropout::facts() const {
 void Dropout::members(JsonMembers& m) { m.need("rate", rate, 0, 0.999); }
 
 LayerFacts SigmoidCrossEntropy::facts() const {
-  return {.keras_name = "sigmoid", .passage = Passage::linear, .by_formula = true};
+  return {.keras_name = "sigmoid", .passage = Passage::linear, .formula = std::string(kWord)};
 }
 
 LayerFacts SoftmaxCrossEntropy::facts() const {
-  return {.keras_name = "softmax", .passage = Passage::linear, .by_formula = true};
+  return {.keras_name = "softmax", .passage = Passage::linear, .formula = std::string(kWord)};
 }
 
 }  // namespace cputrain::model

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/shape.h"
@@ -33,6 +34,9 @@ struct Relu6 {
   static constexpr std::string_view kWord = "relu6";
   LayerFacts facts() const;
 };
+
+/// Their gradient follows from what they made, so backends compute them in place.
+using Rectifier = std::variant<Relu, Relu6>;
 
 /// x * sigmoid(x), also known as swish.
 struct Silu {

@@ -85,7 +85,7 @@ TEST(NarrowMaps, KeepNan) {
     kernels::convert(floats.data(), map.data(), 16);
     const std::vector<float> ones(16, 1.0f), zeros(16);
     kernels::normalize(16, true, map.data(), ones.data(), zeros.data(), 1, normalized.data());
-    kernels::relu(map.data(), 16);
+    kernels::rectify(model::Relu{}, map.data(), 16);
     for (int i = 0; i < 16; ++i) {
       EXPECT_TRUE(std::isnan(value_of(map[i]))) << std::hex << bits;
       EXPECT_TRUE(std::isnan(value_of(normalized[i]))) << std::hex << bits;
@@ -104,8 +104,8 @@ TEST(NarrowMaps, AreAddedAndCutAsFloatsAre) {
     kernels::sum(a.data(), b.data(), sum.data(), n);
     kernels::add(a.data(), added.data(), n);
     kernels::add(f.data(), added_float.data(), n);
-    kernels::relu(cut.data(), n);
-    kernels::relu_backward(a.data(), diff.data(), n);
+    kernels::rectify(model::Relu{}, cut.data(), n);
+    kernels::rectify_backward(model::Relu{}, a.data(), diff.data(), n);
     kernels::keep(kept.data(), 1.25f, dropped.data(), n);
     std::vector<float> wide(n);
     kernels::convert(a.data(), wide.data(), n);

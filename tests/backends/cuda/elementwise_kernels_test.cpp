@@ -119,8 +119,8 @@ TEST(ReluKernels, CutBelowZeroAndKeepNaN) {
       const auto diffs = rounded(numbers, random_floats(size, 2));
       const auto [map, diff] = twice([&] {
         const DeviceMap m(numbers, values), d(numbers, diffs);
-        relu_forward(test_stream().get(), numbers, size, m.data());
-        relu_backward(test_stream().get(), numbers, size, m.data(), d.data());
+        rectify(test_stream().get(), numbers, model::Relu{}, size, m.data());
+        rectify_backward(test_stream().get(), numbers, model::Relu{}, size, m.data(), d.data());
         return std::tuple(m.read(), d.read());
       });
       std::vector<float> expected(values), expected_diff(diffs);
@@ -211,8 +211,8 @@ TEST(ElementwiseKernels, LaunchNothingForNothing) {
   const Stream stream = test_stream().get();
   load_images(stream, Numbers::exact, {.images = 0, .height = 4, .width = 4}, nullptr);
   round_numbers(stream, Numbers::bf16, 0, nullptr, nullptr);
-  relu_forward(stream, Numbers::exact, 0, nullptr);
-  relu_backward(stream, Numbers::exact, 0, nullptr, nullptr);
+  rectify(stream, Numbers::exact, model::Relu{}, 0, nullptr);
+  rectify_backward(stream, Numbers::exact, model::Relu{}, 0, nullptr, nullptr);
   add_maps(stream, Numbers::exact, 0, {{nullptr}, 1}, nullptr);
   dropout(stream, Numbers::exact, DropoutCall{}, nullptr, nullptr);
   test_stream().synchronize();
