@@ -151,6 +151,7 @@ class OpMaker {
                    [&](const model::Add&) { add(); },
                    [&](const model::Relu& l) { rectify(l); },
                    [&](const model::Relu6& l) { rectify(l).numbers_matter = true; },
+                   [&](const model::LeakyRelu& l) { rectify(l); },
                    [&](const model::Silu&) { silu(); },
                    [&](const model::Dropout&) { dropout(); },
                    [&](const model::Concat&) { concat(); },

@@ -82,6 +82,7 @@ class OpMaker {
                    [&](const model::GlobalAveragePool&) { pool(); },
                    [&](const model::Relu& l) { rectify(l); },
                    [&](const model::Relu6& l) { rectify(l).numbers_matter = true; },
+                   [&](const model::LeakyRelu& l) { rectify(l); },
                    [&](const model::Silu&) { silu(); },
                    [&](const model::Dropout&) { push<DropoutOp>(node(), change_in_place(false)); },
                    [&](const model::BatchNorm&) { batch_norm(); },

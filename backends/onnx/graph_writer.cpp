@@ -132,6 +132,11 @@ OnnxGraphWriter::Value OnnxGraphWriter::layer(const model::Graph::Node& n) {
             return Value{output_of(n.name), source(n).is_map, n.dst};
           },
           [&](const model::Relu6&) { return relu6(n); },
+          [&](const model::LeakyRelu& l) {
+            auto& bent = node("LeakyRelu", n.name, {source(n).name}, output_of(n.name));
+            attribute(bent, "alpha", l.slope);
+            return Value{output_of(n.name), source(n).is_map, n.dst};
+          },
           [&](const model::Silu&) { return silu(n); },
           [&](const model::Dropout&) { return source(n); },
           [&](const model::Flatten&) { return as_vector(source(n), n.name); },

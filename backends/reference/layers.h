@@ -79,6 +79,15 @@ T diff_at(const model::Relu6&, T x, T diff) {
 }
 
 template <class T>
+T value_at(const model::LeakyRelu& l, T x) {
+  return x > 0 ? x : static_cast<T>(l.slope) * x;
+}
+template <class T>
+T diff_at(const model::LeakyRelu& l, T x, T diff) {
+  return x > 0 ? diff : static_cast<T>(l.slope) * diff;
+}
+
+template <class T>
 T value_at(const model::Silu&, T x) {
   return x / (1 + std::exp(-x));
 }

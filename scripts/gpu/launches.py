@@ -19,7 +19,7 @@ READS = 8       # of a thread that sums slices, on their way at a time (kernels/
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
 LINES_OF_PARTS = 8  # of threads that share the parts of a channel (kernels/batch_norm/channels.cu)
 LAYERS = ("input", "convolution", "dense", "zero_pad", "max_pool", "average_pool", "global_average_pool", "batch_norm",
-          "add", "relu", "relu6", "dropout", "flatten", "sigmoid", "softmax")
+          "add", "relu", "relu6", "leaky_relu", "dropout", "flatten", "sigmoid", "softmax")
 
 
 @dataclass(frozen=True)
@@ -357,6 +357,9 @@ class Network:
 
     def relu6(self, layer):
         self.relu(layer, "relu6", "Relu6")
+
+    def leaky_relu(self, layer):
+        self.relu(layer, "leaky_relu", "LeakyRelu")
 
     def dropout(self, layer):
         self.copy_of_shared(layer)

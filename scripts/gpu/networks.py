@@ -20,7 +20,7 @@ SMALL = {
         {"type": "convolution", "name": "right", "from": ["sum"], "filters": 12, "kernel": 3, "stride": 2},
         {"type": "relu6", "name": "right_relu6"},
         {"type": "concat", "from": ["left_silu", "right_relu6"]},
-        {"type": "convolution", "filters": 32, "kernel": 3, "padding": "same", "groups": 32}, {"type": "relu"},
+        {"type": "convolution", "filters": 32, "kernel": 3, "padding": "same", "groups": 32}, {"type": "leaky_relu"},
         {"type": "average_pool", "size": 2}, {"type": "convolution", "filters": 40, "kernel": 1},
         {"type": "dropout", "rate": 0.2}, {"type": "global_average_pool"}, {"type": "dense", "units": 45},
         {"type": "relu"}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]}

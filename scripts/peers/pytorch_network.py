@@ -47,6 +47,8 @@ def translated(layer, shape):
         return nn.ZeroPad2d((layer["left"], layer["right"], layer["top"], layer["bottom"]))
     if kind == "batch_norm":
         return nn.BatchNorm2d(shape[0], layer["epsilon"], 1 - layer["momentum"])
+    if kind == "leaky_relu":
+        return nn.LeakyReLU(layer["slope"])
     if kind == "dropout":
         return nn.Dropout(layer["rate"])
     simple = {"relu": nn.ReLU, "relu6": nn.ReLU6, "silu": nn.SiLU, "flatten": Flatten, "add": Add, "concat": Concat,
@@ -91,7 +93,7 @@ class Network(nn.Module):
             self.parts[part_of(previous)] = made
             self.chain.append((previous, read))
         for name, read in self.chain:  # the usual saving of memory, where nothing else reads the map
-            if isinstance(self.parts[part_of(name)], (nn.ReLU, nn.ReLU6)):
+            if isinstance(self.parts[part_of(name)], (nn.ReLU, nn.ReLU6, nn.LeakyReLU)):
                 self.parts[part_of(name)].inplace = readers[read[0]] == 1
         self.last_reader = {source: name for name, read in self.chain for source in read}
 

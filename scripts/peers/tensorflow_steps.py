@@ -37,6 +37,8 @@ def translated(layer):
         return L.ZeroPadding2D(sides, name=name)
     if kind == "batch_norm":
         return L.BatchNormalization(epsilon=layer["epsilon"], momentum=layer["momentum"], name=name)
+    if kind == "leaky_relu":
+        return L.LeakyReLU(layer["slope"], name=name)
     if kind == "dropout":
         return L.Dropout(layer["rate"], name=name)
     simple = {"relu": L.ReLU, "relu6": lambda name: L.ReLU(6, name=name),

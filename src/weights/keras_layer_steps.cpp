@@ -134,13 +134,27 @@ NetworkStep named_activation(const std::string& word) {
   return {.kind = StepKind::activation, .word = word};
 }
 
+NetworkStep leaky_of(float slope) {
+  return named_activation(model::LeakyRelu{slope}.facts().formula);
+}
+
+/// `usual`: where the file is silent. Keras 2 calls it alpha.
+NetworkStep leaky_relu_of(const json& config, float usual) {
+  const json& now = keras_member(config, "negative_slope");
+  const json& slope = now.is_null() ? keras_member(config, "alpha") : now;
+  if (slope.is_null()) return leaky_of(usual);
+  return slope.is_number() ? leaky_of(slope.get<float>()) : NetworkStep{};
+}
+
 NetworkStep relu_of(const json& config) {
   const json& most = keras_member(config, "max_value");
   const json& threshold = keras_member(config, "threshold");
   const json& slope = keras_member(config, "negative_slope");
   if (!threshold.is_null() && !is_number(threshold, 0))
     return named_activation("relu with a threshold");
-  if (!slope.is_null() && !is_number(slope, 0)) return named_activation("relu with a slope");
+  if (!slope.is_null() && !is_number(slope, 0)) {
+    return most.is_null() ? leaky_relu_of(config, 0) : named_activation("relu with a slope");
+  }
   if (most.is_null()) return named_activation("relu");
   if (is_number(most, 6)) return named_activation("relu6");
   return most.is_number() ? named_activation(fmt::format("relu up to {:g}", most.get<double>()))
@@ -149,12 +163,13 @@ NetworkStep relu_of(const json& config) {
 
 /// Keras' own functions; a person's may have any other name.
 NetworkStep activation_of_word(const std::string& word) {
-  static const std::set<std::string> known{
-      "relu", "relu6",        "silu",      "elu",        "selu",       "gelu",
-      "tanh", "sigmoid",      "softmax",   "softplus",   "softsign",   "exponential",
-      "mish", "hard_sigmoid", "hard_silu", "leaky_relu", "log_softmax"};
+  static const std::set<std::string> known{"relu",    "relu6",        "silu",      "elu",
+                                           "selu",    "gelu",         "tanh",      "sigmoid",
+                                           "softmax", "softplus",     "softsign",  "exponential",
+                                           "mish",    "hard_sigmoid", "hard_silu", "log_softmax"};
   if (word == "linear") return {.kind = StepKind::same};
   if (word == "swish") return named_activation("silu");
+  if (word == "leaky_relu") return leaky_of(0.2f);
   if (word == "hard_swish") return named_activation("hard_silu");
   return known.contains(word) ? named_activation(word) : NetworkStep{};
 }
@@ -180,7 +195,7 @@ const std::map<std::string, Reader>& readers() {
       {"GlobalAveragePooling2D", of_kind(global_pool_of, StepKind::average_pool)},
       {"Activation", keras_activation_step},
       {"ReLU", relu_of},
-      {"LeakyReLU", always(named_activation("leaky_relu"))},
+      {"LeakyReLU", [](const json& config) { return leaky_relu_of(config, 0.3f); }},
       {"ELU", always(named_activation("elu"))},
       {"Softmax", always(named_activation("softmax"))},
       {"Add", always({.kind = StepKind::add})},
@@ -216,7 +231,9 @@ constexpr std::string_view kForeign =
 /// A function that a network calls: "Relu" of Keras 3, "nn.relu" of Keras 2.
 NetworkStep operation_of(const std::string& class_name, const json& config) {
   if (class_name == "Add") return {.kind = StepKind::add};
+  if (class_name == "LeakyRelu") return leaky_relu_of(config, 0.2f);
   const std::string function = keras_text(keras_member(config, "function"));
+  if (function == "nn.leaky_relu") return {};  // the slope is an argument of the call
   const std::string word = function.starts_with("nn.") ? function.substr(3) : class_name;
   const NetworkStep step = activation_of_word(small_letters(word));
   return step.kind == StepKind::activation ? step : NetworkStep{.kind = StepKind::pixels};
@@ -232,8 +249,10 @@ bool is_among(std::string_view words, const std::string& word) {
 NetworkStep keras_activation_step(const json& config) {
   const json& said = keras_member(config, "activation");
   if (said.is_string()) return activation_of_word(said.get<std::string>());
-  if (keras_member(said, "class_name") == json("ReLU"))
-    return relu_of(keras_member(said, "config"));
+  const json& kind = keras_member(said, "class_name");
+  const json& layer = keras_member(said, "config");
+  if (kind == json("ReLU")) return relu_of(layer);
+  if (kind == json("LeakyReLU")) return leaky_relu_of(layer, 0.3f);
   const bool none = said.is_null() && config.is_object() && config.contains("activation");
   return {.kind = none ? StepKind::same : StepKind::unknown};
 }

@@ -20,7 +20,7 @@ SAMPLES = {
     "an algorithm of allreduce": r"(?i)rabenseifner",
     "a log of a training (a word of `--log-format`)": r"(?i)mlperf",
     "an image format": r"(?i)webp",
-    "a layer without weights": r"\bSilu\b",
+    "a layer without weights": r"\bLeakyRelu\b",
     "operators and kernels of an elementwise layer": r"(?i)silu",
     "a backend": r"\breference::\w+|cputrain_reference\b|no_reference",
     "a kernel for GPUs": r"(?i)dropout",

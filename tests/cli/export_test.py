@@ -44,6 +44,7 @@ EVERY_LAYER = {
         {"type": "silu"},
         {"type": "average_pool", "size": 3, "stride": 2, "padding": "same"},
         {"type": "batch_norm"},
+        {"type": "leaky_relu", "slope": 0.2},
         {"type": "zero_pad", "top": 0, "bottom": 1, "left": 1, "right": 0},
         {"type": "average_pool", "size": 2, "stride": 1},
         {"type": "zero_pad", "top": 1, "bottom": 1, "left": 1, "right": 1, "name": "frame"},

@@ -96,6 +96,7 @@ OPERATORS = {
     "Mul": lambda a, x, y: x * y,
     "Add": lambda a, x, y: x + y,
     "Relu": lambda a, x: np.maximum(x, 0),
+    "LeakyRelu": lambda a, x: np.where(x > 0, x, a["alpha"] * x),
     "Sigmoid": lambda a, x: sigmoid(x),
     "Softmax": lambda a, x: softmax(x),
     "Transpose": lambda a, x: x.transpose(a["perm"]),

@@ -21,7 +21,7 @@ PENALISED = {"format": "cputrain model 1", "name": "penalised",
              "recipe": {"image_size": 24, "batch": 4, "epochs": 1, "optimizer": "rmsprop", "learning_rate": 0.02},
              "layers": [{"type": "convolution", "filters": 16, "kernel": 3, "padding": "same", "l2": 0.001},
                         {"type": "batch_norm"}, {"type": "relu", "name": "trunk"},
-                        {"type": "convolution", "filters": 24, "kernel": 1, "stride": 2},
+                        {"type": "convolution", "filters": 24, "kernel": 1, "stride": 2}, {"type": "leaky_relu"},
                         {"type": "batch_norm", "name": "short"},
                         {"type": "convolution", "from": ["trunk"], "filters": 24, "kernel": 3, "stride": 2,
                          "padding": "same"},
@@ -77,7 +77,7 @@ class Traffic(ProgramTest):
             "add_losses", "add_maps", "add_slices", "average_pool_backward", "average_pool_forward", "block_norms",
             "convolution_backward_data", "convolution_backward_weights", "convolution_forward",
             "cross_entropy_backward", "dropout", "finish_slopes", "finish_statistics", "global_average_pool_backward",
-            "global_average_pool_forward", "load_images", "max_pool_backward", "max_pool_forward", "measure_channels",
+            "global_average_pool_forward", "leaky_relu_backward", "leaky_relu_forward", "load_images", "max_pool_backward", "max_pool_forward", "measure_channels",
             "normalize", "normalize_backward", "publish_statistics", "relu6_backward", "relu6_forward",
             "relu_backward", "relu_forward", "softmax_forward", "sum_slopes", "turn_weights", "update", "write_facts"})
 

@@ -105,8 +105,9 @@ TEST(ClassOutputs, AreFoundThroughWhatKeepsChannelsApart) {
   const model::Graph bent =
       headed({model::GlobalAveragePool{}, model::Dense{3}, model::Relu{}, softmax});
   EXPECT_EQ(arrays(bent).size(), 2u);
-  for (const model::Layer& bend : std::vector<model::Layer>{model::Relu{}, model::Relu6{},
-                                                            model::Silu{}, model::MaxPool{1, 1}}) {
+  for (const model::Layer& bend :
+       std::vector<model::Layer>{model::Relu{}, model::Relu6{}, model::LeakyRelu{}, model::Silu{},
+                                 model::MaxPool{1, 1}}) {
     const model::Graph bent_sigmoid = headed(
         {model::Convolution{1, 1}, bend, model::GlobalAveragePool{}, model::SigmoidCrossEntropy{}});
     EXPECT_EQ(arrays(bent_sigmoid).size(), 2u);

@@ -120,6 +120,29 @@ TEST(KerasDifferences, OfWhatStandsBetweenLayers) {
       2u);
 }
 
+TEST(KerasDifferences, OfSlopesBelowZero) {
+  const auto slopes = [](const std::string& layer, float ours) {
+    return found(sequential({.between = kKerasPool + "," + layer}),
+                 our_chain({.between = {LeakyRelu{ours}, MaxPool{}}}));
+  };
+  const auto leaky = [](const std::string& words) { return keras_layer("LeakyReLU", "r", words); };
+  for (const auto& [layer, slope] : std::vector<std::pair<std::string, float>>{
+           {leaky(R"("negative_slope": 0.1)"), 0.1f},
+           {leaky(R"("alpha": 0.30000001192092896)"), 0.3f},
+           {leaky(""), 0.3f},
+           {keras_layer("ReLU", "r", R"("max_value": null, "negative_slope": 0.25)"), 0.25f},
+           {keras_layer("LeakyRelu", "r", "", R"(, "module": "keras.src.ops.nn")"), 0.2f},
+           {keras_layer("Activation", "r", R"("activation": "leaky_relu")"), 0.2f}}) {
+    EXPECT_EQ(slopes(layer, slope), Found{});
+    const std::string pool = " then max_pool of 2 (stride 2, valid) ";
+    EXPECT_EQ(slopes(layer, 0.5f),
+              Found{fmt::format("between norm and last: leaky_relu of slope {}{}in the file, "
+                                "leaky_relu of slope 0.5{}here",
+                                slope, pool, pool)});
+  }
+  EXPECT_EQ(slopes(kKerasRelu, 0.5f).size(), 1u);
+}
+
 TEST(KerasDifferences, AreNoneWhereTheSameIsSaidInOtherWords) {
   const Graph ours = our_chain({});
   EXPECT_EQ(found(sequential({.between = kKerasPool + "," + kKerasRelu}), ours), Found{});

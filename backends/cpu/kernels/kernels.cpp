@@ -74,6 +74,38 @@ void bend_back(const model::Relu6&, const Bf16* __restrict dst, Bf16* __restrict
   }
 }
 
+CPUTRAIN_CLONES
+void bend(const model::LeakyRelu& l, float* values, std::size_t n) {
+  const float slope = l.slope;
+  for (std::size_t i = 0; i < n; ++i) values[i] = values[i] > 0 ? values[i] : slope * values[i];
+}
+
+CPUTRAIN_CLONES
+void bend_back(const model::LeakyRelu& l, const float* __restrict dst, float* __restrict diff,
+               std::size_t n) {
+  const float slope = l.slope;
+  for (std::size_t i = 0; i < n; ++i) diff[i] = dst[i] > 0 ? diff[i] : slope * diff[i];
+}
+
+CPUTRAIN_CLONES
+void bend(const model::LeakyRelu& l, Bf16* values, std::size_t n) {
+  const float slope = l.slope;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = to_float(values[i]);
+    set(values[i], value > 0 ? value : slope * value);
+  }
+}
+
+CPUTRAIN_CLONES
+void bend_back(const model::LeakyRelu& l, const Bf16* __restrict dst, Bf16* __restrict diff,
+               std::size_t n) {
+  const float slope = l.slope;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float own = to_float(diff[i]);
+    set(diff[i], to_float(dst[i]) > 0 ? own : slope * own);
+  }
+}
+
 }  // namespace
 
 template <class Number>

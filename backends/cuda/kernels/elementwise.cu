@@ -78,6 +78,13 @@ CPUTRAIN_DEVICE float bend_back(model::Relu6, float made, float diff) {
   return made > 0 && made < 6 ? diff : 0;
 }
 
+CPUTRAIN_DEVICE float bend(const model::LeakyRelu& l, float number) {
+  return number > 0 ? number : l.slope * number;
+}
+CPUTRAIN_DEVICE float bend_back(const model::LeakyRelu& l, float made, float diff) {
+  return made > 0 ? diff : l.slope * diff;
+}
+
 template <class N, class Layer>
 __global__ void __launch_bounds__(kThreads)
     rectify_kernel(std::int64_t count, Layer layer, typename N::Stored* map) {

@@ -231,7 +231,9 @@ std::vector<CasePlan> elementwise_plans(Numbers format, std::uint64_t seed,
   std::vector<CasePlan> plans;
   for (const std::size_t shift : {0, 1, 2, 3})
     plans.push_back(load_plan(format, seed, shift, stream));
-  for (const auto& c : {RectifierCase{model::Relu{}, 0, HUGE_VALF}, {model::Relu6{}, 0, 6}}) {
+  for (const auto& c : {RectifierCase{model::Relu{}, 0, HUGE_VALF},
+                        {model::Relu6{}, 0, 6},
+                        {model::LeakyRelu{0.125f}, 0.125f, HUGE_VALF}}) {
     for (const int chunks : {2, 40, 700}) {
       plans.push_back(rectifier_plan(format, seed, c, chunks, stream));
     }

@@ -201,6 +201,7 @@ void add_pointwise(Drawing& drawing) {
   drawing.behind_pixels("relu6, dropout", [](const Sizes&) {
     return Layers{model::Relu6{}, model::Dropout{0.3f}};
   });
+  drawing.behind_pixels("leaky_relu", [](const Sizes&) { return Layers{model::LeakyRelu{0.25f}}; });
   drawing.behind_pixels("silu", [](const Sizes&) { return Layers{model::Silu{}}; });
   drawing.behind_pixels("dropout", [](const Sizes&) { return Layers{model::Dropout{0.3f}}; });
   drawing.behind_pixels("dropout of a vector", [](const Sizes&) {

@@ -1,5 +1,7 @@
 #include "model/layers/pointwise.h"
 
+#include <fmt/format.h>
+
 #include "core/json_fields.h"
 
 namespace cputrain::model {
@@ -49,6 +51,18 @@ LayerFacts Relu6::facts() const {
           .has_kinks = true,
           .dies_at_zero = true};
 }
+
+LayerFacts LeakyRelu::facts() const {
+  return {.keras_name = "leaky_re_lu",
+          .passage = Passage::bends,
+          .keeps_order = true,
+          .in_place = true,
+          .formula = fmt::format("{} of slope {}", kWord, slope),
+          .has_kinks = true,
+          .dies_at_zero = slope == 0};
+}
+
+void LeakyRelu::members(JsonMembers& m) { m.may("slope", slope, 0, 1); }
 
 LayerFacts Silu::facts() const {
   return {.keras_name = "silu",

@@ -35,8 +35,17 @@ struct Relu6 {
   LayerFacts facts() const;
 };
 
+/// x above 0, else slope * x. The sign stays, and tells which of the two it was, if slope > 0.
+struct LeakyRelu {
+  static constexpr std::string_view kWord = "leaky_relu";
+  float slope = 0.01f;  ///< PyTorch's; from 0 to 1
+
+  LayerFacts facts() const;
+  void members(JsonMembers&);
+};
+
 /// Their gradient follows from what they made, so backends compute them in place.
-using Rectifier = std::variant<Relu, Relu6>;
+using Rectifier = std::variant<Relu, Relu6, LeakyRelu>;
 
 /// x * sigmoid(x), also known as swish.
 struct Silu {

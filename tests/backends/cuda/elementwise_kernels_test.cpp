@@ -112,26 +112,31 @@ std::vector<float> signed_numbers(std::size_t size) {
   return values;
 }
 
-TEST(ReluKernels, CutBelowZeroAndKeepNaN) {
+void expect_rectified(const model::Rectifier& rectifier, float slope) {
   for (const Numbers numbers : kAllNumbers) {
     for (const std::size_t size : {8, 24, 1000, 4104}) {
       const auto values = rounded(numbers, signed_numbers(size));
       const auto diffs = rounded(numbers, random_floats(size, 2));
       const auto [map, diff] = twice([&] {
         const DeviceMap m(numbers, values), d(numbers, diffs);
-        rectify(test_stream().get(), numbers, model::Relu{}, size, m.data());
-        rectify_backward(test_stream().get(), numbers, model::Relu{}, size, m.data(), d.data());
+        rectify(test_stream().get(), numbers, rectifier, size, m.data());
+        rectify_backward(test_stream().get(), numbers, rectifier, size, m.data(), d.data());
         return std::tuple(m.read(), d.read());
       });
       std::vector<float> expected(values), expected_diff(diffs);
       for (std::size_t i = 0; i < size; ++i) {
-        if (values[i] <= 0) expected[i] = 0;
-        if (!(values[i] > 0)) expected_diff[i] = 0;
+        if (values[i] <= 0) expected[i] = slope == 0 ? 0 : slope * values[i];
+        if (!(values[i] > 0)) expected_diff[i] *= slope;
       }
-      expect_same_values(map, expected);
-      expect_same_values(diff, expected_diff);
+      expect_same_values(map, rounded(numbers, expected));
+      expect_same_values(diff, rounded(numbers, expected_diff));
     }
   }
+}
+
+TEST(RectifierKernels, BendBelowZeroAndKeepNaN) {
+  expect_rectified(model::Relu{}, 0);
+  expect_rectified(model::LeakyRelu{0.3f}, 0.3f);
 }
 
 /// In their order, and into one of them; of one a copy.

@@ -119,8 +119,8 @@ TEST(NumericGradient, LayersThatReadOne) {
       Convolution{.filters = 4, .kernel = 3, .stride = 2, .padding = Padding::half, .groups = 4},
       Convolution{.filters = 6, .kernel = 2, .bias = false, .groups = 2}, MaxPool{},
       MaxPool{3, 2, Padding::same}, AveragePool{}, AveragePool{3, 2, Padding::same},
-      GlobalAveragePool{}, Dense{6}, Dense{6, false}, Relu{}, Relu6{}, Silu{}, Dropout{0.4f},
-      ZeroPad{1, 0, 2, 3}, BatchNorm{}, Flatten{});
+      GlobalAveragePool{}, Dense{6}, Dense{6, false}, Relu{}, Relu6{}, LeakyRelu{0.2f}, Silu{},
+      Dropout{0.4f}, ZeroPad{1, 0, 2, 3}, BatchNorm{}, Flatten{});
 }
 
 /// Most numbers lie beyond 6.

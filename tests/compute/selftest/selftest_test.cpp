@@ -129,11 +129,13 @@ class Breaks final : public Mistaken {
 
 struct Found {
   std::set<std::string> passed, failed, left_out;
-  /// Only cases with these words failed, and all of them. "relu" is no word of "relu6".
+  /// Only cases with these words failed, and all of them. "relu" is no word of "relu6" or
+  /// "leaky_relu".
   bool failed_alone(const std::string& words) const {
     const auto has = [&](const std::string& name) {
       const std::size_t at = name.find(words);
-      return at != std::string::npos && !std::isdigit(name[at + words.size()]);
+      return at != std::string::npos && !std::isdigit(name[at + words.size()]) &&
+             (at == 0 || name[at - 1] != '_');
     };
     return !failed.empty() && std::ranges::all_of(failed, has) && std::ranges::none_of(passed, has);
   }
