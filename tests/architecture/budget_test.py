@@ -11,14 +11,14 @@ import modules
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUDGET = {
-    "lines of src": 73700,
-    "files of src": 555,
-    "files of src with at most 40 lines": 98,
-    "types per 1,000 lines of src": 13.0,
-    "percent of lines of src that are includes and namespaces": 9.0,
-    "percent of functions in headers of src that one other file names": 25.5,
-    "casts per 1,000 lines of backends": 18,
-    "casts per 1,000 lines of datasets": 17,
+    "lines of src": 71900,
+    "files of src": 508,
+    "files of src with at most 40 lines": 65,
+    "types per 1,000 lines of src": 11.4,
+    "percent of lines of src that are includes and namespaces": 8.5,
+    "percent of functions in headers of src that one other file names": 23.8,
+    "casts per 1,000 lines of backends": 17,
+    "casts per 1,000 lines of datasets": 16,
     "lines of src/README.md": 300,
     "words of guides": 54000,
 }
