@@ -96,7 +96,8 @@ struct BatchNormGradients {
   float *gamma = nullptr, *beta = nullptr;
   bool add = false;
 };
-/// Gradients of the parameters, and the factors `slope` and `offset`.
+/// Gradients of the parameters, and the factors `slope` and `offset`. Without factors gradients
+/// have been multiplied by what was normalized, and no more is asked for.
 void finish_slopes(Stream, const ChannelSums&, const ChannelFactors&, const BatchNormGradients&);
 
 /// dst = normalised src, plus `other` where that is not null, then ReLU if the pass has it.

@@ -136,6 +136,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 CPUTRAIN_DEVICE void put(float* sums, int channel, double value, bool add) {
+  if (!sums) return;
   const float old = add ? sums[channel] : 0;
   sums[channel] = old + static_cast<float>(value);
 }
@@ -147,13 +148,12 @@ __global__ void __launch_bounds__(kAcross* kLines)
   const int channel = channel_of_thread();
   const Merged slopes = SlopesRule::merged(sums, channel);
   if (threadIdx.y > 0 || channel >= sums.channels) return;
-  const double inverse = factors.of(ChannelFactors::inverse)[channel];
-  const double scale = factors.of(ChannelFactors::scale)[channel];
-  const double product = slopes.second * inverse, part = scale / sums.positions;
-  if (gradients.gamma) {
-    put(gradients.beta, channel, slopes.first, gradients.add);
-    put(gradients.gamma, channel, product, gradients.add);
-  }
+  const double inverse = factors.values ? factors.of(ChannelFactors::inverse)[channel] : 1;
+  const double product = slopes.second * inverse;
+  put(gradients.beta, channel, slopes.first, gradients.add);
+  put(gradients.gamma, channel, product, gradients.add);
+  if (!factors.values) return;
+  const double part = factors.of(ChannelFactors::scale)[channel] / sums.positions;
   factors.set(ChannelFactors::slope, channel, -part * product * inverse);
   factors.set(ChannelFactors::offset, channel, -part * slopes.first);
 }

@@ -1,50 +1,14 @@
 #include <algorithm>
 
 #include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/batch_norm/channel_parts.h"
 #include "backends/cuda/kernels/batch_norm/factors.h"
 
 namespace cputrain::cuda {
 namespace {
 
-/// A block has one part of the positions and a tile of packs; its rows of threads share the
-/// positions.
-struct SumLaunch {
-  int tiles, across, rows;
-
-  template <class N>
-  static SumLaunch over(int channels) {
-    constexpr int kWidest = 32;
-    const int packs = channels / Pack<N>::kCount, tiles = pieces(packs, kWidest);
-    const int across = pieces(packs, tiles);
-    return {tiles, across, kPackThreads / across};
-  }
-  dim3 grid(const ChannelSums& sums) const { return grid_of(sums.parts, tiles); }
-  dim3 block() const { return grid_of(across, rows); }
-};
-
-/// Blocks for each multiprocessor, which has room for them.
-inline constexpr int kBlocksEach = 2;
-
 /// Positions that a thread adds up by themselves.
 inline constexpr int kMeasuredAtOnce = 8, kSlopesAtOnce = 4;
-
-/// What a thread has of its part: positions first, first + step, ... before end. None where its
-/// channels lie behind the last.
-struct ThreadsPart {
-  int channel, first, end, step;
-
-  template <class N>
-  CPUTRAIN_DEVICE static ThreadsPart of_thread(const ChannelSums& sums) {
-    const PackPlace own = PackPlace::of_thread<N>();
-    const int part = block_number(), row = ThreadNumber::of_thread().y;
-    const int begin = part * static_cast<int>(sums.of_part);
-    const double count = own.channel < sums.channels ? sums.positions_of(part) : 0;
-    return {own.channel, begin + row, begin + static_cast<int>(count), BlockSize::of_thread().y};
-  }
-  CPUTRAIN_DEVICE std::int64_t offset(int position, const ChannelSums& sums) const {
-    return PackPlace{position, channel}.offset(sums.channels);
-  }
-};
 
 /// Those of `count` positions, merged as Chan, Golub and LeVeque have it ("Updating formulae and a
 /// pairwise algorithm for computing sample variances", 1979).
@@ -68,50 +32,6 @@ struct Moments {
   CPUTRAIN_DEVICE const Pack<N>& first() const { return mean; }
   CPUTRAIN_DEVICE const Pack<N>& second() const { return squares; }
 };
-
-template <class N>
-struct Slopes {
-  Pack<N> sum, product;
-
-  CPUTRAIN_DEVICE static Slopes none() { return {Pack<N>::all(0), Pack<N>::all(0)}; }
-  CPUTRAIN_DEVICE void merge(const Slopes& other) {
-    sum += other.sum;
-    product += other.product;
-  }
-  CPUTRAIN_DEVICE const Pack<N>& first() const { return sum; }
-  CPUTRAIN_DEVICE const Pack<N>& second() const { return product; }
-};
-
-/// One for each thread of a block.
-template <class T>
-struct OfThreads {
-  T of[kPackThreads];
-};
-
-/// The block's rows become one, in halves, which is written as what its part has.
-template <class N, class T>
-CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
-  auto& threads = shared<OfThreads<T>>();
-  const auto [across, down] = BlockSize::of_thread();
-  const auto [x, y] = ThreadNumber::of_thread();
-  threads.of[y * across + x] = own;
-  for (int left = down; left > 1;) {
-    const int half = (left + 1) / 2;
-    __syncthreads();
-    if (y + half < left) {
-      own.merge(threads.of[(y + half) * across + x]);
-      threads.of[y * across + x] = own;
-    }
-    left = half;
-  }
-  if (y > 0 || channel >= sums.channels) return;
-  double* const part = sums.of(block_number()) + channel;
-#pragma unroll
-  for (int i = 0; i < Pack<N>::kCount; ++i) {
-    part[i] = own.first().of[i];
-    part[sums.channels + i] = own.second().of[i];
-  }
-}
 
 /// Up to kMeasuredAtOnce positions from `first` on, exactly as defined: they are in registers, and
 /// all of them are on their way before the first is added.
