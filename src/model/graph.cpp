@@ -137,7 +137,7 @@ int Graph::readers(int index) const {
 
 bool Graph::has_batch_norm() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
-    return facts_of(node.layer).normalizes && !node.frozen;
+    return facts_of(node.layer).joins_images && !node.frozen;
   });
 }
 

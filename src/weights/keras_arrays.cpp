@@ -37,9 +37,11 @@ Extents our_extents(const Extents& theirs, const KerasLayer& layer,
   return depthwise ? Extents{theirs[0], theirs[1], 1, theirs[2] * theirs[3]} : theirs;
 }
 
+bool is_norm(KerasKind kind) { return kind == KerasKind::norm || kind == KerasKind::plain_norm; }
+
 /// Whether Keras' layer has no such array since it would be ones or zeros (scale=False).
 bool leaves_out(const KerasLayer& layer, const std::string& word) {
-  return layer.kind == KerasKind::norm && layer.is_told() && (word == "gamma" || word == "beta");
+  return is_norm(layer.kind) && layer.is_told() && (word == "gamma" || word == "beta");
 }
 
 /// Whether each parameter has an array of its shape; the head's may have other outputs.
@@ -126,7 +128,7 @@ Chosen most_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
 
 KerasKind kind_of_node(const model::Graph::Node& node, bool depthwise_apart) {
   const model::LayerFacts facts = model::facts_of(node.layer);
-  if (facts.normalizes) return KerasKind::norm;
+  if (facts.normalizes()) return facts.joins_images ? KerasKind::norm : KerasKind::plain_norm;
   if (!facts.has_kernel) return KerasKind::other;
   if (facts.reads_vector) return KerasKind::dense;
   const bool in_groups = node.parameters.front().groups > 1;
@@ -257,11 +259,11 @@ StoredArray stored_array(const OpenedFile& numbers, const safetensors::TensorInf
 /// The arrays of a layer here from one of the file.
 void take_layer(const KerasFile& file, const OpenedFile& numbers, const model::Graph::Node& node,
                 const KerasLayer& layer, std::vector<StoredArray>& arrays) {
-  const bool norm = model::facts_of(node.layer).normalizes;
-  if (norm && layer.kind == KerasKind::norm && !layer.is_told()) {
-    which_is_which(file,
-                   fmt::format("{} has {} arrays, and it does not say which",
-                               layer.name.empty() ? node.name : layer.name, layer.arrays.size()));
+  const bool norm = model::facts_of(node.layer).normalizes();
+  if (norm && is_norm(layer.kind) && !layer.is_told()) {
+    which_is_which(file, fmt::format("{} has {}, and it does not say which",
+                                     layer.name.empty() ? node.name : layer.name,
+                                     counted(layer.arrays.size(), "array")));
   }
   for (const model::ParameterSpec& spec : node.parameters) {
     const std::string word = word_of_parameter(spec);

@@ -68,14 +68,24 @@ NetworkStep depthwise_of(const json& config) {
   return windowed(StepKind::weights, config, "kernel_size");
 }
 
+/// "1,2"; empty where it is the last one of images.
+std::string other_axis_in(const json& config) {
+  const json& said = keras_member(config, "axis");
+  const json& axis = said.is_array() && said.size() == 1 ? said.front() : said;  // Keras 2: [3]
+  if (axis.is_array()) {
+    std::vector<std::string> all;
+    for (const json& one : axis) all.push_back(one.is_number_integer() ? one.dump() : "?");
+    return all.size() > 4 ? "list" : join(all, ",");
+  }
+  const bool last = !axis.is_number_integer() || axis == json(-1) || axis >= json(3);
+  return last ? "" : axis.dump();
+}
+
 NetworkStep normalization_of(const json& config) {
-  NetworkStep step{.kind = StepKind::weights};
-  const json& said = keras_member(config, "axis");  // Keras 2: [3]
-  const json& axis = said.is_array() && said.size() == 1 ? said.front() : said;
-  const auto number = keras_number(axis, 1);
-  if (number && *number < 3) step.axis = number;
   const json& epsilon = keras_member(config, "epsilon");
+  NetworkStep step{.kind = StepKind::weights, .axis = other_axis_in(config)};
   if (epsilon.is_number()) step.epsilon = epsilon.get<double>();
+  if (keras_member(config, "rms_scaling") == json(true)) step.unlike = "rms_scaling";
   return step;
 }
 
@@ -174,34 +184,37 @@ NetworkStep activation_of_word(const std::string& word) {
   return known.contains(word) ? named_activation(word) : NetworkStep{};
 }
 
-using Reader = std::function<NetworkStep(const json& config)>;
+struct KnownClass {
+  std::function<NetworkStep(const json& config)> read;
+  KerasKind kind = KerasKind::other;
+};
 
-const std::map<std::string, Reader>& readers() {
+const std::map<std::string, KnownClass>& known_classes() {
   static const auto always = [](NetworkStep step) {
     return [step = std::move(step)](const json&) { return step; };
   };
   static const auto of_kind = [](NetworkStep (*read)(StepKind, const json&), StepKind kind) {
     return [read, kind](const json& config) { return read(kind, config); };
   };
-  static const std::map<std::string, Reader> all{
-      {"Conv2D", convolution_of},
-      {"DepthwiseConv2D", depthwise_of},
-      {"Dense", always({.kind = StepKind::weights})},
-      {"BatchNormalization", normalization_of},
-      {"ZeroPadding2D", zero_pad_of},
-      {"MaxPooling2D", of_kind(pool_of, StepKind::max_pool)},
-      {"AveragePooling2D", of_kind(pool_of, StepKind::average_pool)},
-      {"GlobalMaxPooling2D", of_kind(global_pool_of, StepKind::max_pool)},
-      {"GlobalAveragePooling2D", of_kind(global_pool_of, StepKind::average_pool)},
-      {"Activation", keras_activation_step},
-      {"ReLU", relu_of},
-      {"LeakyReLU", [](const json& config) { return leaky_relu_of(config, 0.3f); }},
-      {"ELU", always(named_activation("elu"))},
-      {"Softmax", always(named_activation("softmax"))},
-      {"Add", always({.kind = StepKind::add})},
-      {"Concatenate", concat_of},
-      {"Reshape", reshape_of},
-      {"Flatten", flatten_of}};
+  static const std::map<std::string, KnownClass> all{
+      {"Conv2D", {convolution_of, KerasKind::convolution}},
+      {"DepthwiseConv2D", {depthwise_of, KerasKind::depthwise}},
+      {"Dense", {always({.kind = StepKind::weights}), KerasKind::dense}},
+      {"BatchNormalization", {normalization_of, KerasKind::norm}},
+      {"ZeroPadding2D", {zero_pad_of}},
+      {"MaxPooling2D", {of_kind(pool_of, StepKind::max_pool)}},
+      {"AveragePooling2D", {of_kind(pool_of, StepKind::average_pool)}},
+      {"GlobalMaxPooling2D", {of_kind(global_pool_of, StepKind::max_pool)}},
+      {"GlobalAveragePooling2D", {of_kind(global_pool_of, StepKind::average_pool)}},
+      {"Activation", {keras_activation_step}},
+      {"ReLU", {relu_of}},
+      {"LeakyReLU", {[](const json& config) { return leaky_relu_of(config, 0.3f); }}},
+      {"ELU", {always(named_activation("elu"))}},
+      {"Softmax", {always(named_activation("softmax"))}},
+      {"Add", {always({.kind = StepKind::add})}},
+      {"Concatenate", {concat_of}},
+      {"Reshape", {reshape_of}},
+      {"Flatten", {flatten_of}}};
   return all;
 }
 
@@ -246,6 +259,31 @@ bool is_among(std::string_view words, const std::string& word) {
 
 }  // namespace
 
+std::string keras_word(const std::string& class_name) {
+  const auto in = [&](std::size_t i, char first, char last) {
+    return i < class_name.size() && class_name[i] >= first && class_name[i] <= last;
+  };
+  std::string word;
+  for (std::size_t i = 0; i < class_name.size(); ++i) {
+    const bool begins = in(i, 'A', 'Z') && (in(i - 1, 'a', 'z') || in(i + 1, 'a', 'z'));
+    if (i > 0 && begins) word += '_';
+    word += class_name[i];
+  }
+  return small_letters(word);
+}
+
+KerasKind kind_of_keras_class(const std::string& class_name) {
+  const auto known = known_classes().find(class_name);
+  return known == known_classes().end() ? KerasKind::other : known->second.kind;
+}
+
+KerasKind kind_of_keras_word(const std::string& word) {
+  for (const auto& [name, known] : known_classes()) {
+    if (keras_word(name) == word) return known.kind;
+  }
+  return KerasKind::other;
+}
+
 NetworkStep keras_activation_step(const json& config) {
   const json& said = keras_member(config, "activation");
   if (said.is_string()) return activation_of_word(said.get<std::string>());
@@ -264,8 +302,8 @@ NetworkStep keras_layer_step(const json& entry) {
     return {.kind = StepKind::same};
   if (is_among(kOfImages, kind)) return {.kind = StepKind::pixels};
   if (is_keras_operation(entry)) return operation_of(kind, config);
-  const auto reader = readers().find(kind);
-  if (reader != readers().end()) return reader->second(config);
+  const auto known = known_classes().find(kind);
+  if (known != known_classes().end()) return known->second.read(config);
   return {.kind = is_among(kForeign, kind) || says_keras_class(entry) ? StepKind::foreign
                                                                       : StepKind::unknown};
 }

@@ -71,6 +71,8 @@ Words words_in_order(KerasKind kind, std::size_t count) {
       return count == 4   ? Words{"gamma", "beta", "moving_mean", "moving_variance"}
              : count == 2 ? Words{"moving_mean", "moving_variance"}
                           : Words();
+    case KerasKind::plain_norm:
+      return count == 2 ? Words{"gamma", "beta"} : Words();
     case KerasKind::other:
       return {};
   }
@@ -137,9 +139,9 @@ void add_named_layer(KerasLayer layer, KerasLayers& result) {
     for (const auto& one : layer.arrays) result.of_pixels.push_back(one.info->name);
     return;
   }
-  const bool norm = std::ranges::any_of(
-      layer.arrays, [](const auto& one) { return one.word == "moving_variance"; });
-  layer.kind = norm ? KerasKind::norm : kind_of_shapes(layer.arrays);
+  layer.kind = layer.find("moving_variance")               ? KerasKind::norm
+               : layer.find("gamma") || layer.find("beta") ? KerasKind::plain_norm
+                                                           : kind_of_shapes(layer.arrays);
   // Keras 1 had other words, in the same order. Words beside known ones are of other layers.
   const bool known =
       std::ranges::any_of(layer.arrays, [](const auto& one) { return !one.word.empty(); });
@@ -264,18 +266,12 @@ class NumberedLayers {
     return last_part(parent_of_path(usual(group))) == "layers";
   }
 
-  /// Nothing where the class is none of ours.
-  static std::optional<KerasKind> kind_of_class(const std::string& group) {
-    static const std::map<std::string, KerasKind> kinds{{"conv2d", KerasKind::convolution},
-                                                        {"depthwise_conv2d", KerasKind::depthwise},
-                                                        {"dense", KerasKind::dense},
-                                                        {"batch_normalization", KerasKind::norm}};
-    const auto kind = kinds.find(word_of_name(last_part(group)));
-    return kind == kinds.end() ? std::nullopt : std::optional(kind->second);
+  static KerasKind kind_of_class(const std::string& group) {
+    return kind_of_keras_word(word_of_name(last_part(group)));
   }
 
   static bool is_counted(const std::string& group) {
-    return is_listed(group) && kind_of_class(group).has_value();
+    return is_listed(group) && kind_of_class(group) != KerasKind::other;
   }
 
   /// What the configuration says of its layer; null: nothing.
@@ -303,10 +299,10 @@ class NumberedLayers {
     }
     KerasLayer layer{.name = name_of(group), .group = usual(group)};
     for (const auto& [number, array] : arrays) layer.arrays.push_back({array, ""});
-    const std::optional<KerasKind> kind = kind_of_class(group);
-    layer.has_class = kind && is_listed(group);
+    const KerasKind kind = kind_of_class(group);
+    layer.has_class = kind != KerasKind::other && is_listed(group);
     if (!is_listed(group)) layer.other_name = last_part(group);
-    if (layer.has_class) layer.kind = *kind;
+    if (layer.has_class) layer.kind = kind;
     if (!is_listed(group)) layer.kind = kind_of_shapes(layer.arrays);
     take_words(layer, words_of(group, layer));
     result.layers.push_back(std::move(layer));
@@ -315,11 +311,16 @@ class NumberedLayers {
 
   Words words_of(const std::string& group, const KerasLayer& layer) const {
     const NetworkStep* configured = step_of_group(group);
-    if (layer.kind != KerasKind::norm || layer.arrays.size() != 3 || !configured) {
+    const std::size_t without_one = layer.kind == KerasKind::norm         ? 3
+                                    : layer.kind == KerasKind::plain_norm ? 1
+                                                                          : 0;
+    if (layer.arrays.size() != without_one || !configured) {
       return words_in_order(layer.kind, layer.arrays.size());
     }
     if (configured->scale == configured->center) return {};
-    return {configured->scale ? "gamma" : "beta", "moving_mean", "moving_variance"};
+    Words words{configured->scale ? "gamma" : "beta", "moving_mean", "moving_variance"};
+    words.resize(without_one);
+    return words;
   }
 
   const KerasFile& file_;

@@ -8,9 +8,6 @@
 
 namespace cputrain::weights {
 
-/// What the arrays of a layer are for. Files whose layers have no classes tell it by the shapes.
-enum class KerasKind { convolution, depthwise, dense, norm, other };
-
 /// A layer of a Keras file that has arrays.
 struct KerasLayer {
   struct Array {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -57,18 +58,12 @@ void note_image(const std::string& kind, const json& config, std::optional<Shape
 /// use for it.
 std::optional<std::string> next_group(const std::string& place, const std::string& class_name,
                                       std::map<std::string, int>& counts) {
-  static const std::map<std::string, std::string> words{
-      {"Conv2D", "conv2d"},
-      {"DepthwiseConv2D", "depthwise_conv2d"},
-      {"Dense", "dense"},
-      {"BatchNormalization", "batch_normalization"},
-      {"Functional", "functional"},
-      {"Sequential", "sequential"},
-      {"Model", "model"}};
-  const auto word = words.find(class_name);
-  if (word == words.end()) return {};
-  const int number = counts[word->second]++;
-  return place + "layers/" + word->second + (number ? "_" + std::to_string(number) : "");
+  static const std::set<std::string> networks{"Functional", "Sequential", "Model"};
+  const bool arrays = kind_of_keras_class(class_name) != KerasKind::other;
+  if (!arrays && !networks.contains(class_name)) return {};
+  const std::string word = keras_word(class_name);
+  const int number = counts[word]++;
+  return place + "layers/" + word + (number ? "_" + std::to_string(number) : "");
 }
 
 /// The steps that a layer reads; nothing where that is not known.
@@ -224,7 +219,7 @@ class NetworkReader {
     step.center = keras_member(config, "center") != json(false);
     const bool weights = step.kind == StepKind::weights;
     const int at = push(std::move(step), src);
-    if (!weights || kind == "BatchNormalization") return at;
+    if (!weights || kind.ends_with("Normalization")) return at;
     return push(keras_activation_step(config), only(at));
   }
 

@@ -46,6 +46,23 @@ std::optional<KerasNetwork> network_said_by(const std::string& config);
 /// word what to say behind its name; any other class is unknown.
 NetworkStep keras_layer_step(const nlohmann::json& entry);
 
+/// What the arrays of a layer are for. Files whose layers have no classes tell it by the shapes.
+enum class KerasKind {
+  convolution,
+  depthwise,
+  dense,
+  norm,        ///< gamma, beta, moving statistics
+  plain_norm,  ///< gamma and beta alone
+  other
+};
+
+/// `other` where we have no use for the arrays of a class, "DepthwiseConv2D".
+KerasKind kind_of_keras_class(const std::string& class_name);
+/// The same by the word for the class in names of groups, "depthwise_conv2d".
+KerasKind kind_of_keras_word(const std::string& word);
+/// How Keras makes that word.
+std::string keras_word(const std::string& class_name);
+
 /// What the member `activation` says.
 NetworkStep keras_activation_step(const nlohmann::json& config);
 

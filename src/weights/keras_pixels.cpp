@@ -182,11 +182,10 @@ void note_keras_pixels(const json& entry, KerasNetwork& network) {
 }
 
 bool ends_keras_pixels(const std::string& class_name) {
-  static const std::set<std::string> words{
-      "Conv2D", "DepthwiseConv2D", "SeparableConv2D",    "Conv2DTranspose",
-      "Dense",  "EinsumDense",     "BatchNormalization", "LayerNormalization",
-      "PReLU",  "Embedding",       "GroupNormalization"};
-  return words.contains(class_name);
+  static const std::set<std::string> words{"SeparableConv2D", "Conv2DTranspose",
+                                           "EinsumDense",     "PReLU",
+                                           "Embedding",       "GroupNormalization"};
+  return kind_of_keras_class(class_name) != KerasKind::other || words.contains(class_name);
 }
 
 bool keeps_numbers(const std::string& class_name, const json& config) {

@@ -41,15 +41,15 @@ NetworkStep step_of(const model::Layer& layer) {
                           return NetworkStep{.kind = StepKind::average_pool, .global = true};
                         },
                         [&](const model::Dense&) { return plain(StepKind::weights); },
-                        [&](const model::BatchNorm& norm) {
-                          return NetworkStep{.kind = StepKind::weights, .epsilon = norm.epsilon};
-                        },
                         [&](const model::Add&) { return plain(StepKind::add); },
                         [&](const model::Concat&) { return plain(StepKind::concat); },
                         [&](const auto& other) {
                           const model::LayerFacts facts = other.facts();
                           if (!facts.formula.empty()) {
                             return NetworkStep{.kind = StepKind::activation, .word = facts.formula};
+                          }
+                          if (facts.epsilon) {
+                            return NetworkStep{.kind = StepKind::weights, .epsilon = facts.epsilon};
                           }
                           const bool same = facts.drops || facts.lays_out;
                           return plain(same ? StepKind::same : StepKind::unknown);

@@ -38,17 +38,17 @@ struct NetworkStep {
   std::string word{};  ///< names an activation ("relu"), or what is of pixels or foreign
   /// Where the weights of a layer of Keras lie in its file: "layers/conv2d_1".
   std::string group{};
-  bool scale = true, center = true;  ///< a batch normalization of Keras has a gamma, a beta
+  bool scale = true, center = true;  ///< a normalization of Keras has a gamma, a beta
   bool global = false;               ///< a pool over the whole image
   std::optional<Sides> size{}, stride{};
   std::optional<model::Padding> padding{};
   std::array<int, 4> zeros{};  ///< a zero_pad's: top, bottom, left, right
   std::optional<int> groups{};
   std::optional<double> epsilon{};
-  std::optional<int> axis{};  ///< a batch normalization's, where it is not the last one
-  std::string unlike{};       ///< what it does that no layer here can: "dilation_rate 2x2"
-  std::vector<int> src{};     ///< earlier steps; empty: the input, or not known
-  Shape dst{};                ///< of a network here alone
+  std::string axis{};      ///< a normalization's, where it is not the last one: "1"
+  std::string unlike{};    ///< what it does that no layer here can: "dilation_rate 2x2"
+  std::vector<int> src{};  ///< earlier steps; empty: the input, or not known
+  Shape dst{};             ///< of a network here alone
 };
 using NetworkSteps = std::vector<NetworkStep>;
 

@@ -157,7 +157,7 @@ std::vector<TorchParameter> torch_parameters(const model::Graph& graph) {
     const auto inputs =
         std::make_shared<const Order>(input_order(node, graph.nodes()[src].dst, maps[src]));
     static const auto none = std::make_shared<const Order>();
-    const bool normalizes = model::facts_of(node.layer).normalizes;
+    const bool normalizes = model::facts_of(node.layer).normalizes();
     for (const model::ParameterSpec& spec : node.parameters) {
       const bool of_outputs = spec.extents.size() == 1 && !normalizes;
       parameters.push_back({.layer = node.name,

@@ -10,8 +10,9 @@ LayerFacts BatchNorm::facts() const {
   return {.keras_name = "batch_normalization",
           .passage = Passage::scales,
           .keeps_order = true,
-          .normalizes = true,
-          .momentum = momentum};
+          .joins_images = true,
+          .momentum = momentum,
+          .epsilon = epsilon};
 }
 
 std::vector<ParameterSpec> BatchNorm::parameters(const Shape& src) const {
