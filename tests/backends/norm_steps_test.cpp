@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,8 +32,10 @@ model::Graph ended(model::Graph graph) {
   return graph;
 }
 
+using Layers = std::vector<model::Layer>;
+
 /// A normalization behind these layers, each of which reads the one before, and a convolution.
-model::Graph maps_behind(const std::vector<model::Layer>& layers) {
+model::Graph maps_behind(const Layers& layers) {
   model::Graph graph(kImage);
   for (const model::Layer& layer : layers) graph.add(layer);
   add_layers(graph, model::BatchNorm{}, convolution(16), model::GlobalAveragePool{});
@@ -42,7 +43,7 @@ model::Graph maps_behind(const std::vector<model::Layer>& layers) {
 }
 
 /// The same of vectors.
-model::Graph vectors_behind(const std::vector<model::Layer>& layers) {
+model::Graph vectors_behind(const Layers& layers) {
   model::Graph graph(kImage);
   for (const model::Layer& layer : layers) graph.add(layer);
   graph.add(model::BatchNorm{});
@@ -50,18 +51,18 @@ model::Graph vectors_behind(const std::vector<model::Layer>& layers) {
 }
 
 /// A normalization of what joins two convolutions.
-model::Graph behind_branches(const model::Layer& join) {
+model::Graph behind_branches(const Layers& join) {
   model::Graph graph(kImage);
   const int trunk = graph.add(convolution(16));
   const int left = graph.add(convolution(16), "", {trunk});
   const int right = graph.add(convolution(16), "", {trunk});
-  graph.add(join, "", {left, right});
+  graph.add(join.front(), "", {left, right});
   add_layers(graph, model::BatchNorm{}, convolution(16), model::GlobalAveragePool{});
   return ended(std::move(graph));
 }
 
 /// Several in one network, a convolution before some of them.
-model::Graph of_all_kinds() {
+model::Graph of_all_kinds(const Layers&) {
   model::Graph graph(kImage);
   graph.add(convolution(16));
   const int first = graph.add(model::BatchNorm{});
@@ -75,43 +76,28 @@ model::Graph of_all_kinds() {
 
 struct NormCase {
   std::string name;
-  std::function<model::Graph()> graph;
+  model::Graph (*behind)(const Layers&);
+  Layers layers{};
   /// What backends of narrow numbers may be off, in tolerances of theirs.
   double rounding = 2;
+
+  model::Graph graph() const { return behind(layers); }
 };
 
 const std::vector<NormCase>& norm_cases() {
   static const std::vector<NormCase> cases{
-      {"pixels", [] { return maps_behind({}); }},
-      {"convolution", [] { return maps_behind({convolution(16)}); }},
-      {"max_pool",
-       [] {
-         return maps_behind({convolution(16), model::MaxPool{}});
-       },
-       10},  // many windows get another winner, whose gradient goes elsewhere
-      {"average_pool",
-       [] {
-         return maps_behind({convolution(16), model::AveragePool{}});
-       }},
-      {"activation",
-       [] {
-         return maps_behind({convolution(16), model::Silu{}});
-       }},
-      {"zero_pad",
-       [] {
-         return maps_behind({convolution(16), model::ZeroPad{1, 1, 1, 1}});
-       }},
-      {"global_average_pool",
-       [] {
-         return vectors_behind({convolution(16), model::GlobalAveragePool{}});
-       },
-       4},  // averages of images are alike: their deviations are small beside their rounding
-      {"dense",
-       [] {
-         return vectors_behind({convolution(16), model::Flatten{}, model::Dense{19}});
-       }},
-      {"concat", [] { return behind_branches(model::Concat{}); }},
-      {"sum", [] { return behind_branches(model::Add{}); }},
+      {"pixels", maps_behind},
+      {"convolution", maps_behind, {convolution(16)}},
+      // Many windows get another winner, whose gradient goes elsewhere.
+      {"max_pool", maps_behind, {convolution(16), model::MaxPool{}}, 10},
+      {"average_pool", maps_behind, {convolution(16), model::AveragePool{}}},
+      {"activation", maps_behind, {convolution(16), model::Silu{}}},
+      {"zero_pad", maps_behind, {convolution(16), model::ZeroPad{1, 1, 1, 1}}},
+      // Averages of images are alike: their deviations are small beside their rounding.
+      {"global_average_pool", vectors_behind, {convolution(16), model::GlobalAveragePool{}}, 4},
+      {"dense", vectors_behind, {convolution(16), model::Flatten{}, model::Dense{19}}},
+      {"concat", behind_branches, {model::Concat{}}},
+      {"sum", behind_branches, {model::Add{}}},
       {"all_kinds", of_all_kinds}};
   return cases;
 }

@@ -75,17 +75,17 @@ enum class Passage {
 struct LayerFacts {
   std::string_view keras_name;  ///< of the first one in Keras' models: "conv2d"
   Passage passage = Passage::mixes;
-  bool has_kernel = false;    ///< its first parameter: outputs are sums of products with it
-  bool joins = false;         ///< reads two or more others
-  bool keeps_order = false;   ///< numbers, read as one vector, come as in what it reads
-  bool reads_vector = false;  ///< reads a map as one vector: height, width, channel
-  bool lays_out = false;      ///< moves numbers alone, at most with zeros between them
-  bool in_place = false;      ///< its output lies where what it reads does
-  bool joins_images = false;  ///< what it makes of an image depends on the other images of the step
-  std::string formula{};      ///< an activation's word and figures, by which it is compared
-  bool has_kinks = false;     ///< its gradient depends on signs, or on which number is largest
-  bool dies_at_zero = false;  ///< no gradient passes a zero
-  bool behind_pools = false;  ///< a max pool that reads it is computed before it (rewrite.h)
+  bool has_kernel = false;       ///< its first parameter: outputs are sums of products with it
+  bool joins = false;            ///< reads two or more others
+  bool keeps_order = false;      ///< numbers, read as one vector, come as in what it reads
+  bool reads_vector = false;     ///< reads a map as one vector: height, width, channel
+  bool lays_out = false;         ///< moves numbers alone, at most with zeros between them
+  bool in_place = false;         ///< its output lies where what it reads does
+  bool joins_images = false;     ///< what it makes of an image depends on the others of a step
+  std::string formula{};         ///< an activation's word and figures, by which it is compared
+  bool has_kinks = false;        ///< its gradient depends on signs, or on which number is largest
+  bool dies_at_zero = false;     ///< no gradient passes a zero
+  bool behind_pools = false;     ///< a max pool that reads it is computed before it (rewrite.h)
   bool pools_at_once = false;    ///< with a convolution before it, whose map is then never stored
   std::optional<float> drops{};  ///< part of the numbers, at random in training
   float momentum = 0;            ///< of its moving statistics
