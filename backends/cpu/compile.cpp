@@ -11,6 +11,7 @@
 #include "backends/cpu/ops/dense_op.h"
 #include "backends/cpu/ops/elementwise_ops.h"
 #include "backends/cpu/ops/input_op.h"
+#include "backends/cpu/ops/layer_norm_op.h"
 #include "backends/cpu/ops/loss_op.h"
 #include "backends/cpu/ops/pool_op.h"
 #include "backends/cpu/ops/sharded_dense_op.h"
@@ -26,15 +27,15 @@ namespace {
 
 using compute::TrackedActivation;
 
-/// Whether maps are numbers of 16 bits. Networks with batch normalization are bound by memory, and
-/// have no pools behind convolutions, whose fused kernels know floats. What is made of the image,
+/// Whether maps are numbers of 16 bits. Networks with normalizations are bound by memory, and have
+/// no pools behind convolutions, whose fused kernels know floats. What is made of the image,
 /// or by a dense layer, stays float; sums of both kinds have no operator.
 bool has_narrow_maps(const model::Graph& graph, const KernelChoice& kernels) {
   if (!kernels.bf16 || !supports_bf16()) return false;  // tiles may be emulated anywhere
   bool normalizes = false;
   std::vector<bool> narrow;
   for (const model::Graph::Node& node : graph.nodes()) {
-    normalizes |= std::holds_alternative<model::BatchNorm>(node.layer);
+    normalizes |= model::facts_of(node.layer).normalizes();
     const auto reads_narrow = [&](int src) { return narrow[to_size(src)]; };
     const auto parts = std::ranges::count_if(node.src, reads_narrow);
     if (parts > 0 && parts < std::ssize(node.src)) return false;
@@ -148,6 +149,7 @@ class OpMaker {
                    [&](const model::AveragePool&) { pool(); },
                    [&](const model::GlobalAveragePool&) { pool(); },
                    [&](const model::BatchNorm&) { batch_norm(); },
+                   [&](const model::LayerNorm&) { layer_norm(); },
                    [&](const model::Add&) { add(); },
                    [&](const model::Relu& l) { rectify(l); },
                    [&](const model::Relu6& l) { rectify(l).numbers_matter = true; },
@@ -274,6 +276,15 @@ class OpMaker {
     norms_[next_op() - 1] = &op;
     if (writer) writer->tell_of_value(op);
     parameter_ += own.parameters.size();
+  }
+
+  void layer_norm() {
+    check_not_flattened();
+    const bool learns = !node().parameters.empty() && !node().frozen;
+    const Source src = read(input());
+    const Activation dst = new_activation(src.layout, src.wants_diff || learns, src.element);
+    push<LayerNormOp>(dst, node(), src, dst, parameter_);
+    parameter_ += node().parameters.size();
   }
 
   void dense(const model::Dense& layer) {

@@ -11,6 +11,7 @@
 #include "backends/cuda/ops/elementwise_ops.h"
 #include "backends/cuda/ops/grouped_convolution_op.h"
 #include "backends/cuda/ops/input_op.h"
+#include "backends/cuda/ops/layer_norm_op.h"
 #include "backends/cuda/ops/loss_op.h"
 #include "backends/cuda/ops/pool_op.h"
 #include "compute/executor/graph_walk.h"
@@ -86,6 +87,7 @@ class OpMaker {
                    [&](const model::Silu&) { silu(); },
                    [&](const model::Dropout&) { push<DropoutOp>(node(), change_in_place(false)); },
                    [&](const model::BatchNorm&) { batch_norm(); },
+                   [&](const model::LayerNorm&) { layer_norm(); },
                    [&](const model::Add&) { add(); },
                    [&](const model::ZeroPad& l) { zero_pad(l); },
                    [&](const model::Concat&) { concat(); },
@@ -192,6 +194,15 @@ class OpMaker {
     ops_.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, src, dst,
                                                  parameter_, moved_));
     parameter_ += own.parameters.size();
+  }
+
+  void layer_norm() {
+    check_not_flattened();
+    const bool learns = !node().parameters.empty() && !node().frozen;
+    const Source src = read_input();
+    const Activation dst = new_activation(node().dst, src.wants_diff || learns);
+    push<LayerNormOp>(node(), src, dst, parameter_);
+    parameter_ += node().parameters.size();
   }
 
   /// The operator made next adds input `i` of the node to others.

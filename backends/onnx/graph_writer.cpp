@@ -125,6 +125,7 @@ OnnxGraphWriter::Value OnnxGraphWriter::layer(const model::Graph::Node& n) {
           },
           [&](const model::Dense& l) { return dense(n, l); },
           [&](const model::BatchNorm& l) { return batch_norm(n, l); },
+          [&](const model::LayerNorm& l) { return layer_norm(n, l); },
           [&](const model::Add&) { return add(n); },
           [&](const model::Concat&) { return concat(n); },
           [&](const model::Relu&) {
@@ -230,6 +231,41 @@ OnnxGraphWriter::Value OnnxGraphWriter::batch_norm(const model::Graph::Node& n,
   for (const model::ParameterSpec& spec : n.parameters) inputs.push_back(parameter(spec));
   attribute(node("BatchNormalization", n.name, inputs, output_of(n.name)), "epsilon", l.epsilon);
   return {output_of(n.name), source(n).is_map, n.dst};
+}
+
+/// No operator of this set. Channels are the second axis of maps and of vectors.
+OnnxGraphWriter::Value OnnxGraphWriter::layer_norm(const model::Graph::Node& n,
+                                                   const model::LayerNorm& l) {
+  const bool is_map = source(n).is_map;
+  std::string last = source(n).name;
+  const auto step = [&](const char* op_type, const std::string& word,
+                        std::vector<std::string> inputs) -> ::onnx::NodeProto& {
+    const std::string name = n.name + "/" + word;
+    auto& added = node(op_type, name, std::move(inputs), output_of(name));
+    last = output_of(name);
+    return added;
+  };
+  const auto mean = [&](const std::string& word, const std::string& of) {
+    attribute(step("ReduceMean", word, {of}), "axes", std::vector<std::int64_t>{1});
+  };
+  const std::string src = last;
+  mean("mean", src);
+  step("Sub", "centred", {src, last});
+  const std::string centred = last, epsilon = n.name + "/epsilon";
+  step("Mul", "squares", {centred, centred});
+  mean("variance", last);
+  tensor(epsilon, {}, {l.epsilon});
+  step("Add", "with_epsilon", {last, epsilon});
+  step("Sqrt", "deviation", {last});
+  step("Div", "normal", {centred, last});
+  for (const model::ParameterSpec& spec : n.parameters) {
+    const std::int64_t channels = spec.extents.front();
+    const bool scales = l.scale && &spec == &n.parameters.front();
+    const std::vector<std::int64_t> of_map{channels, 1, 1}, of_vector{channels};
+    tensor(spec.name, is_map ? of_map : of_vector, model_.values(spec.name));
+    step(scales ? "Mul" : "Add", scales ? "scaled" : "moved", {last, spec.name});
+  }
+  return {last, is_map, n.dst};
 }
 
 OnnxGraphWriter::Value OnnxGraphWriter::add(const model::Graph::Node& n) {

@@ -32,6 +32,7 @@ class OnnxGraphWriter {
   Value zero_pad(const model::Graph::Node&, const model::ZeroPad&);
   Value dense(const model::Graph::Node&, const model::Dense&);
   Value batch_norm(const model::Graph::Node&, const model::BatchNorm&);
+  Value layer_norm(const model::Graph::Node&, const model::LayerNorm&);
   Value add(const model::Graph::Node&);
   Value concat(const model::Graph::Node&);
   Value relu6(const model::Graph::Node&);

@@ -124,6 +124,11 @@ void forward(const model::ZeroPad&, const LayerArgs<T>&);
 template <class T>
 void backward(const model::ZeroPad&, const LayerArgs<T>&);
 
+template <class T>
+void forward(const model::LayerNorm&, const LayerArgs<T>&);
+template <class T>
+void backward(const model::LayerNorm&, const LayerArgs<T>&);
+
 /// One batch normalization's place in the program.
 template <class T>
 struct BatchNormArgs {

@@ -86,6 +86,59 @@ void backward(const model::Flatten&, const LayerArgs<T>& a) {
   for (std::size_t i = 0; i < count; ++i) a.diff_src[i] += a.diff_dst[i];
 }
 
+namespace {
+
+/// f(the first number of a pixel's, mean, 1 / deviation) for each pixel of all images.
+template <class T, class F>
+void for_normal_pixels(const model::LayerNorm& l, const LayerArgs<T>& a, const F& f) {
+  const std::size_t channels = to_size(a.src_shape.channels);
+  const std::size_t count = to_size(a.images) * a.src_shape.size();
+  for (std::size_t first = 0; first < count; first += channels) {
+    double mean = 0, variance = 0;
+    for (std::size_t c = 0; c < channels; ++c) mean += a.src[first + c] / to_double(channels);
+    for (std::size_t c = 0; c < channels; ++c) {
+      variance += (a.src[first + c] - mean) * (a.src[first + c] - mean) / to_double(channels);
+    }
+    f(first, mean, 1 / std::sqrt(variance + to_double(l.epsilon)));
+  }
+}
+
+}  // namespace
+
+/// A gamma stands where others have weights, a beta behind it.
+template <class T>
+void forward(const model::LayerNorm& l, const LayerArgs<T>& a) {
+  const T *gamma = l.scale ? a.weights : nullptr, *beta = l.scale ? a.bias : a.weights;
+  for_normal_pixels(l, a, [&](std::size_t first, double mean, double inverse) {
+    for (int c = 0; c < a.src_shape.channels; ++c) {
+      const double normal = (a.src[first + c] - mean) * inverse;
+      a.dst[first + c] = static_cast<T>(normal * (gamma ? gamma[c] : 1) + (beta ? beta[c] : 0));
+    }
+  });
+}
+
+template <class T>
+void backward(const model::LayerNorm& l, const LayerArgs<T>& a) {
+  const T* gamma = l.scale ? a.weights : nullptr;
+  T *diff_gamma = l.scale ? a.diff_weights : nullptr,
+    *diff_beta = l.scale ? a.diff_bias : a.diff_weights;
+  const int channels = a.src_shape.channels;
+  for_normal_pixels(l, a, [&](std::size_t first, double mean, double inverse) {
+    const auto normal = [&](int c) { return (a.src[first + c] - mean) * inverse; };
+    const auto diff = [&](int c) { return a.diff_dst[first + c] * (gamma ? gamma[c] : 1.0); };
+    double sum = 0, product = 0;
+    for (int c = 0; c < channels; ++c) {
+      if (diff_gamma) diff_gamma[c] += static_cast<T>(a.diff_dst[first + c] * normal(c));
+      if (diff_beta) diff_beta[c] += a.diff_dst[first + c];
+      sum += diff(c) / channels;
+      product += diff(c) * normal(c) / channels;
+    }
+    for (int c = 0; a.diff_src && c < channels; ++c) {
+      a.diff_src[first + c] += static_cast<T>(inverse * (diff(c) - sum - normal(c) * product));
+    }
+  });
+}
+
 template <class T>
 void apply_dropout(const DropoutDraw& draw, std::size_t elements, const T* from, T* to, bool add) {
   const T scale = T{1} / (T{1} - static_cast<T>(draw.rate));
@@ -174,6 +227,8 @@ void cross_entropy_gradient(int logits, const Targets& targets, const T* probabi
   template void backward(const model::Dense&, const LayerArgs<T>&);                             \
   template void forward(const model::Flatten&, const LayerArgs<T>&);                            \
   template void backward(const model::Flatten&, const LayerArgs<T>&);                           \
+  template void forward(const model::LayerNorm&, const LayerArgs<T>&);                          \
+  template void backward(const model::LayerNorm&, const LayerArgs<T>&);                         \
   template void apply_dropout(const DropoutDraw&, std::size_t, const T*, T*, bool);             \
   template compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int, const Targets&, \
                                         const T*, T*);                                          \

@@ -23,6 +23,11 @@ class Concat(nn.Module):
         return torch.cat(maps, 1)
 
 
+class LayerNorm(nn.LayerNorm):
+    def forward(self, x):
+        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
+
+
 class GlobalAveragePool(nn.Module):
     def forward(self, x):
         return x.mean((2, 3))
@@ -49,6 +54,8 @@ def translated(layer, shape):
         return nn.BatchNorm2d(shape[0], layer["epsilon"], 1 - layer["momentum"])
     if kind == "leaky_relu":
         return nn.LeakyReLU(layer["slope"])
+    if kind == "layer_norm" and layer["scale"]:
+        return LayerNorm(shape[0], layer["epsilon"], bias=layer["offset"])
     if kind == "dropout":
         return nn.Dropout(layer["rate"])
     simple = {"relu": nn.ReLU, "relu6": nn.ReLU6, "silu": nn.SiLU, "flatten": Flatten, "add": Add, "concat": Concat,

@@ -39,6 +39,8 @@ def translated(layer):
         return L.BatchNormalization(epsilon=layer["epsilon"], momentum=layer["momentum"], name=name)
     if kind == "leaky_relu":
         return L.LeakyReLU(layer["slope"], name=name)
+    if kind == "layer_norm":
+        return L.LayerNormalization(epsilon=layer["epsilon"], center=layer["offset"], scale=layer["scale"], name=name)
     if kind == "dropout":
         return L.Dropout(layer["rate"], name=name)
     simple = {"relu": L.ReLU, "relu6": lambda name: L.ReLU(6, name=name),

@@ -23,8 +23,8 @@ namespace cputrain::model {
 /// facts and, where it has such, its output's shape (else that of what it reads), parameters,
 /// multiply-adds and members in model files.
 using Layer = std::variant<Input, Convolution, MaxPool, AveragePool, Dense, ZeroPad, BatchNorm,
-                           Dropout, LeakyRelu, Add, Concat, Flatten, GlobalAveragePool, Relu, Relu6,
-                           SigmoidCrossEntropy, Silu, SoftmaxCrossEntropy>;
+                           LayerNorm, Dropout, LeakyRelu, Add, Concat, Flatten, GlobalAveragePool,
+                           Relu, Relu6, SigmoidCrossEntropy, Silu, SoftmaxCrossEntropy>;
 
 /// The word used in summaries, JSON and weight files: "convolution", "dense", ...
 std::string_view type_name(const Layer&);

@@ -89,6 +89,16 @@ NetworkStep normalization_of(const json& config) {
   return step;
 }
 
+NetworkStep plain_normalization_of(const json& config) {
+  const auto without = [&](const char* key) { return keras_member(config, key) == json(false); };
+  const NetworkStep step = normalization_of(config);
+  if (!without("scale") || !without("center") || !step.epsilon) return step;
+  const model::LayerNorm norm{static_cast<float>(*step.epsilon), false, false};
+  return {.kind = StepKind::activation,
+          .word = norm.facts().formula,
+          .unlike = step.axis.empty() ? step.unlike : "axis " + step.axis};
+}
+
 NetworkStep pool_of(StepKind kind, const json& config) {
   NetworkStep step = windowed(kind, config, "pool_size");
   if (keras_member(config, "strides").is_null()) step.stride = step.size;
@@ -201,6 +211,7 @@ const std::map<std::string, KnownClass>& known_classes() {
       {"DepthwiseConv2D", {depthwise_of, KerasKind::depthwise}},
       {"Dense", {always({.kind = StepKind::weights}), KerasKind::dense}},
       {"BatchNormalization", {normalization_of, KerasKind::norm}},
+      {"LayerNormalization", {plain_normalization_of, KerasKind::plain_norm}},
       {"ZeroPadding2D", {zero_pad_of}},
       {"MaxPooling2D", {of_kind(pool_of, StepKind::max_pool)}},
       {"AveragePooling2D", {of_kind(pool_of, StepKind::average_pool)}},
@@ -235,7 +246,7 @@ constexpr std::string_view kOfImages =
 /// those of Keras 2.
 constexpr std::string_view kForeign =
     "Permute UnitNormalization UpSampling2D Conv2DTranspose Multiply Average Maximum Minimum "
-    "Subtract Dot PReLU ThresholdedReLU SeparableConv2D LayerNormalization GroupNormalization "
+    "Subtract Dot PReLU ThresholdedReLU SeparableConv2D GroupNormalization "
     "RepeatVector Masking LocallyConnected2D LocallyConnected1D Conv1D MaxPooling1D "
     "AveragePooling1D GlobalMaxPooling1D GlobalAveragePooling1D ZeroPadding1D Cropping1D "
     "UpSampling1D SpectralNormalization LSTM GRU Bidirectional TimeDistributed Attention "

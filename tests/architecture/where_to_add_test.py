@@ -21,6 +21,7 @@ SAMPLES = {
     "a log of a training (a word of `--log-format`)": r"(?i)mlperf",
     "an image format": r"(?i)webp",
     "a layer without weights": r"\bLeakyRelu\b",
+    "a layer with weights": r"(LayerNorm|layer_norm)(?!s)",
     "operators and kernels of an elementwise layer": r"(?i)silu",
     "a backend": r"\breference::\w+|cputrain_reference\b|no_reference",
     "a kernel for GPUs": r"(?i)dropout",

@@ -89,7 +89,8 @@ model::Graph inception() {
   const int wide = graph.add(same(11));
   graph.add(model::MaxPool{3, 1, model::Padding::same}, "", {src});
   const int pooled = graph.add(same(9, 1));
-  graph.add(model::Concat{}, "", {plain, wide, src, pooled, src});
+  const int normal = graph.add(model::LayerNorm{}, "", {src});
+  graph.add(model::Concat{}, "", {plain, wide, src, pooled, normal, src});
   graph.add(model::Silu{});
   graph.add(same(16));
   add_head(graph);

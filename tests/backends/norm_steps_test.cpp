@@ -96,6 +96,7 @@ const std::vector<NormCase>& norm_cases() {
       // Averages of images are alike: their deviations are small beside their rounding.
       {"global_average_pool", vectors_behind, {convolution(16), model::GlobalAveragePool{}}, 4},
       {"dense", vectors_behind, {convolution(16), model::Flatten{}, model::Dense{19}}},
+      {"layer_norm", maps_behind, {convolution(21), model::LayerNorm{}}},
       {"concat", behind_branches, {model::Concat{}}},
       {"sum", behind_branches, {model::Add{}}},
       {"all_kinds", of_all_kinds}};

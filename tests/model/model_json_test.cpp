@@ -31,6 +31,7 @@ Graph every_layer() {
   graph.add(Silu{});
   graph.add(BatchNorm{0.01f, 0.9f});
   graph.add(LeakyRelu{0.25f});
+  graph.add(LayerNorm{.epsilon = 1e-5f, .offset = false});
   graph.add(ZeroPad{1, 2, 3, 4});
   graph.add(AveragePool{2, 1, Padding::valid});
   graph.add(GlobalAveragePool{});

@@ -111,6 +111,15 @@ TEST(KerasAlienLayers, ANormalizationOfAnotherAxis) {
   EXPECT_EQ(compared({.axis = "[1]"}).layers.size(), 1u);
   EXPECT_EQ(compared({.axis = "3"}).layers, Found{});
   EXPECT_EQ(compared({.axis = "[3]"}).layers, Found{});
+  EXPECT_EQ(compared({.axis = "[-3, -2, -1]"}).layers,
+            Found{"norm: axis -3,-2,-1 in the file, the last one here"});
+}
+
+TEST(KerasAlienLayers, ALayerNormalizationWithoutWeightsStandsBetweenLayers) {
+  const std::string bare = R"("epsilon": 0.001, "scale": false, "center": false)";
+  EXPECT_EQ(middle("LayerNormalization", bare), between("layer_norm of epsilon 0.001"));
+  EXPECT_EQ(middle("LayerNormalization", bare + R"(, "axis": [1])"),
+            between("layer_norm of epsilon 0.001 axis 1"));
 }
 
 /// Keras 2 writes [1] for one behind a Dense, where that is the last axis.

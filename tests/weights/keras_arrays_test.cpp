@@ -147,6 +147,22 @@ TEST_F(KerasArrays, ThreeArraysOfANormalization) {
   EXPECT_EQ(arrays.find("norm/beta")->floats(), std::vector<float>(4, 0.0f));
 }
 
+TEST_F(KerasArrays, ALayerNormalizationHasNoStatistics) {
+  Graph graph({2, 2, 3});
+  for (const char* name : {"whole", "moved"}) graph.add(LayerNorm{}, name);
+  layer("layers/layer_normalization", "whole", {{3}, {3}});
+  layer("layers/layer_normalization_1", "moved", {{3}});
+  EXPECT_NE(refusal(graph).find("moved has 1 array,"), std::string::npos);
+  texts_.config = R"({"config": {"layers": [
+      {"class_name": "LayerNormalization", "config": {"name": "whole"}},
+      {"class_name": "LayerNormalization", "config": {"name": "moved", "scale": false}}]}})";
+  const WeightArrays arrays = read(graph);
+  expect_taken(arrays, "whole/gamma", "layers/layer_normalization/vars/0");
+  expect_taken(arrays, "whole/beta", "layers/layer_normalization/vars/1");
+  expect_taken(arrays, "moved/beta", "layers/layer_normalization_1/vars/0");
+  EXPECT_EQ(arrays.find("moved/gamma")->floats(), std::vector<float>(3, 1.0f));
+}
+
 TEST_F(KerasArrays, PixelsThatTheNetworkNormalizesAreACaveat) {
   layer("layers/conv2d", "stem", {{3, 3, 3, 4}, {4}});
   layer("layers/batch_normalization", "norm", kNorm);

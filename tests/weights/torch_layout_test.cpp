@@ -81,11 +81,12 @@ TEST(TorchLayout, TurnsKernelsAndRowsOfAFlattenedMap) {
   EXPECT_EQ(find(tensors, "first.bias").values(), (std::vector<float>{0, 1, 2, 3, 4}));
 }
 
-TEST(TorchLayout, NamesBatchNormAsAStateDict) {
+TEST(TorchLayout, NamesNormsAsAStateDict) {
   Graph graph({2, 2, 3});
   graph.add(BatchNorm{}, "maps");
   graph.add(Flatten{});
   graph.add(BatchNorm{}, "vector");  // its channels are the flattened map
+  graph.add(LayerNorm{}, "layer");
   graph.add(Dense{2}, "dense");
   graph.add(SoftmaxCrossEntropy{});
   const ExportedModel model = counting(graph);
@@ -94,6 +95,9 @@ TEST(TorchLayout, NamesBatchNormAsAStateDict) {
     EXPECT_EQ(find(tensors, std::string("maps.") + part).values(), (std::vector<float>{0, 1, 2}));
     EXPECT_EQ(find(tensors, std::string("vector.") + part).values(),
               (std::vector<float>{0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11}));
+  }
+  for (const char* part : {"layer.weight", "layer.bias"}) {
+    EXPECT_EQ(find(tensors, part).values(), find(tensors, "vector.bias").values());
   }
   EXPECT_EQ(find(tensors, "dense.weight").values()[1], 3 * 2.0f);  // row (0, 1, 0) of ours
 }

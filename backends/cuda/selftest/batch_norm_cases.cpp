@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 
 #include "backends/cuda/kernels/batch_norm/batch_norm.h"
 #include "backends/cuda/kernels/elementwise.h"
+#include "backends/cuda/kernels/layer_norm.h"
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"
 #include "backends/cuda/selftest/plain_batch_norm.h"
@@ -156,6 +158,103 @@ class BatchNormCase {
   BatchNormNumbers numbers_;
 };
 
+/// Layer normalization: each position by its own channels.
+PlainBatchNorm plain_layer_norm(const BatchNormNumbers& n, double epsilon) {
+  const std::size_t channels = n.gamma.size();
+  const auto all = static_cast<double>(channels);
+  PlainBatchNorm made;
+  made.diff_gamma.resize(channels);
+  made.diff_beta.resize(channels);
+  for (std::size_t first = 0; first < n.src.size(); first += channels) {
+    const auto src = [&](std::size_t c) { return static_cast<double>(n.src[first + c]); };
+    const auto diff = [&](std::size_t c) { return static_cast<double>(n.diff_dst[first + c]); };
+    const auto gamma = [&](std::size_t c) { return static_cast<double>(n.gamma[c]); };
+    double mean = 0, variance = 0, sum = 0, product = 0;
+    for (std::size_t c = 0; c < channels; ++c) mean += src(c) / all;
+    for (std::size_t c = 0; c < channels; ++c) variance += std::pow(src(c) - mean, 2) / all;
+    const double inverse = 1 / std::sqrt(variance + epsilon);
+    const auto normal = [&](std::size_t c) { return (src(c) - mean) * inverse; };
+    for (std::size_t c = 0; c < channels; ++c) {
+      made.dst.push_back(normal(c) * gamma(c) + static_cast<double>(n.beta[c]));
+      made.diff_beta[c] += diff(c);
+      made.diff_gamma[c] += diff(c) * normal(c);
+      sum += diff(c) * gamma(c) / all;
+      product += diff(c) * gamma(c) * normal(c) / all;
+    }
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double before = n.before.empty() ? 0 : static_cast<double>(n.before[first + c]);
+      made.diff_src.push_back(before + inverse * (diff(c) * gamma(c) - sum - normal(c) * product));
+    }
+  }
+  return made;
+}
+
+/// Without gamma and beta, whose gradients are then made all the same, or with both.
+class LayerNormCase {
+ public:
+  LayerNormCase(Numbers format, CaseNumbers& numbers, int positions, int channels, bool bare)
+      : format_(format), positions_(positions), channels_(channels), bare_(bare) {
+    const auto map = [&](float low, float high) {
+      return rounded(format,
+                     numbers.reals(static_cast<std::size_t>(positions * channels), low, high));
+    };
+    numbers_.src = map(1, 3);
+    numbers_.diff_dst = map(-1, 1);
+    const auto lanes = static_cast<std::size_t>(channels);
+    numbers_.gamma = bare ? std::vector<float>(lanes, 1) : numbers.reals(lanes, 0.5f, 1.5f);
+    numbers_.beta = bare ? std::vector<float>(lanes) : numbers.reals(lanes);
+    if (bare) numbers_.before = map(-1, 1);
+  }
+
+  RunOutputs run(int run, const OwnedStream& owned) const {
+    const Stream stream = owned.get();
+    const BatchNormArrays a({format_, positions_, channels_, run, owned}, numbers_);
+    const std::vector<float> poison(2 * static_cast<std::size_t>(positions_), poison_of(run));
+    const FloatArray statistics("statistics", owned, poison);
+    ChannelSums sums =
+        plan_channel_sums(format_, positions_, padded_channels(channels_), kMultiprocessorsOfCases);
+    const GuardedArray<double> values("sums", owned, std::vector<double>(sums.count(), run));
+    sums.values = values.data();
+    const LayerNormPass pass{.positions = positions_,
+                             .channels = channels_,
+                             .epsilon = static_cast<float>(kEpsilonOfCases),
+                             .gamma = bare_ ? nullptr : a.gamma.data(),
+                             .beta = bare_ ? nullptr : a.beta.data(),
+                             .mean = statistics.data(),
+                             .inverse = statistics.data() + positions_};
+    normalize_positions(stream, format_, pass, a.src.data(), a.dst.data());
+    sum_position_slopes(stream, format_, sums, pass, a.src.data(), a.diff_dst.data());
+    finish_slopes(stream, sums, {}, {a.diff_gamma.data(), a.diff_beta.data()});
+    normalize_positions_backward(stream, format_, pass, a.src.data(), a.diff_dst.data(),
+                                 a.diff_src.data(), bare_);
+    RunOutputs outputs;
+    a.put_into(outputs, channels_);
+    values.read(outputs);
+    statistics.read(outputs);
+    return outputs;
+  }
+
+  RunOutputs expected() const {
+    const PlainBatchNorm plain = plain_layer_norm(numbers_, kEpsilonOfCases);
+    const std::vector<float> zeros(static_cast<std::size_t>(channels_));
+    RunOutputs outputs;
+    outputs.add("dst", with_padding(plain.dst, channels_));
+    outputs.add("diff_src", with_padding(plain.diff_src, channels_));
+    outputs.add("diff_gamma", with_padding(plain.diff_gamma, channels_));
+    outputs.add("diff_beta", with_padding(plain.diff_beta, channels_));
+    for (const char* moving : {"moving mean", "moving"}) {
+      outputs.add(moving, with_padding(zeros, channels_));
+    }
+    return outputs;
+  }
+
+ private:
+  Numbers format_;
+  int positions_, channels_;
+  bool bare_;
+  BatchNormNumbers numbers_;
+};
+
 CasePlan sum_plan(Numbers format, std::uint64_t seed, int maps, const OwnedStream& stream) {
   CaseNumbers numbers(seed, fmt::format("sum of {} maps", maps));
   const auto size = static_cast<std::size_t>(numbers.between(1, 400)) * kChannelBlock;
@@ -210,6 +309,21 @@ std::vector<CasePlan> batch_norm_plans(Numbers format, std::uint64_t seed,
                          limit, [made, &stream](int run) { return made->run(run, stream); },
                          [made] { return made->expected(); }});
       }
+    }
+  }
+  for (const auto& [most_positions, most_channels] :
+       {std::pair{40, 40}, {2000, 7}, {9, 600}, {300, 1}, {5, 5000}}) {
+    for (const bool bare : {false, true}) {
+      CaseNumbers numbers(seed,
+                          fmt::format("layer norm {} {} {}", most_positions, most_channels, bare));
+      const int positions = numbers.between((most_positions + 1) / 2, most_positions);
+      const int channels = numbers.between((most_channels + 1) / 2, most_channels);
+      const auto made = std::make_shared<LayerNormCase>(format, numbers, positions, channels, bare);
+      plans.push_back({fmt::format("layer norm{}: {} positions of {} channels{}",
+                                   bare ? " without gamma and beta, added" : "", positions,
+                                   channels, in_words(format)),
+                       limit, [made, &stream](int run) { return made->run(run, stream); },
+                       [made] { return made->expected(); }});
     }
   }
   for (const int maps : {1, 2, 3, kMostMaps}) plans.push_back(sum_plan(format, seed, maps, stream));

@@ -203,6 +203,11 @@ void add_pointwise(Drawing& drawing) {
   });
   drawing.behind_pixels("leaky_relu", [](const Sizes&) { return Layers{model::LeakyRelu{0.25f}}; });
   drawing.behind_pixels("silu", [](const Sizes&) { return Layers{model::Silu{}}; });
+  drawing.behind_pixels("layer norm", [](const Sizes&) { return Layers{model::LayerNorm{}}; });
+  drawing.behind_pixels("layer norm of a vector, without an offset", [](const Sizes& sizes) {
+    return Layers{model::Flatten{}, model::Dense{sizes.filters},
+                  model::LayerNorm{.epsilon = 1e-5f, .offset = false}};
+  });
   drawing.behind_pixels("dropout", [](const Sizes&) { return Layers{model::Dropout{0.3f}}; });
   drawing.behind_pixels("dropout of a vector", [](const Sizes&) {
     return Layers{model::Flatten{}, model::Dropout{0.5f}};

@@ -32,6 +32,25 @@ void BatchNorm::members(JsonMembers& m) {
   m.may("momentum", momentum, 0, 1);
 }
 
+LayerFacts LayerNorm::facts() const {
+  LayerFacts facts{.keras_name = "layer_normalization", .keeps_order = true, .epsilon = epsilon};
+  if (!scale && !offset) facts.formula = fmt::format("{} of epsilon {:.6g}", kWord, epsilon);
+  return facts;
+}
+
+std::vector<ParameterSpec> LayerNorm::parameters(const Shape& src) const {
+  std::vector<ParameterSpec> specs;
+  if (scale) specs.push_back({.name = "gamma", .extents = {src.channels}, .fill = 1});
+  if (offset) specs.push_back({.name = "beta", .extents = {src.channels}});
+  return specs;
+}
+
+void LayerNorm::members(JsonMembers& m) {
+  m.may("epsilon", epsilon, 1e-12, 1);
+  m.may("scale", scale);
+  m.may("offset", offset);
+}
+
 LayerFacts Relu::facts() const {
   return {.keras_name = "re_lu",
           .passage = Passage::bends,

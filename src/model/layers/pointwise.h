@@ -24,6 +24,19 @@ struct BatchNorm {
   void members(JsonMembers&);
 };
 
+/// Each pixel, or a flat map, by mean and (biased) variance of its own channels: (x - mean) /
+/// sqrt(variance + epsilon) * gamma + beta, in training and evaluation alike.
+struct LayerNorm {
+  static constexpr std::string_view kWord = "layer_norm";
+  float epsilon = 1e-3f;
+  bool scale = true;   ///< has a gamma
+  bool offset = true;  ///< has a beta
+
+  LayerFacts facts() const;
+  std::vector<ParameterSpec> parameters(const Shape& src) const;
+  void members(JsonMembers&);
+};
+
 struct Relu {
   static constexpr std::string_view kWord = "relu";
   LayerFacts facts() const;

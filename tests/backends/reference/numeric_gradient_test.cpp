@@ -120,7 +120,8 @@ TEST(NumericGradient, LayersThatReadOne) {
       Convolution{.filters = 6, .kernel = 2, .bias = false, .groups = 2}, MaxPool{},
       MaxPool{3, 2, Padding::same}, AveragePool{}, AveragePool{3, 2, Padding::same},
       GlobalAveragePool{}, Dense{6}, Dense{6, false}, Relu{}, Relu6{}, LeakyRelu{0.2f}, Silu{},
-      Dropout{0.4f}, ZeroPad{1, 0, 2, 3}, BatchNorm{}, Flatten{});
+      Dropout{0.4f}, ZeroPad{1, 0, 2, 3}, BatchNorm{}, LayerNorm{}, LayerNorm{1e-3f, true, false},
+      LayerNorm{1e-3f, false, true}, LayerNorm{1e-3f, false, false}, Flatten{});
 }
 
 /// Most numbers lie beyond 6.
