@@ -349,7 +349,8 @@ class OpMaker {
       check_not_flattened(i);
       parts.push_back(read(input(i)));
       wants_diff |= parts.back().wants_diff;
-      vectors &= is_vector(parts.back().layout);
+      // Those of 16 bits stay in blocks of 16, which loops over them need.
+      vectors &= is_vector(parts.back().layout) && !is_narrow(parts.back());
       check_same_memory(parts.front().layout, parts.back().layout);
     }
     const Source& first = parts.front();

@@ -69,8 +69,10 @@ model::Graph of_all_kinds(const Layers&) {
   graph.add(model::AveragePool{3, 1, model::Padding::same});
   const int pooled = graph.add(model::BatchNorm{});
   graph.add(model::Concat{}, "", {first, pooled});
-  add_layers(graph, model::BatchNorm{}, convolution(16), model::GlobalAveragePool{},
-             model::BatchNorm{});
+  add_layers(graph, model::BatchNorm{}, convolution(16));
+  const int means = graph.add(model::GlobalAveragePool{});
+  graph.add(model::Concat{}, "", {means, means});
+  graph.add(model::BatchNorm{});
   return ended(std::move(graph));
 }
 
