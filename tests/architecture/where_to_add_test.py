@@ -22,12 +22,15 @@ SAMPLES = {
     "an image format": r"(?i)webp",
     "a layer without weights": r"\bLeakyRelu\b",
     "a layer with weights": r"(LayerNorm|layer_norm)(?!s)",
+    "its operators and kernels": r"(LayerNorm|layer_norm)(?!s)",
     "operators and kernels of an elementwise layer": r"(?i)silu",
     "a backend": r"\breference::\w+|cputrain_reference\b|no_reference",
     "a kernel for GPUs": r"(?i)dropout",
 }
 # Where a row tells of some backends alone.
 WITHIN = {"a kernel for GPUs": "backends/cuda/",
+          "a layer with weights": ("src/", "backends/reference/", "backends/onnx/"),
+          "its operators and kernels": ("backends/cpu/", "backends/cuda/"),
           "operators and kernels of an elementwise layer": ("backends/cpu/", "backends/cuda/")}
 
 
