@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "backends/cpu/amx/availability.h"
+#include "backends/cpu/convolution/convolution_choice.h"
 #include "backends/cpu/convolution/convolution_op.h"
-#include "backends/cpu/kernels/instruction_set.h"
 #include "backends/cpu/ops/batch_norm_op.h"
 #include "backends/cpu/ops/concat_op.h"
 #include "backends/cpu/ops/dense_op.h"
@@ -26,36 +25,6 @@ namespace cputrain::cpu {
 namespace {
 
 using compute::TrackedActivation;
-
-/// Whether maps are numbers of 16 bits. Networks with normalizations are bound by memory, and have
-/// no pools behind convolutions, whose fused kernels know floats. What is made of the image,
-/// or by a dense layer, stays float; sums of both kinds have no operator.
-bool has_narrow_maps(const model::Graph& graph, const KernelChoice& kernels) {
-  if (!kernels.bf16 || !supports_bf16()) return false;  // tiles may be emulated anywhere
-  bool normalizes = false;
-  std::vector<bool> narrow;
-  for (const model::Graph::Node& node : graph.nodes()) {
-    normalizes |= model::facts_of(node.layer).normalizes();
-    const auto reads_narrow = [&](int src) { return narrow[to_size(src)]; };
-    const auto parts = std::ranges::count_if(node.src, reads_narrow);
-    if (parts > 0 && parts < std::ssize(node.src)) return false;
-    const bool makes_floats = std::holds_alternative<model::Dense>(node.layer);
-    narrow.push_back(std::holds_alternative<model::Convolution>(node.layer) ||
-                     (parts > 0 && !makes_floats));
-  }
-  return normalizes;
-}
-
-/// Channels in a block of maps. Tiles need 16; where they are emulated, the library's kernels may
-/// be slow.
-int block_of_maps(const KernelChoice& kernels) {
-  constexpr int kTiles = 16;
-  using Tiles = KernelChoice::Tiles;
-  for (const Tiles tiles : {kernels.tiles, kernels.float_tiles}) {
-    if (tiles == Tiles::emulated && amx::find_kernels(tiles)) return kTiles;
-  }
-  return preferred_block();
-}
 
 /// Makes the operators as it walks the nodes. A dense layer needs no flattened copy: it knows the
 /// layout of what it reads.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "backends/cpu/amx/availability.h"
 #include "backends/cpu/convolution/winograd_operation.h"
+#include "backends/cpu/kernels/instruction_set.h"
 #include "core/casts.h"
 
 namespace cputrain::cpu {
@@ -61,6 +63,31 @@ std::vector<Piece> cut_into_pieces(int images, std::size_t bytes, int threads) {
     first += count;
   }
   return cut;
+}
+
+bool has_narrow_maps(const model::Graph& graph, const KernelChoice& kernels) {
+  if (!kernels.bf16 || !supports_bf16()) return false;  // tiles may be emulated anywhere
+  bool normalizes = false;
+  std::vector<bool> narrow;
+  for (const model::Graph::Node& node : graph.nodes()) {
+    normalizes |= model::facts_of(node.layer).normalizes();
+    const auto reads_narrow = [&](int src) { return narrow[to_size(src)]; };
+    const auto parts = std::ranges::count_if(node.src, reads_narrow);
+    if (parts > 0 && parts < std::ssize(node.src)) return false;
+    const bool makes_floats = std::holds_alternative<model::Dense>(node.layer);
+    narrow.push_back(std::holds_alternative<model::Convolution>(node.layer) ||
+                     (parts > 0 && !makes_floats));
+  }
+  return normalizes;
+}
+
+int block_of_maps(const KernelChoice& kernels) {
+  constexpr int kTiles = 16;
+  using Tiles = KernelChoice::Tiles;
+  for (const Tiles tiles : {kernels.tiles, kernels.float_tiles}) {
+    if (tiles == Tiles::emulated && amx::find_kernels(tiles)) return kTiles;
+  }
+  return preferred_block();
 }
 
 }  // namespace cputrain::cpu

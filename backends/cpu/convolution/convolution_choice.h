@@ -3,11 +3,13 @@
 #include <array>
 #include <vector>
 
+#include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/dnnl_primitives.h"
 #include "core/casts.h"
+#include "model/graph.h"
 
-/// Decisions about a convolution that are made by rule, not by timing: the same command gives the
-/// same bits every time.
+/// Decisions about convolutions and their maps that are made by rule, not by timing: the same
+/// command gives the same bits every time.
 namespace cputrain::cpu {
 
 /// Goes up with every change of rules or own kernels, those of dense layers and sums included, that
@@ -47,6 +49,15 @@ bool worth_measuring(double macs_per_image, int images);
 /// pixels: few tiles cannot pay for the transformed kernel, and where tiles cover more than twice
 /// the map there is little to gain.
 bool winograd_pays(const ConvolutionProblem&, Direction);
+
+/// Whether maps are numbers of 16 bits. Networks with normalizations are bound by memory, and have
+/// no pools behind convolutions, whose fused kernels know floats. What is made of the image,
+/// or by a dense layer, stays float; sums of both kinds have no operator.
+bool has_narrow_maps(const model::Graph&, const KernelChoice&);
+
+/// Channels in a block of maps. Tiles need 16; where they are emulated, the library's kernels may
+/// be slow.
+int block_of_maps(const KernelChoice&);
 
 /// A run of images that one primitive works on.
 struct Piece {
