@@ -48,6 +48,9 @@ class All(launches.Network):
     def silu(self, layer):
         self.copy_of_shared(layer)
 
+    def layer_norm(self, layer):
+        self.learns = True
+
     def concat(self, layer):
         first = self.made[layer["from"][0]][0]
         self.map = launches.Map(first.height, first.width, launches.stored(layer["output"]).channels)
@@ -63,7 +66,7 @@ class Networks(ProgramTest):
     def planned(self, network, multiprocessors):
         self.write("net.json", network)
         layers = expected.described(PROGRAM, self.path("net.json"))["layers"]
-        with mock.patch.object(launches, "LAYERS", (*launches.LAYERS, "silu", "concat")):
+        with mock.patch.object(launches, "LAYERS", (*launches.LAYERS, "silu", "layer_norm", "concat")):
             return All(layers, network["recipe"]["batch"], "bf16", multiprocessors)
 
     def test_they_have_each_tile_in_each_direction(self):
