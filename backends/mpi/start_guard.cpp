@@ -125,7 +125,7 @@ StartGuard::~StartGuard() {
 
 void StartGuard::run(double seconds) {
   ::pthread_setname_np(::pthread_self(), "start guard");
-  constexpr double kMost = 2;  // of a longer pause of this process, or of its machine
+  constexpr double kMost = 2;  // seconds that a longer pause of this process or machine counts as
   system::OwnClock clock(system::steady_seconds(), kMost);
   std::unique_lock lock(mutex_);
   while (clock.look(system::steady_seconds()) < seconds) {

@@ -135,7 +135,7 @@ class FileDataset final : public data::Dataset {
   /// A file that was looked at: lists may name one often.
   struct Seen {
     std::uint64_t bytes = 0;
-    std::size_t key = 0;  ///< of its path: tells most others apart without a look at them
+    std::size_t key = 0;  ///< a hash of its path: tells most others apart without a look at them
     std::uint32_t index = UINT32_MAX;
   };
 

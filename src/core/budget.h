@@ -49,9 +49,9 @@ inline Budget operator*(Budget b, double factor) {
 /// Parts, 0 to 1, of the CPU time of a rank that others had: of the rank that lost most. Nothing
 /// where it is not known.
 struct TakenTime {
-  /// Of the time for which its threads wanted a CPU: they waited for one (system/lost_time.h).
+  /// Share of the time for which its threads wanted a CPU, and waited (system/lost_time.h).
   std::optional<double> cpu_wait{};
-  /// Of the time of its CPUs: a virtual machine's host took it (system/lost_time.h).
+  /// Share of its CPUs' time that a virtual machine's host took (system/lost_time.h).
   std::optional<double> stolen{};
 };
 /// Their names in metrics.jsonl, cells.json and all other files.

@@ -18,7 +18,7 @@ std::size_t parameters_of(const Graph::Node& node) {
   return parameters;
 }
 
-/// Of the node of this index.
+/// For the node of this index.
 double macs_of(const Graph& graph, std::size_t i) {
   return i > 0 ? macs(graph.nodes()[i].layer, graph.src_shape(static_cast<int>(i))) : 0;
 }

@@ -41,7 +41,7 @@ class WriteQueue {
   /// Waits for so many seconds at most. Whether all is written.
   bool wait_for(double seconds);
   bool is_idle();
-  /// Of a queue that was asked for a write: false where this process could have no more threads, so
+  /// Meaningful once a write was asked for: false where this process could have no more threads, so
   /// that callers make their writes.
   bool has_thread() const { return thread_.joinable(); }
 

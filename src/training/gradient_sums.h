@@ -16,7 +16,7 @@ namespace cputrain::training {
 /// Gradients that are summed together.
 struct GradientBucket {
   double bytes = 0;
-  std::size_t last_node = 0;  ///< of the graph: the one whose gradient is final last
+  std::size_t last_node = 0;  ///< the one in the graph whose gradient is final last
 };
 
 /// The network's gradients in float32 by buckets of about so many bytes each, in the order in which

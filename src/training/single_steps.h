@@ -32,7 +32,7 @@ class SingleSteps {
   void make(const data::BatchPlan&, std::size_t in_epoch, double learning_rate);
 
   Training& training_;
-  std::optional<data::BatchPlan> plan_;  ///< of the epoch that next() is in
+  std::optional<data::BatchPlan> plan_;  ///< the epoch that next() is in
   std::size_t in_epoch_ = 0;             ///< its next step
   int epoch_ = 0;                        ///< the next one to begin
   std::uint64_t made_ = 0;

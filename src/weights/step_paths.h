@@ -48,7 +48,7 @@ struct NetworkStep {
   std::string axis{};      ///< a normalization's, where it is not the last one: "1"
   std::string unlike{};    ///< what it does that no layer here can: "dilation_rate 2x2"
   std::vector<int> src{};  ///< earlier steps; empty: the input, or not known
-  Shape dst{};             ///< of a network here alone
+  Shape dst{};             ///< known for a network here alone
 };
 using NetworkSteps = std::vector<NetworkStep>;
 

@@ -19,7 +19,7 @@ constexpr std::size_t kPixelsAtOnce = 4;
 struct PixelNorm {
   int block;           ///< channels beside each other: 1, 8 or 16, of 16-bit numbers 16
   bool flat;           ///< one pixel in blocks of 16, the last of which ends with the last channel
-  std::size_t pixels;  ///< of the image: in each block
+  std::size_t pixels;  ///< per image, in each block
   std::size_t channels;
   float epsilon;
   const float *gamma, *beta, *ones;
@@ -40,7 +40,7 @@ void normalize_pixels_backward(const PixelNorm&, const Range& pixels, const floa
 void normalize_pixels_backward(const PixelNorm&, const Range& pixels, const Bf16* src,
                                const Bf16* diff_dst, Bf16* diff_src, bool adds);
 
-/// Of each channel of a range of blocks: sums += gradient, products += gradient * normalized.
+/// Adds per channel, over a range of blocks: sums += gradient, products += gradient * normalized.
 void add_pixel_slopes(const PixelNorm&, const Range& blocks, const float* src,
                       const float* diff_dst, double* sums, double* products);
 void add_pixel_slopes(const PixelNorm&, const Range& blocks, const Bf16* src, const Bf16* diff_dst,

@@ -11,7 +11,7 @@ struct LayerNormPass {
   int channels = 1;   ///< without padding
   float epsilon = 0;
   const float *gamma = nullptr, *beta = nullptr;  ///< filled up with zeros; null: there is none
-  float* mean = nullptr;                          ///< of each position: forward writes it
+  float* mean = nullptr;                          ///< per position: forward writes it
   float* inverse = nullptr;                       ///< 1 / deviation, as well
 };
 

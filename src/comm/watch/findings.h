@@ -41,7 +41,7 @@ enum class Cause : std::uint8_t {
   // Ranks that go on as soon as they have what they lack: no reason to end.
   cpu,       ///< others have all CPUs, or a quota is used up
   memory,    ///< pages that were written to a disk are read back
-  reader,    ///< of what they print: a paused terminal, a pager
+  reader,    ///< who reads what they print: a paused terminal, a pager
   launcher,  ///< the one that started them is stopped, and so what MPI asks of it
   slow,      ///< ranks that others wait for and that compute: no reason to end
   deaf,    ///< all wait, and messages reach some ranks no more: a link that is cut in one direction

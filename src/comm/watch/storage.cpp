@@ -176,7 +176,7 @@ void OwnAccount::look_closer(double now) {
 }
 
 Cause OwnAccount::lack_of(const system::Shortage& shortage, double seconds) const {
-  constexpr double kMost = 0.5;  // of the time
+  constexpr double kMost = 0.5;  // a share of the time
   if (surroundings_.launcher_stands()) return Cause::launcher;
   if (shortage.cpu >= kMost * seconds) return Cause::cpu;
   return shortage.pages ? Cause::memory : Cause::none;

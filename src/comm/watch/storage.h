@@ -40,7 +40,7 @@ struct StorageSilence {
   std::vector<std::string> what{};
   double seconds = 0;
   bool keeps_steps = false;
-  double still = 0;  ///< of these seconds, those since the disk last completed a write
+  double still = 0;  ///< the part of `seconds` since the disk last completed a write
   /// Seconds since a writer at work got on; infinite where none was lately. A thread that waits for
   /// it is as idle.
   double idle = std::numeric_limits<double>::infinity();

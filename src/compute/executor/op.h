@@ -36,7 +36,7 @@ struct Activation {
 /// written its gradient when this operator's backward runs, so it adds to that.
 struct Source : Activation {
   bool adds = false;
-  bool shares_diff = false;  ///< of a sum: its gradient lies where the sum's does
+  bool shares_diff = false;  ///< it is a part of a sum: its gradient lies where the sum's does
 };
 
 /// What an operator's constructor reads and fills. Backends add to it what theirs must know.

@@ -52,7 +52,7 @@ struct ParameterSpec {
   double rate = 1;             ///< what the learning rate is multiplied by
   float fill = 0;              ///< what values are at first, unless they are drawn
   std::optional<Initializer> drawn{};  ///< the law, with the fans of the layer's kernel
-  int groups = 1;                      ///< of a kernel: runs that its outputs are cut into
+  int groups = 1;                      ///< runs that the outputs of a kernel are cut into
   bool sharded = false;  ///< each rank of a node makes the gradient of some of its rows
 
   std::size_t size() const {
@@ -73,7 +73,7 @@ enum class Passage {
 
 /// What others ask of a layer whatever its type. Each layer says what it has of this.
 struct LayerFacts {
-  std::string_view keras_name;  ///< of the first one in Keras' models: "conv2d"
+  std::string_view keras_name;  ///< name of the first one in Keras' models: "conv2d"
   Passage passage = Passage::mixes;
   bool has_kernel = false;       ///< its first parameter: outputs are sums of products with it
   bool joins = false;            ///< reads two or more others
@@ -88,8 +88,8 @@ struct LayerFacts {
   bool behind_pools = false;     ///< a max pool that reads it is computed before it (rewrite.h)
   bool pools_at_once = false;    ///< with a convolution before it, whose map is then never stored
   std::optional<float> drops{};  ///< part of the numbers, at random in training
-  float momentum = 0;            ///< of its moving statistics
-  /// Of what divides by a deviation; its parameters are numbers a channel of what it reads.
+  float momentum = 0;            ///< the one of its moving statistics
+  /// Where it divides by a deviation; its parameters are numbers per channel of what it reads.
   std::optional<float> epsilon{};
 
   bool normalizes() const { return epsilon.has_value(); }

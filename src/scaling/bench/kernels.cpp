@@ -39,7 +39,7 @@ class KernelTrial {
   void round(data::BatchSource&);
 
   std::uint64_t seed_;
-  int images_, passes_;  ///< of a round
+  int images_, passes_;  ///< per round
   compute::OwnedArray weights_, gradients_;
   std::unique_ptr<compute::Program> program_;
   std::vector<std::vector<compute::LayerTime>> rounds_;
@@ -103,7 +103,7 @@ void add_layer(KernelFigures& to, std::size_t index, double bytes, const compute
                        .density = layer.density,
                        .gradient_density = layer.gradient_density};
   for (const compute::LayerDirection& way : compute::kLayerDirections) {
-    std::vector<double> seconds;  // of an image, by round
+    std::vector<double> seconds;  // per image, by round
     for (const auto& layers : to.rounds) seconds.push_back(layers[index].*way.seconds / to.images);
     const Spread spread = spread_of(seconds);
     if (spread.min <= 0) continue;

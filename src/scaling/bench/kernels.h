@@ -29,7 +29,7 @@ struct KernelRequest {
   std::size_t images(int micro_batch) const {
     return static_cast<std::size_t>(passes(micro_batch)) * static_cast<std::size_t>(micro_batch);
   }
-  /// Of the largest round.
+  /// Images of the largest round.
   std::size_t most_images() const {
     std::size_t most = 0;
     for (const int each : micro_batches) most = std::max(most, images(each));

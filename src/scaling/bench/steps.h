@@ -66,9 +66,9 @@ class StepTrial {
 struct StepFigures {
   compute::Limits limits;
   CalmRounds rounds;
-  int steps;                               ///< for each trial in a round
-  std::vector<Spread> images_per_second;   ///< by trial, from rounds that count
-  int layer_steps;                         ///< of the first trial: further ones, or its long ones
+  int steps;                              ///< for each trial in a round
+  std::vector<Spread> images_per_second;  ///< by trial, from rounds that count
+  int layer_steps;  ///< steps of the first trial: further ones, or its long ones
   std::vector<compute::LayerTime> layers;  ///< what they took there
   std::optional<double> cpu_wait;          ///< system/lost_time.h: the rank's that waited most
 };
@@ -84,8 +84,8 @@ std::string first_clause(const std::string& message);
 StepFigures run_trials(const training::Session&, const std::vector<std::unique_ptr<StepTrial>>&,
                        std::optional<int> wanted);
 
-/// Of the first column of a table of layers: as wide as the longest `name` of the rows, and two
-/// blanks behind it, but at least so wide.
+/// Width of the first column of a table of layers: that of the longest `name` of the rows, and
+/// two blanks behind it, but at least so wide.
 std::size_t name_width(const auto& rows, std::size_t least) {
   for (const auto& row : rows) least = std::max(least, columns_of(escaped(row.name)) + 2);
   return least;

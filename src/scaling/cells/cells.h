@@ -49,7 +49,7 @@ struct Cell {
   int ranks = 1, threads = 1;
   int gpus = 0;               ///< devices that its ranks compute on; 0 of a backend of CPUs
   std::string device{};       ///< their name: "NVIDIA H100 80GB HBM3"; empty where not known
-  placement::CpuId cpu_id{};  ///< of the machine that it was measured on, that of GPUs, too
+  placement::CpuId cpu_id{};  ///< the machine that it was measured on, that of GPUs, too
   /// Its values of the listed flags that its sweep was given (axes.h), the usual ones, too.
   FlagTexts axes{};
 

@@ -14,10 +14,10 @@ struct SerialFit {
   std::size_t times = 0;
 };
 
-/// Of a time for each number of cores, by the least squares of relative deviations: weights are 1 /
-/// seconds^2, so that short times count as much as long ones. `serial` is never below 0. Nothing
-/// for fewer than four times, for fewer than three numbers of cores, for a time or number of cores
-/// that is not above 0, and where times grow with the cores.
+/// Fits a time for each number of cores by the least squares of relative deviations: weights are
+/// 1 / seconds^2, so that short times count as much as long ones. `serial` is never below 0.
+/// Nothing for fewer than four times, for fewer than three numbers of cores, for a time or number
+/// of cores that is not above 0, and where times grow with the cores.
 std::optional<SerialFit> fit_serial_and_work(const std::vector<double>& cores,
                                              const std::vector<double>& seconds);
 

@@ -55,7 +55,7 @@ std::vector<std::string> lines(const std::vector<SharedText>& texts) {
 /// The ranks of a machine that share memory.
 struct Node {
   std::vector<RankPlace> places;
-  std::vector<std::size_t> positions;  ///< of the ranks in the job
+  std::vector<std::size_t> positions;  ///< where the ranks are in the job
   std::vector<RankPlan> plans;
 
   /// "a"; "a+b" where containers of the machine have names of their own.

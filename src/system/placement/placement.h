@@ -125,7 +125,7 @@ struct MachineRanks {
   std::set<int> cpus;                ///< hardware threads that any rank may use
   std::map<int, int> ranks_on_core;  ///< how many ranks may run on each core
   std::map<std::uint64_t, Group> groups;
-  double quota = 0;  ///< of all groups; 0: no limit
+  double quota = 0;  ///< CPUs of all groups; 0: no limit
   int machine_cores = 0, machine_cpus = 0, numa_nodes = 1;
   bool one_core_each = true;
   bool user_binds = false;

@@ -33,7 +33,7 @@ std::optional<std::uint64_t> newest_checkpoint(const std::filesystem::path& fold
 /// The folder of a run while this process works in it. Of rank 0; on others it is empty.
 struct RunFolder {
   std::filesystem::path path{};
-  std::optional<system::FileLock> lock{};  ///< of a path that is not empty
+  std::optional<system::FileLock> lock{};  ///< held for a path that is not empty
 
   /// Whether a checkpoint is one of the run's own.
   bool has(const std::filesystem::path& checkpoint) const;

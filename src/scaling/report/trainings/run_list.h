@@ -19,7 +19,7 @@ struct RunList {
 /// What the whole training cost; nothing where its backend has no price or its seconds are unknown.
 std::optional<double> cost_of(const RunRecord&, const cells::Prices&);
 
-/// Of training in the last epoch; nothing where it is not finite.
+/// Training loss of the last epoch; nothing where it is not finite.
 std::optional<double> last_loss(const RunRecord&);
 
 /// Names that several runs have get the folders before them: "first/run", "second/run".

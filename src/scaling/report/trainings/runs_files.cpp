@@ -190,7 +190,7 @@ struct Progress {
   Value seconds;
 };
 
-/// Of the beginning and of the ends of epochs, until one is missing.
+/// At the beginning and at the ends of epochs, until one is missing.
 std::vector<Progress> ends_of(const RunRecord& run) {
   std::vector<Progress> ends{{0, 0, 0}};
   for (const runfiles::EpochLine& e : run.epochs) {
