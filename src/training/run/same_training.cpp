@@ -156,8 +156,8 @@ void say_other_program(const Session& session, const nlohmann::ordered_json& the
                        const nlohmann::ordered_json& here) {
   const std::string before = program_text(then), now = program_text(here);
   if (before.empty() || before == now) return;
-  say(session,
-      fmt::format("The checkpoint was written with {}; this goes on with {}", before, now));
+  say_once(session,
+           fmt::format("The checkpoint was written with {}; this goes on with {}", before, now));
 }
 
 [[noreturn]] void refuse_less(const std::filesystem::path& checkpoint, const loop::TrainingEnd& end,
