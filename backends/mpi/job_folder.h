@@ -14,6 +14,9 @@
 /// removes it.
 namespace cputrain::mpi {
 
+/// Where Linux keeps files in memory.
+constexpr const char* kSharedMemory = "/dev/shm";
+
 /// An environment variable's value; nullptr where it is not set.
 using Variable = std::function<const char*(const char*)>;
 

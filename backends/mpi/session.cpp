@@ -22,8 +22,6 @@ void require_long_files() {
                             "raise the limit, or train as one process");
 }
 
-constexpr const char* kSharedMemory = "/dev/shm";
-
 const char* variable(const char* name) { return std::getenv(name); }
 
 /// Joins this job's folder, and has Open MPI put what the ranks of a machine share there. MPI reads

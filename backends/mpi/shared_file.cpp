@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "backends/mpi/check.h"
+#include "backends/mpi/job_folder.h"
 #include "core/casts.h"
 #include "system/bounded_file.h"
 #include "system/scratch/scratch_file.h"
@@ -16,7 +17,6 @@
 namespace cputrain::mpi {
 namespace {
 
-constexpr const char* kSharedMemory = "/dev/shm";
 constexpr const char* kRemedy =
     "enlarge /dev/shm (containers: docker run --shm-size), name a folder with room in TMPDIR";
 

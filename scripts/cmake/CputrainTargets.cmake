@@ -13,16 +13,22 @@ if(CPUTRAIN_SANITIZE)
   target_link_options(cputrain_options INTERFACE -fsanitize=${CPUTRAIN_SANITIZE})
 endif()
 
-# The target's files are compiled eight at a time, as one: most time goes into headers. Constants, types and functions
+# The target's files are compiled sixteen at a time, as one: most time goes into headers. Constants, types and functions
 # of one signature then need names that are unique in the target, also in unnamed namespaces.
 function(cputrain_compile_together target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CPUTRAIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CPUTRAIN_UNITY} UNITY_BUILD_BATCH_SIZE 16)
+endfunction()
+
+# The target only reads, plans and prints: to optimise it further takes twice as long.
+function(cputrain_compile_texts target)
+  # At -O1 GCC 12 reports std::string concatenation falsely.
+  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)
 endfunction()
 
 # cputrain_add_module(name
 #   SOURCES file...    of the folder src/name
 #   [LINKS module...]  folders of src whose headers it includes
-#   [TEXTS])           only reads, plans and prints: to optimise it further takes twice as long
+#   [TEXTS])           cputrain_compile_texts()
 function(cputrain_add_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TEXTS" "" "SOURCES;LINKS")
   list(TRANSFORM arg_LINKS PREPEND cputrain_)
@@ -31,8 +37,7 @@ function(cputrain_add_module name)
                         nlohmann_json::nlohmann_json)
   cputrain_compile_together(cputrain_${name})
   if(arg_TEXTS)
-    # At -O1 GCC 12 reports std::string concatenation falsely.
-    target_compile_options(cputrain_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)
+    cputrain_compile_texts(cputrain_${name})
   endif()
   if(CPUTRAIN_SMPI OR CPUTRAIN_CUDA STREQUAL EMULATED)
     # cputrain-smpi, a shared object, is linked from it; calls inside a file stay as direct as before. (The preset

@@ -50,7 +50,7 @@ class AbandonedFile {
 /// removed stays.
 class RemovedInTheEnd {
  public:
-  explicit RemovedInTheEnd(std::filesystem::path path) : path(std::move(path)) {}
+  explicit RemovedInTheEnd(std::filesystem::path removed) : path(std::move(removed)) {}
   ~RemovedInTheEnd();
   RemovedInTheEnd(const RemovedInTheEnd&) = delete;
   RemovedInTheEnd& operator=(const RemovedInTheEnd&) = delete;

@@ -19,7 +19,7 @@ using Extents = std::vector<std::size_t>;
 /// Layers of our network that have weights.
 using Nodes = std::vector<const model::Graph::Node*>;
 /// The file's layer for each of them; null: none.
-using Places = std::vector<const KerasLayer*>;
+using LayersInOrder = std::vector<const KerasLayer*>;
 
 std::string word_of_parameter(const model::ParameterSpec& spec) {
   return spec.name.substr(spec.name.rfind('/') + 1);
@@ -87,8 +87,8 @@ NamesOfFile names_of(const std::vector<KerasLayer>& layers, bool others) {
 }
 
 template <class NameOf>
-Places places_by_name(const NamesOfFile& file, const Nodes& nodes, const NameOf& name_of) {
-  Places places;
+LayersInOrder places_by_name(const NamesOfFile& file, const Nodes& nodes, const NameOf& name_of) {
+  LayersInOrder places;
   for (const model::Graph::Node* node : nodes) {
     const std::optional<std::string> name = name_of(node->name);
     const KerasLayer* found = name ? file.find(*name) : nullptr;
@@ -101,17 +101,19 @@ Places places_by_name(const NamesOfFile& file, const Nodes& nodes, const NameOf&
   return places;
 }
 
-std::ptrdiff_t missing_in(const Places& places) { return std::ranges::count(places, nullptr); }
+std::ptrdiff_t missing_in(const LayersInOrder& places) {
+  return std::ranges::count(places, nullptr);
+}
 
 struct Chosen {
   std::string how;
-  Places places;
+  LayersInOrder places;
 };
 
 /// By the names of layers alone, if that finds as many as what else they may be called.
 Chosen most_by_name(const std::vector<KerasLayer>& layers, const Nodes& nodes,
                     std::span<const ModuleNames> names) {
-  Chosen best{"own names", Places(nodes.size(), nullptr)};
+  Chosen best{"own names", LayersInOrder(nodes.size(), nullptr)};
   for (const bool others : {false, true}) {
     const NamesOfFile file = names_of(layers, others);
     const auto choose = [&](const std::string& how, const auto& name_of) {
@@ -136,11 +138,11 @@ KerasKind kind_of_node(const model::Graph::Node& node, bool depthwise_apart) {
 }
 
 /// The n-th layer of a kind is the n-th of ours, if all shapes say so.
-std::optional<Places> places_by_order(const KerasLayers& file, const Nodes& nodes) {
+std::optional<LayersInOrder> places_by_order(const KerasLayers& file, const Nodes& nodes) {
   if (!file.in_order || file.layers.size() != nodes.size()) return {};
   const bool depthwise_apart = std::ranges::any_of(
       file.layers, [](const auto& layer) { return layer.kind == KerasKind::depthwise; });
-  Places places;
+  LayersInOrder places;
   std::map<KerasKind, std::size_t> next;
   for (const model::Graph::Node* node : nodes) {
     const KerasKind kind = kind_of_node(*node, depthwise_apart);
@@ -220,7 +222,7 @@ void refuse_other_networks(const KerasFile& opened, const KerasLayers& file) {
 }
 
 /// The layers whose arrays are taken. A last one of other outputs is a new one here.
-KerasPairs taken_pairs(const model::Graph& graph, const Places& places) {
+KerasPairs taken_pairs(const model::Graph& graph, const LayersInOrder& places) {
   KerasPairs pairs;
   std::size_t next = 0;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {

@@ -127,14 +127,14 @@ std::string left_lock_remedy(const std::filesystem::path& path) {
 /// Error(usage) where another process keeps the lock for longer than a job takes to end, or it
 /// cannot be had.
 system::FileLock lock_folder(const Session& session, const std::filesystem::path& folder) {
-  constexpr double kPatience = 10;  // seconds; orphans notice within one
+  constexpr double kOrphansLast = 10;  // seconds; orphans notice within one
   const std::filesystem::path file = folder / kLockName;
   auto lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
   if (!lock) {
     say(session, fmt::format("Waiting for the training that still works in {} (up to {} s)",
-                             folder.string(), kPatience));
+                             folder.string(), kOrphansLast));
   }
-  for (const system::Stopwatch watch; !lock && watch.seconds() < kPatience;) {
+  for (const system::Stopwatch watch; !lock && watch.seconds() < kOrphansLast;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
   }
