@@ -15,9 +15,9 @@ from program import ROOT, needs_mpi
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "scripts", "measurements"))
-runs, origin, intervals, accuracy, same_hash, seconds, simulated, gpus, precisions, machine = map(
+runs, origin, intervals, accuracy, same_hash, seconds, simulated, gpus, precisions, machine, plot = map(
     importlib.import_module, ["runs", "origin", "intervals", "accuracy", "same_hash", "seconds", "simulated", "gpus",
-                              "precisions", "machine"])
+                              "precisions", "machine", "plot"])
 MADE = {"date": "2026-11-26", "commit": "abc1234", "clean": True}
 
 
@@ -278,6 +278,33 @@ class Origin(unittest.TestCase):
             self.assertIn("src/a", origin.obstacle(first))
 
 
+class Plot(unittest.TestCase):
+    def test_the_committed_one_is_what_the_command_makes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([os.path.join(ROOT, "scripts", "tables"), "plot", folder], check=True, timeout=60,
+                           stdin=subprocess.DEVNULL, capture_output=True)
+            made, kept = (os.path.join(place, plot.NAME) for place in (folder, os.path.join(ROOT, "results")))
+            with open(made) as a, open(kept) as b:
+                self.assertEqual(a.read(), b.read(), "scripts/tables plot results makes it anew")
+
+    def test_figures_are_those_that_others_measured(self):
+        shown = {f"{processor}, {program}": round(rate) for processor, programs in plot.groups()
+                 for program, rate in programs}
+        self.assertEqual(shown, {"2 cores of an AMD EPYC (Zen 4), cputrain": 144,
+                                 "2 cores of an AMD EPYC (Zen 4), TensorFlow": 36,
+                                 "2 cores of an AMD EPYC (Zen 4), PyTorch": 28,
+                                 "One NVIDIA H200, cputrain": 6040, "One NVIDIA H200, PyTorch": 6792})
+
+    def test_a_bar_is_as_long_as_the_logarithm_of_its_figure(self):
+        made = plot.svg([("a machine", [("cputrain", 100), ("other", 1000)])])
+        third = (plot.RIGHT - plot.LEFT) / 3  # of 10 to 10,000
+        for width, kind in ((third, "ours"), (2 * third, "other")):
+            self.assertRegex(made, rf'<rect [^>]*width="{width:.1f}" [^>]*class="{kind}"/>')
+        self.assertIn("prefers-color-scheme: dark", made)
+        self.assertNotIn('fill="#fff', made)  # no ground that a dark page would show
+        self.assertIn(">1,000</text>", made)
+
+
 class CommandLine(unittest.TestCase):
     def test_wrong_words_are_named(self):
         for words, says in ((["tabel"], "tabel"), (["accuracy"], "takes a folder"), (["accuracy", "out"], "--data"),
@@ -287,7 +314,8 @@ class CommandLine(unittest.TestCase):
                             (["simulated", "out", "--costs=/nosuch"], "--costs /nosuch: no such file"),
                             (["measured", "out", "--data", "/nosuch"], "--data /nosuch: no such folder"),
                             (["accuracy", "out", "--data", "/nosuch"], "--data /nosuch: no such folder"),
-                            (["same-hash", "out", "--data="], "--data needs a value")):
+                            (["same-hash", "out", "--data="], "--data needs a value"),
+                            (["plot", "out", "more"], "unknown word more")):
             with self.subTest(words=words), tempfile.TemporaryDirectory() as folder:
                 words = [os.path.join(folder, word) if word == "out" else word for word in words]
                 done = subprocess.run([os.path.join(ROOT, "scripts", "tables"), *words], text=True, timeout=60,
