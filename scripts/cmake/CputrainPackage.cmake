@@ -41,7 +41,7 @@ configure_file(${PROJECT_SOURCE_DIR}/scripts/package/changelog.in ${PROJECT_BINA
 install(FILES ${PROJECT_SOURCE_DIR}/scripts/package/copyright ${PROJECT_BINARY_DIR}/package/changelog
         DESTINATION ${CPUTRAIN_DOC} COMPONENT cputrain)
 # README.md and all guides lie as they do here, with what they link to, so that their links lead somewhere.
-set(guides README.md CHANGELOG.md CONTRIBUTING.md src/composition/examples/train_cifar10.cpp
+set(guides README.md CHANGELOG.md CONTRIBUTING.md datasets/tutorial.md src/composition/examples/train_cifar10.cpp
            src/scaling/simulation/platforms/skylake-96.json scripts/package/modulefile)
 file(GLOB found CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/zoo/samples/*.json)
 list(APPEND guides ${found})

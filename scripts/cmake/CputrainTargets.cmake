@@ -39,13 +39,10 @@ function(cputrain_add_module name)
   if(arg_TEXTS)
     cputrain_compile_texts(cputrain_${name})
   endif()
-  if(CPUTRAIN_SMPI OR CPUTRAIN_CUDA STREQUAL EMULATED)
-    # cputrain-smpi, a shared object, is linked from it; calls inside a file stay as direct as before. (The preset
-    # `emulated` has the same objects, so that ccache has them.)
-    set_target_properties(cputrain_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-    target_compile_options(cputrain_${name} PRIVATE
-      $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
-  endif()
+  # cputrain-smpi, a shared object, is linked from it; calls inside a file stay as direct as before. Builds without it
+  # have the same objects, so that it costs little where somebody asks for it later.
+  set_target_properties(cputrain_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(cputrain_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
 endfunction()
 
 # Older Debian packages ship no CMake files: find_package_or_fail(TBB "libtbb-dev") names the remedy.
