@@ -12,6 +12,7 @@ from documents import Finding, files
 BLOCK_SECONDS = 240
 SHOWN_LINES = 60  # of the output of a block that failed
 PHOTOS = 80
+PRETRAINED = "efficientnet-lite0"  # the network of documents that begin with weights of ImageNet
 
 # What a reader's commands leave open. Flags on the command line go before these.
 SHORT = {
@@ -103,6 +104,16 @@ class Workplace:
         first = sorted(os.listdir(os.path.join(photos, "cat")))[0]
         shutil.copy(os.path.join(photos, "cat", first), os.path.join(self.folder, "new.jpg"))
 
+    def make_weights(self):
+        """In the place of those of ImageNet, where `weights fetch` would keep them: it finds them and uses no network."""
+        made = os.path.join(self.holder.name, "made-weights")
+        kept = os.path.join(self.environment["XDG_CACHE_HOME"], "cputrain", "weights")
+        subprocess.run([self.program, "--model", PRETRAINED, "--data", os.path.join(self.folder, "photos"), "--epochs",
+                        "1", "--out", made], check=True, timeout=BLOCK_SECONDS, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment)
+        os.makedirs(kept)
+        shutil.copy(os.path.join(made, "weights.safetensors"), os.path.join(kept, PRETRAINED + ".safetensors"))
+
     def close(self):
         self.holder.cleanup()
 
@@ -140,6 +151,8 @@ class Workplace:
 
 def run(document, workplace, tell=lambda text: None):
     """Runs all blocks and preparations; a finding for the first that fails, since later ones need it."""
+    if any(f"weights fetch {PRETRAINED}" in line for step in document.steps for line in getattr(step, "lines", [])):
+        workplace.make_weights()
     for step in document.steps:
         is_block = hasattr(step, "lines")
         if is_block and step.reason:

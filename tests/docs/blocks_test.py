@@ -48,6 +48,12 @@ class Blocks(MadeUp):
             self.assertEqual((code, output.splitlines()[0]), (124, "begun"))
             self.assertIn("guide.md:5: took more than 1 s", output)
 
+    def test_weights_of_imagenet_are_made_up(self):
+        found, _ = self.run_text("```sh\ncputrain weights fetch efficientnet-lite0\n```\n```sh\ncputrain --model "
+                                 "efficientnet-lite0 --weights imagenet --freeze all-but-head --data photos --out "
+                                 "runs/a\ntest -s runs/a/first-weights.csv\n```\n")
+        self.assertEqual(found, [])
+
     @unittest.skipUnless(MPIRUN, "this build has no MPI")
     def test_trainings_are_short_and_ranks_may_be_more_than_cores(self):
         found, _ = self.run_text("```sh\nmpirun -np 3 ./cputrain --data photos --epochs 20 --out runs/a\n"

@@ -7,7 +7,10 @@ from documents import CODE_SPAN, LIST_ITEM, Document, Finding, anchors, files, i
 
 MOST_WORDS = 29  # in a sentence
 LONGEST_LINE = 120
-LONGEST = {"README.md": 170}  # lines of a document
+LONGEST = {"README.md": 130}  # lines of a document
+LONGEST_CELL = {"README.md": 120}  # characters of a table's cell
+# Guides for those who change the program: src/README.md and CONTRIBUTING.md lead to them. README.md leads to all others.
+OF_DEVELOPERS = re.compile(r"src/README|src/scaling/README|datasets/loader/|backends/(cpu|cuda)/|scripts/(gpu|peers)/")
 MOST_MARKED = 1 / 3  # of a document's commands: those that are not run
 WORDS = {  # that have a better one
     r"pictures?": "image (of data), plot or table",
@@ -42,6 +45,10 @@ def form(document, _):
                                             for i, line in enumerate(f.lines))]:
         if len(line) > LONGEST_LINE and not is_table(line):
             found.append(Finding(name, number, f"{len(line)} characters, more than {LONGEST_LINE}"))
+    most = LONGEST_CELL.get(name, LONGEST_LINE ** 2)
+    found += [Finding(name, number, f"a cell of {len(cell.strip())} characters, more than {most}")
+              for number, line in document.prose if is_table(line)
+              for cell in line.strip().strip("|").split("|") if len(cell.strip()) > most]
     blocks = [f for f in document.fences if f.language == "sh"]
     marked = [f for f in blocks if f.reason]
     if len(marked) > max(1, len(blocks) * MOST_MARKED):
@@ -119,7 +126,18 @@ def known_flags(document, flags):
     return found
 
 
-RULES = (form, short_sentences, words, live_links, known_flags)
+def all_guides(document, _):
+    """README.md has a table that leads to every guide of users, each in a row of its own."""
+    if document.path != "README.md":
+        return []
+    rows = [line for _, line in document.prose if is_table(line)]
+    guides = [f for f in files(document.root)
+              if re.match(r"(src|backends|datasets|scripts)/(.*/)?(README|tutorial)\.md$", f) and not OF_DEVELOPERS.match(f)]
+    return [Finding("README.md", 1, f"its tables lead {count} times to {guide}, not once") for guide in guides
+            for count in [sum(f"({guide})" in row for row in rows)] if count != 1]
+
+
+RULES = (form, short_sentences, words, live_links, known_flags, all_guides)
 
 
 def check(document, flags):

@@ -108,8 +108,21 @@ class Rules(MadeUp):
                          ["guide.md:3: an indented block: write a fence (```sh, ```text)"])
         self.assertEqual(self.found("- item\n\n    goes on\n\n    and on\n"), [])
         self.assertEqual(self.found(f"{'x' * 121}\n| {'x' * 121} |\n"), ["guide.md:1: 121 characters, more than 120"])
-        self.assertEqual(self.found("\n" * 171, "README.md"), ["README.md:171: 171 lines, more than 170"])
-        self.assertEqual(self.found("\n" * 171), [])
+        self.assertEqual(self.found("\n" * 131, "README.md"), ["README.md:131: 131 lines, more than 130"])
+        self.assertEqual(self.found("\n" * 131), [])
+        row = f"| {'x' * 120} | {'x' * 121} |\n"
+        self.assertEqual(self.found(row, "README.md"), ["README.md:1: a cell of 121 characters, more than 120"])
+        self.assertEqual(self.found(row), [])
+
+    def test_readme_leads_to_every_guide(self):
+        for guide in ("src/zoo/README.md", "datasets/README.md", "datasets/tutorial.md", "backends/cuda/README.md",
+                      "src/README.md", "results/README.md"):
+            self.write(guide, "# Guide\n")
+        row = "| to | [guide](datasets/tutorial.md) [a](results/README.md) |\n"
+        self.assertEqual(self.found(f"[zoo](src/zoo/README.md)\n\n{row}{row}", "README.md"),
+                         ["README.md:1: its tables lead 0 times to datasets/README.md, not once",
+                          "README.md:1: its tables lead 2 times to datasets/tutorial.md, not once",
+                          "README.md:1: its tables lead 0 times to src/zoo/README.md, not once"])
 
     def test_marks(self):
         block, mark = "```sh\ntrue\n```\n", "<!-- not run: it needs Slurm -->\n"
