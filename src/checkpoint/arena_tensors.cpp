@@ -54,7 +54,7 @@ std::vector<float> floats_of(const compute::Program& program, const Array& arena
 TensorFile::TensorFile(std::filesystem::path path) : file_(std::move(path)) {}
 
 void TensorFile::require(const std::string& name, const std::vector<std::size_t>& extents) {
-  const weights::safetensors::TensorInfo* const tensor = file_.find(name);
+  const weights::TensorInfo* const tensor = file_.find(name);
   if (!tensor) wrong("has no tensor " + name);
   if (tensor->dtype != "F32" && tensor->dtype != "F64") {
     wrong(fmt::format("has tensor {} of type {}, not F32 or F64", name, tensor->dtype));

@@ -8,50 +8,58 @@
 #include "cli/flags/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "model/normalization.h"
 #include "system/print.h"
 #include "training/weights/named_weights.h"
-#include "weights/safetensors.h"
 #include "weights/weight_file.h"
+#include "zoo/published.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::cli {
 namespace {
 
 /// Before anything long begins, and in a dry run, too.
-void check_weights(const std::string& file, const weights::ReadKeras& read_keras) {
+void check_file(const std::string& file, const weights::ReadKeras& read_keras) {
   if (!training::weights_are_there(file)) {
     fail(ExitCode::data, fmt::format("--weights {}: there is no such file or folder (nothing can "
                                      "be loaded); name a weights.safetensors, or the folder of a "
                                      "run{}",
                                      file, hint_for_weights(file)));
   }
-  switch (weights::weight_format(file)) {
-    case weights::WeightFormat::pickle:
-      weights::refuse_pickle(file);
-    case weights::WeightFormat::hdf5:
-    case weights::WeightFormat::keras:
-      read_keras(file);
-      break;
-    case weights::WeightFormat::safetensors: {
-      const weights::safetensors::File opened(file);
-    }
-  }
+  weights::check_weights(file, read_keras);
 }
 
-/// A word that other programs know; here it says where to get the file.
-void answer_imagenet(const Options& options) {
+/// The word that other programs know: the network's file among those that are kept.
+void take_imagenet(Options& options, bool leads) {
   std::error_code none;
-  if (options.weights != "imagenet" || std::filesystem::exists(options.weights, none)) return;
+  if (options.weights != kImageNet || std::filesystem::exists(kImageNet, none)) return;
   const std::string model = zoo::find_model(options.model)->name;
-  const std::string published = zoo::published_text(model);
-  fail(ExitCode::data,
-       fmt::format("--weights imagenet: cputrain comes with no weights and fetches none; {}",
-                   published.empty()
-                       ? fmt::format("of {} we know no published ones that fit; choose a --model "
-                                     "that has some, such as resnet18 or efficientnet-lite0",
-                                     printable(model))
-                       : fmt::format("weights of {} that learnt ImageNet are those of{}", model,
-                                     published)));
+  const zoo::Published* published = zoo::find_published(model);
+  if (published && !published->normalize.empty() && !options.normalize) {
+    options.normalize = model::parse_normalization(published->normalize);
+    if (leads && options.verbose != 0) {
+      system::tell(
+          fmt::format("--weights imagenet: pixels as those of {} learnt from them, "
+                      "--normalize {}",
+                      published->source, published->normalize));
+    }
+  }
+  if (const auto kept = zoo::kept_weights(model)) {
+    options.weights = kept->string();
+    return;
+  }
+  const std::string by_hand =
+      fmt::format("put a file of {} into {}, as {}.pth, .safetensors or .h5", printable(model),
+                  printable(zoo::kept_folder().string()), printable(model));
+  fail(
+      ExitCode::data,
+      published
+          ? fmt::format("--weights imagenet: there are none of {0} here yet (only `weights fetch` "
+                        "uses the network); run: {1} weights fetch {0}; or {2}",
+                        model, options.program, by_hand)
+          : fmt::format("--weights imagenet: of {} we know no published ones that fit (none can be "
+                        "fetched); choose a --model that has some ({} weights list), or {}",
+                        printable(model), options.program, by_hand));
 }
 
 /// What writes a result replaces the file that is there.
@@ -103,10 +111,10 @@ void Command::choose_files(bool leads, const training::Services& services) {
   Options& options = this->options();
   if (options.weights.empty()) return;
   try {
-    answer_imagenet(options);
+    take_imagenet(options, leads);
     const training::NamedWeights found = training::find_weights(options.weights);
     options.weights = found.file.string();
-    if (leads) check_weights(options.weights, services.read_keras);
+    if (leads) check_file(options.weights, services.read_keras);
     check_results_beside(*this);
     if (leads && !found.chosen.empty() && options.verbose != 0) system::tell(found.chosen);
     take_run_of_weights(found.run);

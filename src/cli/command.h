@@ -17,6 +17,9 @@
 
 namespace cputrain::cli {
 
+/// What --weights takes for weights of another program that are kept here (zoo/published.h).
+inline constexpr const char* kImageNet = "imagenet";
+
 /// What every command may be asked: the flags of a training are what all that computes begins with.
 struct Options : training::TrainingFlags {
   std::vector<std::string> files;          ///< words that are no flags

@@ -21,7 +21,6 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "backends/cpu/short_waits.h"
 #include "cli/command_line.h"
@@ -35,7 +34,6 @@
 #include "system/placement/launcher.h"
 #include "system/print.h"
 #include "system/signals.h"
-#include "weights/weight_file.h"
 
 extern "C" {
 extern char** environ;  // NOLINT: the name is the system's
@@ -71,15 +69,13 @@ cli::CommandLineChoices choices_of(std::string_view called) {
 /// Most mistakes meet all ranks alike: rank 0 says them once. The others wait, and the launcher
 /// ends them once rank 0 is gone (seconds later on a busy machine); a rank that fails alone gets
 /// its word after that.
-void say_failure(const placement::Launcher& launcher, const std::string& message,
-                 const std::vector<std::string>& lines = {}) {
+void say_failure(const placement::Launcher& launcher, const std::string& message) {
   if (launcher.rank == 0) {
     system::tell(fmt::format("cputrain: {}", message));
   } else {
     std::this_thread::sleep_for(std::chrono::seconds(5));
     system::tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
   }
-  for (const std::string& line : lines) system::tell(line);
   system::flush_output();
 }
 
@@ -200,9 +196,6 @@ int run_program(int argc, char** argv, const loop::FaultPoint& fault_point) {
     }
     return run_command(*std::get<std::unique_ptr<cli::Command>>(parsed), launcher, *signals,
                        since_start, fault_point);
-  } catch (const weights::ErrorWithLines& error) {
-    say_failure(launcher, error.what(), error.lines());
-    return static_cast<int>(error.code());
   } catch (const Error& error) {
     say_failure(launcher, error.what());
     return static_cast<int>(error.code());

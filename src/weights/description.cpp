@@ -217,7 +217,7 @@ bool describes_itself(const std::filesystem::path& path) {
 }
 
 ModelDescription read_description(const std::filesystem::path& path) {
-  if (is_of_keras(path)) not_described(path);
+  if (weight_format(path) != WeightFormat::safetensors) not_described(path);
   const safetensors::File file(path);
   const auto& metadata = file.metadata();
   if (!metadata.contains("format") && !metadata.contains("graph")) not_described(path);

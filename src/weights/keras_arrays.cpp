@@ -245,11 +245,11 @@ StoredArray constant(const model::ParameterSpec& spec, float value) {
 }
 
 /// A copy of an opened file, which outlives that; it has its own list of arrays.
-using OpenedFile = std::shared_ptr<const safetensors::File>;
+using OpenedFile = std::shared_ptr<const TensorFile>;
 
-StoredArray stored_array(const OpenedFile& numbers, const safetensors::TensorInfo& array,
+StoredArray stored_array(const OpenedFile& numbers, const TensorInfo& array,
                          const KerasLayer& layer, const model::ParameterSpec& spec) {
-  const safetensors::TensorInfo* own = numbers->find(array.name);
+  const TensorInfo* own = numbers->find(array.name);
   return {.name = spec.name,
           .extents = our_extents(array.extents, layer, spec),
           .file_name = array.name,
@@ -289,7 +289,7 @@ void add_others(const KerasFile& file, const KerasLayers& layers, std::vector<St
     if (array.doubles) used.insert(array.file_name);  // others are constants
   }
   std::set<std::string> groups;
-  for (const safetensors::TensorInfo& array : file.arrays.tensors()) {
+  for (const TensorInfo& array : file.arrays.tensors()) {
     groups.insert(group_of(array.name));
   }
   for (const std::string& array : layers.of_pixels) groups.erase(group_of(array));
@@ -302,7 +302,7 @@ void add_others(const KerasFile& file, const KerasLayers& layers, std::vector<St
           {.name = name, .extents = {}, .file_name = name, .file_extents = {}, .floats = {}});
     }
   }
-  for (const safetensors::TensorInfo& array : file.arrays.tensors()) {
+  for (const TensorInfo& array : file.arrays.tensors()) {
     if (!used.contains(array.name)) arrays.push_back(unread_array(array));
   }
 }
@@ -315,7 +315,7 @@ WeightArrays keras_arrays(const KerasFile& opened, const model::Graph& graph,
   const Chosen chosen = choose_places(opened, layers, graph, names);
   const Nodes nodes = nodes_with_weights(graph);
   if (2 * missing_in(chosen.places) > std::ssize(nodes)) refuse_other_networks(opened, layers);
-  const auto numbers = std::make_shared<const safetensors::File>(opened.arrays);
+  const auto numbers = std::make_shared<const TensorFile>(opened.arrays);
   std::vector<StoredArray> arrays;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (chosen.places[i]) take_layer(opened, numbers, *nodes[i], *chosen.places[i], arrays);

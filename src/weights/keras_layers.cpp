@@ -126,8 +126,8 @@ void check_backend(const KerasFile& file, const std::string& root) {
                    printable(file.path.string())));
 }
 
-const safetensors::TensorInfo* listed_array(const KerasFile& file, const std::string& path) {
-  const safetensors::TensorInfo* found = file.arrays.find(path);
+const TensorInfo* listed_array(const KerasFile& file, const std::string& path) {
+  const TensorInfo* found = file.arrays.find(path);
   if (found) return found;
   wrong_keras(file, fmt::format("lists the array {}, of which it has no numbers of floating point",
                                 printable(path)));
@@ -209,7 +209,7 @@ class NumberedLayers {
   }
 
  private:
-  using Arrays = std::map<int, const safetensors::TensorInfo*>;
+  using Arrays = std::map<int, const TensorInfo*>;
 
   /// Older files have another word for the list of layers.
   static std::string usual(std::string group) {
@@ -221,7 +221,7 @@ class NumberedLayers {
   }
 
   void gather() {
-    for (const safetensors::TensorInfo& array : file_.arrays.tensors()) {
+    for (const TensorInfo& array : file_.arrays.tensors()) {
       const std::string vars = parent_of_path(array.name);
       const std::string number = last_part(array.name);
       int value = 0;
@@ -331,7 +331,7 @@ class NumberedLayers {
 
 }  // namespace
 
-const safetensors::TensorInfo* KerasLayer::find(const std::string& word) const {
+const TensorInfo* KerasLayer::find(const std::string& word) const {
   for (const Array& array : arrays) {
     if (array.word == word) return array.info;
   }

@@ -11,7 +11,7 @@ namespace cputrain::weights {
 /// A layer of a Keras file that has arrays.
 struct KerasLayer {
   struct Array {
-    const safetensors::TensorInfo* info;
+    const TensorInfo* info;
     std::string word;  ///< as we say it: "kernel"; empty where the file does not tell
   };
 
@@ -24,7 +24,7 @@ struct KerasLayer {
   std::vector<Array> arrays{};
 
   /// Null where there is none.
-  const safetensors::TensorInfo* find(const std::string& word) const;
+  const TensorInfo* find(const std::string& word) const;
   bool is_told() const;  ///< what each of its arrays is
 };
 

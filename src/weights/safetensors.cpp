@@ -3,24 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/text.h"
 
 namespace cputrain::weights::safetensors {
 namespace {
 
 using nlohmann::json;
-
-static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;
 constexpr std::size_t kMaxTensors = 100'000;  // a network of 10,000 layers has 40,000 at most
@@ -89,9 +88,10 @@ void write(const std::filesystem::path& path, const Metadata& metadata,
   file.commit(durability);
 }
 
-std::size_t TensorInfo::count() const { return product(extents); }
-
 namespace {
+
+/// What is wrong with the file, behind its name.
+[[noreturn]] void wrong(const std::string& what) { throw std::runtime_error(what); }
 
 bool is_list_of_sizes(const json& value) {
   return value.is_array() &&
@@ -112,65 +112,49 @@ std::optional<TensorInfo> read_entry(const std::string& name, const json& entry)
   return TensorInfo{name, dtype, shape, offsets[0], offsets[1]};
 }
 
-}  // namespace
+struct Header {
+  Metadata metadata{};
+  std::vector<TensorInfo> tensors{};  ///< in the order of the buffer
+};
 
-File::File(std::filesystem::path path) : path_(std::move(path)) {
-  try {
-    read_all();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::runtime_error& error) {
-    wrong(error.what());
+Metadata read_metadata(const json& entry) {
+  Metadata metadata;
+  if (entry.is_null()) return metadata;  // the format's own library reads it as none
+  if (!entry.is_object()) wrong("has metadata that is not an object");
+  for (const auto& [key, value] : entry.items()) {
+    if (!value.is_string()) wrong("has metadata that is not text");
+    metadata[key] = value;
   }
+  return metadata;
 }
 
-void File::read_all() {
-  file_ = std::make_shared<system::RegularFile>(path_);
-  const std::uint64_t size = file_->size();
-  if (size < 8) wrong("is shorter than 8 bytes");
-  std::uint64_t length = 0;
-  file_->read_at(0, std::as_writable_bytes(std::span(&length, 1)));
-  if (length > kMaxHeader) wrong(fmt::format("has a header of {} bytes", length));
-  if (length > size - 8) {
-    wrong(fmt::format("is cut off: it has a header of {} bytes in a file of {}", length, size));
-  }
-  std::string header(length, '\0');
-  file_->read_at(8, std::as_writable_bytes(std::span(header)));
-  buffer_start_ = 8 + length;
-  read_header(header);
-  check_buffer(size - buffer_start_);
-}
-
-void File::read_header(const std::string& header) {
-  if (!header.starts_with('{')) wrong("has a header that does not begin with {");
+Header read_header(const std::string& text) {
+  if (!text.starts_with('{')) wrong("has a header that does not begin with {");
   json parsed;
   try {
-    parsed = parse_strict_json(header);
+    parsed = parse_strict_json(text);
   } catch (const std::exception& error) {
     wrong(std::string("has a header that is not valid JSON: ") + error.what());
   }
   if (parsed.size() > kMaxTensors) {
     wrong(fmt::format("describes {} tensors, more than {}", parsed.size(), kMaxTensors));
   }
+  Header header;
   for (const auto& [name, entry] : parsed.items()) {
-    if (name != "__metadata__") {
-      auto tensor = read_entry(name, entry);
-      if (!tensor) wrong("describes tensor " + name + " wrongly");
-      tensors_.push_back(std::move(*tensor));
+    if (name == "__metadata__") {
+      header.metadata = read_metadata(entry);
       continue;
     }
-    if (entry.is_null()) continue;  // the format's own library reads it as none
-    if (!entry.is_object()) wrong("has metadata that is not an object");
-    for (const auto& [key, value] : entry.items()) {
-      if (!value.is_string()) wrong("has metadata that is not text");
-      metadata_[key] = value;
-    }
+    auto tensor = read_entry(name, entry);
+    if (!tensor) wrong("describes tensor " + name + " wrongly");
+    header.tensors.push_back(std::move(*tensor));
   }
-  std::ranges::sort(tensors_, {}, [](const TensorInfo& t) { return std::pair(t.begin, t.end); });
-  for (std::size_t i = 0; i < tensors_.size(); ++i) places_[tensors_[i].name] = i;
+  std::ranges::sort(header.tensors, {},
+                    [](const TensorInfo& t) { return std::pair(t.begin, t.end); });
+  return header;
 }
 
-std::size_t File::checked_bytes(const TensorInfo& tensor) const {
+std::size_t checked_bytes(const TensorInfo& tensor) {
   auto bits = static_cast<std::size_t>(bits_of_dtype().at(tensor.dtype));
   for (const std::size_t extent : tensor.extents) {
     if (extent != 0 && bits > std::numeric_limits<std::size_t>::max() / extent) {
@@ -182,9 +166,10 @@ std::size_t File::checked_bytes(const TensorInfo& tensor) const {
   return bits / 8;
 }
 
-void File::check_buffer(std::size_t buffer_bytes) const {
+/// The tensors cover the buffer without a hole or an overlap.
+void check_buffer(const std::vector<TensorInfo>& tensors, std::size_t buffer_bytes) {
   std::size_t expected = 0;
-  for (const TensorInfo& tensor : tensors_) {
+  for (const TensorInfo& tensor : tensors) {
     const std::size_t bytes = checked_bytes(tensor);
     if (tensor.begin != expected || tensor.end < tensor.begin ||
         tensor.end - tensor.begin != bytes) {
@@ -199,74 +184,37 @@ void File::check_buffer(std::size_t buffer_bytes) const {
   }
 }
 
-const TensorInfo* File::find(const std::string& name) const {
-  const auto found = places_.find(name);
-  return found == places_.end() ? nullptr : &tensors_[found->second];
+constexpr const char* kRemedy = "get or write it anew, as safetensors";
+
+TensorFile opened(const std::filesystem::path& path) {
+  const auto file = std::make_shared<const system::RegularFile>(path);
+  const std::uint64_t size = file->size();
+  if (size < 8) wrong("is shorter than 8 bytes");
+  std::uint64_t length = 0;
+  file->read_at(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > kMaxHeader) wrong(fmt::format("has a header of {} bytes", length));
+  if (length > size - 8) {
+    wrong(fmt::format("is cut off: it has a header of {} bytes in a file of {}", length, size));
+  }
+  std::string text(length, '\0');
+  file->read_at(8, std::as_writable_bytes(std::span(text)));
+  Header header = read_header(text);
+  check_buffer(header.tensors, size - 8 - length);
+  return {path, file, kRemedy, 8 + length, std::move(header.metadata), std::move(header.tensors)};
 }
 
-template <class T>
-std::vector<T> File::read_as(const TensorInfo& tensor) const {
-  std::vector<T> values(tensor.count());
+TensorFile checked(const std::filesystem::path& path) {
   try {
-    file_->read_at(buffer_start_ + tensor.begin, std::as_writable_bytes(std::span(values)));
+    return opened(path);
+  } catch (const Error&) {
+    throw;
   } catch (const std::runtime_error& error) {
-    wrong(error.what());
+    unusable(path, error.what(), kRemedy);
   }
-  return values;
-}
-
-namespace {
-
-template <class To, class From>
-std::vector<To> converted(const std::vector<From>& values) {
-  return {values.begin(), values.end()};
-}
-
-/// A number of IEEE 754's 16 bits, exactly: subnormal ones, infinities and NaN, too.
-float from_half(std::uint16_t bits) {
-  const bool negative = (bits & 0x8000u) != 0;
-  const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
-  float value = 0;
-  if (exponent == 0x1f) {
-    value =
-        fraction ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
-  } else if (exponent == 0) {
-    value = std::ldexp(static_cast<float>(fraction), -24);
-  } else {
-    value = std::ldexp(static_cast<float>(fraction + 0x400), exponent - 25);
-  }
-  return negative ? -value : value;
-}
-
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-std::vector<float> widened(const std::vector<std::uint16_t>& bits, float (*number)(std::uint16_t)) {
-  std::vector<float> values(bits.size());
-  std::ranges::transform(bits, values.begin(), number);
-  return values;
 }
 
 }  // namespace
 
-std::vector<double> File::read(const TensorInfo& tensor) const {
-  if (tensor.dtype == "F64") return read_as<double>(tensor);
-  return converted<double>(read_floats(tensor));
-}
-
-std::vector<float> File::read_floats(const TensorInfo& tensor) const {
-  if (tensor.dtype == "F32") return read_as<float>(tensor);
-  if (tensor.dtype == "F64") return converted<float>(read_as<double>(tensor));
-  if (tensor.dtype == "F16") return widened(read_as<std::uint16_t>(tensor), from_half);
-  if (tensor.dtype == "BF16") return widened(read_as<std::uint16_t>(tensor), from_bf16);
-  wrong("has tensor " + tensor.name + " of type " + tensor.dtype + ", not F32, F64, F16 or BF16");
-}
-
-void File::wrong(const std::string& what) const {
-  fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); get or write "
-                                   "it anew, as safetensors",
-                                   path_.string(), printable(what)));
-}
+File::File(const std::filesystem::path& path) : TensorFile(checked(path)) {}
 
 }  // namespace cputrain::weights::safetensors

@@ -183,7 +183,7 @@ std::vector<float> from_torch(const TorchParameter& parameter,
 /// A counter that PyTorch's batch normalization keeps beside its statistics.
 constexpr std::string_view kCounter = "num_batches_tracked";
 
-using Places = std::vector<const safetensors::TensorInfo*>;
+using Places = std::vector<const TensorInfo*>;
 
 /// One way to name the parameters of a network in a file.
 struct Naming {
@@ -218,7 +218,7 @@ struct Found {
   std::string twice{};  ///< "a.fc.bias and b.fc.bias", where either may be meant
 };
 
-Found found_behind(const safetensors::File& file, const Naming& naming, std::string beginning) {
+Found found_behind(const TensorFile& file, const Naming& naming, std::string beginning) {
   Found found{naming.source, std::move(beginning), {}};
   for (const std::string& name : naming.names) {
     found.tensors.push_back(name.empty() ? nullptr : file.find(found.beginning + name));
@@ -229,13 +229,13 @@ Found found_behind(const safetensors::File& file, const Naming& naming, std::str
 
 /// What stands before the network's names in the file, up to a point or a slash, and how many of
 /// them stand behind it.
-std::map<std::string_view, std::ptrdiff_t> beginnings(const safetensors::File& file,
+std::map<std::string_view, std::ptrdiff_t> beginnings(const TensorFile& file,
                                                       const Naming& naming) {
   const std::set<std::string_view> names(naming.names.begin(), naming.names.end());
   std::size_t longest = 0;
   for (const std::string_view name : names) longest = std::max(longest, name.size());
   std::map<std::string_view, std::ptrdiff_t> counts;
-  for (const safetensors::TensorInfo& tensor : file.tensors()) {
+  for (const TensorInfo& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
     for (std::size_t length = 1; length <= std::min(longest, name.size()); ++length) {
       const std::string_view before = name.substr(0, name.size() - length);
@@ -265,7 +265,7 @@ void note_twice(Found& found, const Places& others) {
 
 /// A beginning is left out where all names of the file have it, or all that the network needs.
 /// What stands without it is taken, too, such as a head on a network within another one.
-Found find_most(const safetensors::File& file, const model::Graph& graph, const Naming& naming) {
+Found find_most(const TensorFile& file, const model::Graph& graph, const Naming& naming) {
   const Found plain = found_behind(file, naming, "");
   const std::size_t outputs = model::class_outputs(graph).arrays.size();
   Found best = plain;
@@ -291,7 +291,7 @@ Found find_most(const safetensors::File& file, const model::Graph& graph, const 
   return best;
 }
 
-Found find_most(const safetensors::File& file, const model::Graph& graph,
+Found find_most(const TensorFile& file, const model::Graph& graph,
                 const std::vector<TorchParameter>& parameters, std::span<const ModuleNames> names) {
   const auto own = [](const std::string& layer) { return std::optional(layer); };
   Found best = find_most(file, graph, torch_naming("own names", parameters, own));
@@ -304,7 +304,7 @@ Found find_most(const safetensors::File& file, const model::Graph& graph,
 }
 
 /// Whose layout it is, and what its names are, for people. Error(data) where that is not certain.
-std::string origin_of(const safetensors::File& file, const char* layout, const Found& found) {
+std::string origin_of(const TensorFile& file, const char* layout, const Found& found) {
   if (!found.twice.empty()) {
     fail(ExitCode::data, fmt::format("weight file {} holds {} (either may be the one that is meant)"
                                      "; write a file with one of them",
@@ -316,7 +316,7 @@ std::string origin_of(const safetensors::File& file, const char* layout, const F
 }
 
 /// Those of a file with our layout.
-WeightArrays our_arrays(const safetensors::File& file, const Found& found) {
+WeightArrays our_arrays(const TensorFile& file, const Found& found) {
   if (found.beginning.empty()) return file;
   std::vector<StoredArray> arrays = WeightArrays(file).arrays();
   for (StoredArray& array : arrays) {
@@ -328,16 +328,17 @@ WeightArrays our_arrays(const safetensors::File& file, const Found& found) {
                        .arrays = std::move(arrays)});
 }
 
-/// Shapes of a fully connected layer that is written as a convolution with a kernel of one pixel.
-std::vector<std::size_t> without_pixel(std::vector<std::size_t> extents, std::size_t wanted) {
-  if (wanted == 2 && extents.size() == 4 && extents[2] == 1 && extents[3] == 1) extents.resize(2);
-  return extents;
+/// The shape of a fully connected layer that is written as a convolution whose kernel covers its
+/// whole map: the numbers have the same order.
+std::vector<std::size_t> as_dense(const std::vector<std::size_t>& extents, std::size_t wanted) {
+  if (wanted != 2 || extents.size() != 4) return extents;
+  return {extents[0], extents[1] * extents[2] * extents[3]};
 }
 
-StoredArray stored(const std::shared_ptr<const safetensors::File>& file,
-                   const safetensors::TensorInfo& tensor, const TorchParameter& parameter) {
+StoredArray stored(const std::shared_ptr<const TensorFile>& file, const TensorInfo& tensor,
+                   const TorchParameter& parameter) {
   const std::vector<std::size_t> canonical =
-      canonical_extents(without_pixel(tensor.extents, parameter.extents.size()));
+      canonical_extents(as_dense(tensor.extents, parameter.extents.size()));
   return {.name = parameter.name,
           .extents = canonical,
           .file_name = tensor.name,
@@ -362,7 +363,7 @@ std::vector<safetensors::OutTensor> torch_tensors(const model::ExportedModel& mo
   return tensors;
 }
 
-WeightArrays arrays_for(const safetensors::File& opened, const model::Graph& graph,
+WeightArrays arrays_for(const TensorFile& opened, const model::Graph& graph,
                         std::span<const ModuleNames> names) {
   const auto layout = opened.metadata().find("layout");
   const bool says = layout != opened.metadata().end();
@@ -370,19 +371,19 @@ WeightArrays arrays_for(const safetensors::File& opened, const model::Graph& gra
     const Found found = find_most(opened, graph, our_naming(graph));
     if (says || found.count > 0) return our_arrays(opened, found);
   }
-  const auto file = std::make_shared<const safetensors::File>(opened);
+  const auto file = std::make_shared<const TensorFile>(opened);
   const std::vector<TorchParameter> parameters = torch_parameters(graph);
   const Found found = find_most(*file, graph, parameters, names);
   const std::string origin = origin_of(*file, "PyTorch's", found);
   std::vector<StoredArray> arrays;
-  std::set<const safetensors::TensorInfo*> taken;
+  std::set<const TensorInfo*> taken;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (!found.tensors[p]) continue;
     arrays.push_back(stored(file, *found.tensors[p], parameters[p]));
     taken.insert(found.tensors[p]);
   }
   std::vector<std::string> ignored;
-  for (const safetensors::TensorInfo& tensor : file->tensors()) {
+  for (const TensorInfo& tensor : file->tensors()) {
     if (taken.contains(&tensor)) continue;
     if (tensor.name.ends_with(kCounter)) {
       ignored.push_back(tensor.name);

@@ -23,7 +23,7 @@ std::vector<safetensors::OutTensor> torch_tensors(const model::ExportedModel&);
 /// our own count, too. What stands before the names ("module.", "sequential/") is left out where
 /// all names of the file have it, or all arrays of the network. Error(data) where two arrays may be
 /// meant by one name.
-WeightArrays arrays_for(const safetensors::File&, const model::Graph&,
+WeightArrays arrays_for(const TensorFile&, const model::Graph&,
                         std::span<const ModuleNames> names = {});
 
 }  // namespace cputrain::weights

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
+#include "weights/formats/torch_file.h"
 #include "weights/keras_arrays.h"
 #include "weights/torch_arrays.h"
 
@@ -24,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::string_view_literals;
 
-std::vector<StoredArray> own_arrays(const safetensors::File& file) {
-  const auto shared = std::make_shared<const safetensors::File>(file);
+std::vector<StoredArray> own_arrays(const TensorFile& file) {
+  const auto shared = std::make_shared<const TensorFile>(file);
   std::vector<StoredArray> arrays;
-  for (const safetensors::TensorInfo& tensor : shared->tensors()) {
+  for (const TensorInfo& tensor : shared->tensors()) {
     StoredArray& array = arrays.emplace_back(unread_array(tensor));
     array.floats = [shared, &tensor] { return shared->read_floats(tensor); };
     array.doubles = [shared, &tensor] { return shared->read(tensor); };
@@ -104,7 +105,8 @@ constexpr Form kForms[] = {
     {"",
      0,
      {".zip"},
-     "this is a zip archive of other files than Keras'; unpack it, and name the file of weights "
+     "this is a zip archive of other files than Keras' and PyTorch's; unpack it, and name the file "
+     "of weights "
      "that lies in it"}};
 
 bool is_there(const fs::path& path) {
@@ -160,22 +162,12 @@ std::string_view first_name(std::string_view zip) {
 /// they do not begin as Keras' do.
 WeightFormat form_of_archive(const std::filesystem::path& path, std::string_view zip) {
   const std::string_view first = first_name(zip);
-  if (first.ends_with("/data.pkl")) return WeightFormat::pickle;
+  if (first.ends_with("/data.pkl")) return WeightFormat::torch;
   constexpr std::string_view kKeras[] = {"metadata.json", "config.json", "model.weights.h5"};
   if (std::ranges::find(kKeras, first) != std::end(kKeras)) return WeightFormat::keras;
   const std::string what = foreign_file(first.ends_with(".npy") ? "arrays.npz" : path, zip);
   if (!what.empty()) refuse_foreign(path, what);
   return WeightFormat::keras;
-}
-
-/// A text of Python.
-std::string python_text(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text) {
-    if (c == '\\' || c == '\'') result += '\\';
-    result += c;
-  }
-  return result + "'";
 }
 
 }  // namespace
@@ -186,7 +178,7 @@ std::vector<double> StoredArray::read() const {
   return {values.begin(), values.end()};
 }
 
-StoredArray unread_array(const safetensors::TensorInfo& tensor) {
+StoredArray unread_array(const TensorInfo& tensor) {
   return {.name = tensor.name,
           .extents = tensor.extents,
           .file_name = tensor.name,
@@ -194,7 +186,7 @@ StoredArray unread_array(const safetensors::TensorInfo& tensor) {
           .floats = {}};
 }
 
-WeightArrays::WeightArrays(const safetensors::File& file)
+WeightArrays::WeightArrays(const TensorFile& file)
     : WeightArrays({.path = file.path(), .metadata = file.metadata(), .arrays = own_arrays(file)}) {
 }
 
@@ -252,7 +244,7 @@ WeightFormat weight_format(const std::filesystem::path& path) {
   // be one of at least 32 KB that begins otherwise.
   const bool safetensors = text.size() > 8 && text[8] == '{';  // behind its header's length
   const bool pickle = text.size() > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5;
-  if (pickle && !safetensors) return WeightFormat::pickle;
+  if (pickle && !safetensors) return WeightFormat::torch;
   if (safetensors) return WeightFormat::safetensors;
   const std::string what = foreign_file(path, text);
   if (!what.empty()) refuse_foreign(path, what);
@@ -265,37 +257,24 @@ bool is_of_keras(const std::filesystem::path& path) {
   return format == WeightFormat::hdf5 || format == WeightFormat::keras;
 }
 
-void refuse_pickle(const std::filesystem::path& path) {
-  throw ErrorWithLines(
-      ExitCode::data,
-      fmt::format("--weights {}: this is a pickle of PyTorch (a program that runs as it is read, "
-                  "which a file from elsewhere must not); these lines of Python make safetensors "
-                  "of it (pip install torch safetensors; src/weights/README.md explains them):",
-                  printable(path.string())),
-      {"import argparse, torch, safetensors.torch",
-       "torch.serialization.add_safe_globals([argparse.Namespace])",
-       fmt::format("file = torch.load({}, map_location='cpu', weights_only=True)",
-                   python_text(path.string())),
-       "names = ['state_dict_ema', 'model_ema', 'state_dict', 'model']  # averages (EMA) first",
-       "state = next((file[n] for n in names if isinstance(file.get(n), dict)), file)",
-       "state = {k: v.clone().contiguous() for k, v in state.items() if torch.is_tensor(v) and "
-       "v.dim()}",
-       "safetensors.torch.save_file(state, 'weights.safetensors')"});
+TensorFile open_tensors(const std::filesystem::path& path) {
+  if (weight_format(path) == WeightFormat::torch) return open_torch_file(path);
+  return safetensors::File(path);
+}
+
+void check_weights(const std::filesystem::path& path, const ReadKeras& read_keras) {
+  if (is_of_keras(path)) {
+    read_keras(path);
+  } else {
+    open_tensors(path);
+  }
 }
 
 WeightArrays open_arrays(const std::filesystem::path& path, const model::Graph& graph,
                          std::span<const ModuleNames> names, const ReadKeras& read_keras,
                          Otherwise otherwise) {
-  switch (weight_format(path)) {
-    case WeightFormat::pickle:
-      refuse_pickle(path);
-    case WeightFormat::hdf5:
-    case WeightFormat::keras:
-      return keras_arrays(read_keras(path), graph, names, otherwise);
-    case WeightFormat::safetensors:
-      break;
-  }
-  return arrays_for(safetensors::File(path), graph, names);
+  if (is_of_keras(path)) return keras_arrays(read_keras(path), graph, names, otherwise);
+  return arrays_for(open_tensors(path), graph, names);
 }
 
 }  // namespace cputrain::weights

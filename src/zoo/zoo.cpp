@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "zoo/model_file.h"
 #include "zoo/networks.h"
+#include "zoo/published.h"
 
 namespace cputrain::zoo {
 namespace {

@@ -53,13 +53,4 @@ const std::vector<ModelEntry>& model_zoo();
 /// the names and the nearest one; Error(data) names what is wrong with a file.
 std::shared_ptr<const ModelEntry> find_model(const std::string& name);
 
-// Weights of the built-in networks that others publish: what they call the layers, and where people
-// get them. Nothing is fetched here.
-
-/// Names beside those that the layers have here. The networks of torchvision have its own.
-std::vector<weights::ModuleNames> other_names(const std::string& model);
-
-/// What to type to begin with them, for people. `model` is a built-in one's name.
-std::string published_text(const std::string& model);
-
 }  // namespace cputrain::zoo

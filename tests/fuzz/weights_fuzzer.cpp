@@ -13,7 +13,7 @@ namespace safetensors = weights::safetensors;
 
 constexpr std::size_t kPrefix = sizeof(std::uint64_t);  // the header's length
 
-void look_at(const safetensors::File& file) {
+void look_at(const weights::TensorFile& file) {
   std::size_t bytes = 0;
   for (const auto& tensor : file.tensors()) {
     promise(tensor.begin == bytes, "the buffer has no holes");

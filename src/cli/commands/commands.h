@@ -23,6 +23,10 @@ std::unique_ptr<cli::Command> make_data_check();
 std::unique_ptr<cli::Command> make_data_info();
 std::unique_ptr<cli::Command> make_data_pack();
 std::unique_ptr<cli::Command> make_data_synth();
+std::unique_ptr<cli::Command> make_weights();
+std::unique_ptr<cli::Command> make_weights_fetch();
+std::unique_ptr<cli::Command> make_weights_list();
+std::unique_ptr<cli::Command> make_weights_path();
 std::unique_ptr<cli::Command> make_info();
 std::unique_ptr<cli::Command> make_selftest(selftest::FindOwn);
 

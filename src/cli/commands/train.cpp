@@ -17,7 +17,6 @@
 #include "training/run/training_run.h"
 #include "training/weights/named_weights.h"
 #include "training/weights/start_weights.h"
-#include "weights/weight_file.h"
 
 namespace cputrain::commands {
 namespace {
@@ -146,11 +145,10 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
 /// A training that goes on has the weights of its checkpoint: those that it began with may be gone.
 void TrainCommand::choose_files(bool leads, const training::Services& services) {
   const bool may_go_on = !options_.safety.resume.empty() && !options_.dry_run;
-  if (may_go_on && !training::weights_are_there(options_.weights)) return;
+  const bool named = options_.weights != cli::kImageNet;
+  if (may_go_on && named && !training::weights_are_there(options_.weights)) return;
   try {
     Command::choose_files(leads, services);
-  } catch (const weights::ErrorWithLines&) {
-    throw;
   } catch (const Error& error) {
     if (!may_go_on || error.code() != ExitCode::data) throw;
     fail(error.code(), fmt::format("{}; a training that goes on needs no --weights", error.what()));

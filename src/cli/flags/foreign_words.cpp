@@ -54,9 +54,8 @@ constexpr ForeignWords kForeignFlags[] = {
     {"pretrained,load-weights,model-path,checkpoint-path,ckpt-path,initial-checkpoint,"
      "finetune-from",
      "weights",
-     "use --weights with the folder of a run, or with a weights.safetensors (the program comes "
-     "with "
-     "none)"},
+     "use --weights with a file or the folder of a run, or --weights imagenet for those of "
+     "`cputrain weights list`"},
     {"opt,optim,solver", "optimizer"},
     {"opt-eps,eps,adam-epsilon", "epsilon"},
     {"freeze-layers,freeze-backbone,trainable", "freeze"},
@@ -304,7 +303,7 @@ std::string hint_for_weights(const std::string& name) {
   constexpr std::string_view kElsewhere = "imagenet,pretrained,default,auto,true,yes,none,coco";
   const std::string word = plain(name);
   if (!is_one_of(kElsewhere, word) && word.find("imagenet") == std::string::npos) return "";
-  return " (the program comes with no weights, and fetches none)";
+  return "; weights of ImageNet are --weights imagenet, of a network of `cputrain weights list`";
 }
 
 }  // namespace cputrain::cli

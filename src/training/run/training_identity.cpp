@@ -18,7 +18,6 @@
 #include "training/asked_end.h"
 #include "training/request/training_rows.h"
 #include "training/weights/named_weights.h"
-#include "weights/safetensors.h"
 #include "weights/weight_file.h"
 
 namespace cputrain::training {
@@ -41,9 +40,7 @@ std::string damaged_text(const data::DecodedData& data) {
 /// A file of weights, by all that is in it: its name may be another run's soon. Of rank 0.
 std::string weights_text(const TrainingFlags& flags) {
   if (!weights_are_there(flags.weights)) return flags.weights + kNotThere;
-  if (!weights::is_of_keras(flags.weights)) {
-    const weights::safetensors::File checked(flags.weights);
-  }
+  if (!weights::is_of_keras(flags.weights)) weights::open_tensors(flags.weights);
   const system::RegularFile file(flags.weights);
   std::vector<std::byte> piece(std::size_t{1} << 20);
   std::uint32_t sum = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -66,6 +67,8 @@ struct Services {
   std::function<void(const model::ExportedModel&, system::OutputFile&)> write_onnx;
   /// Weights of Keras; Error(usage) in a build without HDF5.
   weights::ReadKeras read_keras{};
+  /// 64 hexadecimal digits of a file. Error(data).
+  std::function<std::string(const std::filesystem::path&)> sha256{};
   std::function<placement::Machine()> machine;
   /// Binds the calling thread, and those it starts later, to these hardware threads; false where
   /// the system refuses.

@@ -104,22 +104,16 @@ std::vector<std::string> files_called(const fs::path& folder,
 
 /// A folder of no run, with weights of other programs in it.
 void refuse_folder_of_files(const fs::path& folder) {
-  constexpr const char* kRead[] = {".safetensors", ".keras", ".h5", ".hdf5"};
-  constexpr const char* kPickles[] = {".pth", ".pt", ".bin", ".tar", ".ckpt"};
-  const std::vector<std::string> read = files_called(folder, kRead);
-  const std::vector<std::string> pickles = files_called(folder, kPickles);
-  if (read.empty() && pickles.empty()) return;
-  const std::vector<std::string>& files = read.empty() ? pickles : read;
+  constexpr const char* kRead[] = {".safetensors", ".keras", ".h5",  ".hdf5", ".pth",
+                                   ".pt",          ".bin",   ".tar", ".ckpt"};
+  const std::vector<std::string> files = files_called(folder, kRead);
+  if (files.empty()) return;
   fail(ExitCode::data,
        fmt::format("--weights {0}: the folder is not that of a run (which file is meant is not "
-                   "certain); it holds {1}{2}: name {3}, --weights {4}{5}",
+                   "certain); it holds {1}: name {2}, --weights {3}",
                    printable(folder.string()), first_few(files),
-                   read.empty() ? ", as PyTorch writes its pickles" : "",
                    files.size() == 1 ? "the file" : "one of them",
-                   printable((folder / files.front()).string()),
-                   read.empty() ? " (the refusal of a pickle has the lines of Python that make "
-                                  "safetensors of it)"
-                                : ""));
+                   printable((folder / files.front()).string())));
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder) {
