@@ -57,6 +57,10 @@ constexpr std::string_view kNumpy =
     "layers have here, safetensors.numpy.save_file(dict(numpy.load('x.npz')), 'x.safetensors') "
     "makes a file that is read";
 
+constexpr std::string_view kTar =
+    "this is a tar archive (of files, or what PyTorch before 0.1.10 wrote); unpack it and name the "
+    "file of weights, or save it again in PyTorch: torch.save(torch.load('x.pth'), 'y.pth')";
+
 constexpr std::string_view kPage =
     "this is a page of HTML (what a server sends in place of a file that it has not, or wants a "
     "login for); download the file itself";
@@ -76,6 +80,7 @@ constexpr Form kForms[] = {
      {},
      "this is JSON (a model file, or what a server sends in place of a file); name the file of "
      "weights"},
+    {"ustar"sv, 257, {}, kTar},
     {"TFL3"sv,
      4,
      {".tflite"},

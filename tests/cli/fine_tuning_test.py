@@ -19,7 +19,6 @@ NET = {"format": "cputrain model 1", "name": "net",
                   {"type": "batch_norm", "name": "body_norm"}, {"type": "relu"}, {"type": "flatten"},
                   {"type": "dense", "units": 5, "name": "wide"}, {"type": "relu"},
                   {"type": "dense", "units": "classes", "name": "head"}, {"type": "softmax"}]}
-PICKLE = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."
 
 
 class FineTuning(TinyTest):
@@ -269,27 +268,12 @@ class FineTuning(TinyTest):
                 for a, b in zip(self.losses("one"), self.losses("two"), strict=True):
                     self.assertAlmostEqual(a, b, delta=1e-5)
 
-    def test_files_that_are_no_weights(self):
-        self.write("old.pth", PICKLE)
-        for words in (["--model", "net.json", "--data", "data", "--weights", "old.pth", "--dry-run"],
-                      ["eval", "--data", "data", "--weights", "old.pth"]):
-            done = self.expect(65, *words, says=["--weights old.pth: this is a pickle of PyTorch (",
-                                                 "src/weights/README.md"])
-            lines = done.stderr.splitlines()
-            first = next(i for i, line in enumerate(lines) if "pickle of PyTorch" in line)
-            self.assertEqual(lines[first + 1], "import argparse, torch, safetensors.torch")
-            self.assertEqual(lines[first + 3], "file = torch.load('old.pth', map_location='cpu', weights_only=True)")
-            self.assertEqual(lines[-1], "safetensors.torch.save_file(state, 'weights.safetensors')")
-            compile("\n".join(lines[first + 1:]), "what a person copies", "exec")
-        with self.subTest("a folder of files"):
-            os.makedirs(self.path("files"))
-            os.rename(self.path("old.pth"), self.path("files/old.pth"))
-            self.expect(65, "eval", "--data", "data", "--weights", "files",
-                        says=["holds old.pth, as PyTorch writes its pickles: name the file, --weights files/old.pth"])
-            for name in ("b.safetensors", "a.keras"):
-                self.write(self.path("files", name), "")
-            self.expect(65, "eval", "--data", "data", "--weights", "files",
-                        says=["holds a.keras, b.safetensors: name one of them, --weights files/a.keras"])
+    def test_a_folder_of_files(self):
+        os.makedirs(self.path("files"))
+        for name in ("b.safetensors", "a.keras", "c.pth"):
+            self.write(self.path("files", name), "")
+        self.expect(65, "eval", "--data", "data", "--weights", "files",
+                    says=["holds a.keras, b.safetensors, c.pth: name one of them, --weights files/a.keras"])
 
     def test_forms_of_others_are_named(self):
         """Folders, and names of several files, too."""

@@ -234,11 +234,12 @@ class RunFolders(HabitsTest):
                       ["export", "--onnx", "x.onnx"]):
             with self.subTest(words):
                 done = self.expect(65, *words, "--weights", "imagenet",
-                                   says=["--weights imagenet: ", "comes with no weights"])
+                                   says=["--weights imagenet: ", "can be fetched", "weights list"])
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         done = self.expect(65, *self.words, "--dry-run", "--weights", "mine.safetensors",
                            says=["no such file or folder"])
-        self.assertNotIn("comes with no weights", done.stderr)
+        self.assertNotIn("imagenet", done.stderr)
+        self.expect(65, *self.words, "--dry-run", "--weights", "pretrained", says=["are --weights imagenet"])
 
 
 class Tables(HabitsTest):

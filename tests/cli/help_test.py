@@ -10,9 +10,9 @@ import unittest
 
 from program import PROGRAM, SMALL, ProgramTest
 
-COMMANDS = ["train", "eval", "predict", "export", "data", "data check", "data info", "data pack", "data synth", "bench",
-            "bench step", "bench allreduce", "bench input", "bench kernels", "tune", "sweep", "simulate", "report",
-            "info", "selftest"]
+COMMANDS = ["train", "eval", "predict", "export", "data", "data check", "data info", "data pack", "data synth",
+            "weights", "weights fetch", "weights list", "weights path", "bench", "bench step", "bench allreduce",
+            "bench input", "bench kernels", "tune", "sweep", "simulate", "report", "info", "selftest"]
 ESCAPE = "\x1b["
 
 

@@ -149,8 +149,8 @@ def check(document, flags):
 # Flags.
 
 COMMANDS = ("train", "eval", "predict", "report", "export", "data check", "data info", "data pack", "data synth",
-            "bench step", "bench allreduce", "bench input", "bench kernels", "tune", "sweep", "simulate", "info",
-            "selftest")
+            "weights fetch", "weights list", "weights path", "bench step", "bench allreduce", "bench input",
+            "bench kernels", "tune", "sweep", "simulate", "info", "selftest")
 
 
 def flags_in(text):

@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/text.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/safetensors.h"
@@ -26,11 +25,11 @@ TEST(WeightFormat, IsKnownByTheFirstBytes) {
   };
   EXPECT_EQ(format_of("\x89HDF\r\n\x1a\n...."s), WeightFormat::hdf5);
   // A local header of a zip archive: 26 bytes, the length of the name, that of more, the name.
-  EXPECT_EQ(format_of(kZip + "\x10\0\0\0archive/data.pkl"s), WeightFormat::pickle);
+  EXPECT_EQ(format_of(kZip + "\x10\0\0\0archive/data.pkl"s), WeightFormat::torch);
   EXPECT_EQ(format_of(kZip + "\x0d\0\0\0metadata.json"s), WeightFormat::keras);
   EXPECT_EQ(format_of(kZip.substr(0, 10)), WeightFormat::keras);
   EXPECT_EQ(format_of("PK\x05\x06"s + std::string(18, '\0')), WeightFormat::keras) << "empty";
-  EXPECT_EQ(format_of("\x80\x02\x8a\nl\xfc\x9c\x46\xf9"s), WeightFormat::pickle);
+  EXPECT_EQ(format_of("\x80\x02\x8a\nl\xfc\x9c\x46\xf9"s), WeightFormat::torch);
   EXPECT_EQ(format_of("\x80\x02\0\0\0\0\0\0{\"a\": 1}"s), WeightFormat::safetensors);
   EXPECT_EQ(format_of(""), WeightFormat::safetensors);
   safetensors::write(folder.path() / "file", {}, {});
@@ -51,28 +50,6 @@ TEST(WeightFormat, NamesOfKerasAreTaken) {
     EXPECT_EQ(refusal(name, "PK\x05\x06"), "");
   }
   EXPECT_EQ(refusal("w.safetensors", "not found"), "") << "its reader says what is wrong";
-}
-
-/// The lines work as they stand, whatever is in the name, which is said once.
-TEST(WeightFormat, APickleIsRefusedWithWhatToDo) {
-  const auto refusal = [](const char* path) -> std::string {
-    try {
-      refuse_pickle(path);
-    } catch (const ErrorWithLines& error) {
-      EXPECT_EQ(error.code(), ExitCode::data);
-      EXPECT_LT(std::string(error.what()).size(), 300u);
-      return join(error.lines(), "\n");
-    }
-  };
-  const std::string text = refusal("my model.pth");
-  EXPECT_NE(text.find("torch.load('my model.pth', map_location='cpu', weights_only=True)"),
-            std::string::npos)
-      << text;
-  EXPECT_EQ(text.find("my model.pth"), text.rfind("my model.pth"));
-  for (const char* word : {"state_dict_ema", "'state_dict'", "safetensors.torch.save_file"}) {
-    EXPECT_NE(text.find(word), std::string::npos) << word;
-  }
-  EXPECT_NE(refusal("Ann's.pth").find(R"(torch.load('Ann\'s.pth')"), std::string::npos);
 }
 
 struct Case {
@@ -115,6 +92,7 @@ TEST_F(ForeignFiles, AreNamedWithWhatToDo) {
       {"m.msgpack", "\x81\xa6params"s, "Flax"},
       {"m.zip", kZip + "\x05\0\0\0a.pth"s, "unpack it"},
       {"empty.zip", "PK\x05\x06"s, "unpack it"},
+      {"m.pth.tar", std::string(257, '.') + "ustar", "tar archive"},
       {"m.safetensors", "<!DOCTYPE html>"s, "page of HTML"},
       {"m.safetensors", "version https://git-lfs.github.com/spec/v1\n"s, "git lfs pull"},
       {"m.safetensors", "{\"error\": \"none\"}"s, "this is JSON"}};
@@ -129,9 +107,8 @@ TEST_F(ForeignFiles, ContentsGoBeforeNames) {
   EXPECT_EQ(weight_format(put("m.onnx", "\x02\0\0\0\0\0\0\0{}"s)), WeightFormat::safetensors);
   EXPECT_EQ(weight_format(put("m.pb", "\x89HDF\r\n\x1a\n...."s)), WeightFormat::hdf5);
   EXPECT_EQ(weight_format(put("m.zip", kZip + "\x0d\0\0\0metadata.json"s)), WeightFormat::keras);
-  EXPECT_EQ(weight_format(put("m.zip", kZip + "\x10\0\0\0archive/data.pkl"s)),
-            WeightFormat::pickle);
-  EXPECT_EQ(weight_format(put("m.index", "\x80\x02\x8a\nl\xfc"s)), WeightFormat::pickle);
+  EXPECT_EQ(weight_format(put("m.zip", kZip + "\x10\0\0\0archive/data.pkl"s)), WeightFormat::torch);
+  EXPECT_EQ(weight_format(put("m.index", "\x80\x02\x8a\nl\xfc"s)), WeightFormat::torch);
 }
 
 TEST_F(ForeignFiles, FoldersAndNamesOfSeveralFiles) {

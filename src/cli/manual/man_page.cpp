@@ -108,7 +108,9 @@ stalls.jsonl where ranks kept the others waiting.
 .I ~/.cache/cputrain/
 Costs of layers that
 .B simulate
-measured.
+measured; in weights/ what
+.B weights fetch
+brought.
 .TP
 .I ../lib/cputrain/libcputrain_cuda.so
 The plugin of

@@ -95,9 +95,9 @@ void add_model(FlagRows& r) {
       .suggests(model::normalization_words());
   r.part("weights");
   r.text("weights", &Flags::weights, "FILE|RUN",
-         "weights to start from, of the same model: safetensors (of PyTorch, too), Keras' .h5 and "
-         ".keras, or the folder of a run; a built-in model then has a recipe of fine-tuning "
-         "[initial ones, by seed]");
+         "weights to start from, of the same model: imagenet (those of `cputrain weights fetch`), "
+         "safetensors, PyTorch's .pth, Keras' .h5 and .keras, or the folder of a run; a built-in "
+         "model then has a recipe of fine-tuning [initial ones, by seed]");
   r.part("transfer", kIdentity);
   r.yes("partial", &Flags::partial,
         "take those arrays of --weights that fit by name and shape, for a new last layer")
