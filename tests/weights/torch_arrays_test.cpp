@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/torch_arrays.h"
@@ -296,6 +297,21 @@ TEST_F(TorchArrays, AHeadOfOtherClassesHasItsOwnShape) {
   ASSERT_NE(head, nullptr);
   EXPECT_EQ(head->extents, (std::vector<std::size_t>{5, 3}));  // of a 1x1 convolution, too
   EXPECT_EQ(head->floats(), (std::vector<float>{0, 5, 10, 1, 6, 11, 2, 7, 12, 3, 8, 13, 4, 9, 14}));
+}
+
+/// As timm has VGG16's: the kernel of the first dense layer covers its map, that of others a pixel.
+TEST_F(TorchArrays, DenseLayersMayBeConvolutions) {
+  const Graph graph = network();
+  const auto as_convolutions = [&](Tensors& tensors) {
+    const Shape map = graph.nodes()[3].dst;
+    for (auto& tensor : tensors) {
+      if (tensor.name == "first.weight") {
+        tensor.extents = {5, to_size(map.channels), to_size(map.height), to_size(map.width)};
+      }
+      if (tensor.name == "head.weight") tensor.extents = {2, 5, 1, 1};
+    }
+  };
+  expect_whole(graph, arrays_for(written(graph, as_convolutions), graph));
 }
 
 TEST(ModuleNames, RulesCarryNumbers) {

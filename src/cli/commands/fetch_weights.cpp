@@ -45,13 +45,15 @@ bool is_address(const std::string& text) {
 }
 
 /// Hexadecimal digits that a file's name ends with, as PyTorch's programs write the beginning of
-/// SHA-256 into it: "f37072fd" of "resnet18-f37072fd.pth". Empty where there are none.
+/// SHA-256 into it: "f37072fd" of "resnet18-f37072fd.pth". Empty where there are none; numbers
+/// alone may be a date.
 std::string digits_in(const fs::path& file) {
   const std::string stem = file.stem().string();
   const std::size_t hyphen = stem.rfind('-');
   const std::string digits = hyphen == std::string::npos ? "" : stem.substr(hyphen + 1);
   const bool are = digits.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return are && digits.size() >= 8 && digits.size() <= 64 ? digits : "";
+  const bool date = digits.find_first_of("abcdef") == std::string::npos;
+  return are && !date && digits.size() >= 8 && digits.size() <= 64 ? digits : "";
 }
 
 /// What pip and curl say in the end.
