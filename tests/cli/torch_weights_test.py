@@ -97,7 +97,7 @@ class TorchWeights(TinyTest):
         listed = Call("collections.OrderedDict", [[n, t] for n, t in state.items()])
         inner = collections.OrderedDict(state)
         for name, value in (("state_dict", {"epoch": 3, "state_dict": inner, "optimizer": step, "args": flags}),
-                            ("model", {"model": inner, "lr_scheduler": {"milestones": Call("collections.Counter", {})}}),
+                            ("model", {"model": inner, "lr_scheduler": Call("collections.Counter", {30: 1})}),
                             ("averages", {"state_dict": zeros, "state_dict_ema": inner}),
                             ("averages of the model", {"model": zeros, "model_ema": inner}),
                             ("a network that is called model", {"arch": "net", "model": "net", "state_dict": inner}),
@@ -109,8 +109,8 @@ class TorchWeights(TinyTest):
 
     def test_a_training_begins_with_it(self):
         self.write("w.pth", archive(state_of(self.arrays)))
-        self.expect(0, "--model", "net.json", "--data", "data", "--threads", "1", "--out", "again", "--weights", "w.pth",
-                    "--lr", "0", "--freeze", "*norm", says=["15 of 15 parameter arrays are those of w.pth"])
+        self.expect(0, "--model", "net.json", "--data", "data", "--threads", "1", "--out", "again", "--weights",
+                    "w.pth", "--lr", "0", "--freeze", "*norm", says=["15 of 15 parameter arrays are those of w.pth"])
         self.assertEqual({n: t[2] for n, t in read_arrays(self.path("again/weights.safetensors"))[1].items()},
                          {n: t[2] for n, t in read_arrays(self.path("run/weights.safetensors"))[1].items()})
         self.expect(65, "eval", "--data", "data", "--weights", "w.pth", says=["does not say its format"])
