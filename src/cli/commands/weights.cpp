@@ -28,7 +28,7 @@ std::string origin_of(const zoo::Published& published) {
   return published.package.empty() ? published.address : "PyPI's " + published.package;
 }
 
-std::string size_of(const fs::path& file) {
+std::string size_on_disk(const fs::path& file) {
   std::error_code none;
   const auto bytes = fs::file_size(file, none);
   return none ? "unknown size" : bytes_text(static_cast<double>(bytes));
@@ -91,7 +91,7 @@ class WeightsListCommand final : public WeightsCommand {
       one["from"] = published ? Json(origin_of(*published)) : Json();
       list.push_back(std::move(one));
       if (!options_.prints()) continue;
-      system::print("{:<18}  {:<9}  {}\n", entry.name, kept ? size_of(*kept) : "-",
+      system::print("{:<18}  {:<9}  {}\n", entry.name, kept ? size_on_disk(*kept) : "-",
                     published ? published->source + ", " + origin_of(*published)
                               : "a file that was put there");
     }

@@ -34,24 +34,24 @@ constexpr std::size_t kMostArrays = 100'000, kMostExtents = 64;
 [[noreturn]] void unfit(const std::string& what) { throw std::runtime_error(what); }
 
 /// A kind of numbers, by what PyTorch calls their storage: "FloatStorage".
-struct Numbers {
+struct NumberKind {
   std::string_view word, dtype;
   std::size_t bytes;
 };
 
-constexpr Numbers kNumbers[] = {
+constexpr NumberKind kNumbers[] = {
     {"Float", "F32", 4},     {"Double", "F64", 8},       {"Half", "F16", 2},
     {"BFloat16", "BF16", 2}, {"Long", "I64", 8},         {"Int", "I32", 4},
     {"Short", "I16", 2},     {"Char", "I8", 1},          {"Byte", "U8", 1},
     {"Bool", "BOOL", 1},     {"ComplexFloat", "C64", 8}, {"ComplexDouble", "C128", 16}};
 
 /// Of "torch.FloatStorage" or "torch.cuda.FloatTensor", for "Storage" or "Tensor"; null for others.
-const Numbers* numbers_of(std::string_view global, std::string_view what) {
+const NumberKind* numbers_of(std::string_view global, std::string_view what) {
   for (const std::string_view module : {"torch.cuda."sv, "torch."sv}) {
     if (!global.starts_with(module) || !global.ends_with(what)) continue;
     const std::string_view word =
         global.substr(module.size(), global.size() - module.size() - what.size());
-    const auto found = std::ranges::find(kNumbers, word, &Numbers::word);
+    const auto found = std::ranges::find(kNumbers, word, &NumberKind::word);
     if (found != std::end(kNumbers)) return found;
   }
   return nullptr;
@@ -82,13 +82,13 @@ bool is_known(std::string_view global) {
 
 /// Numbers of one kind that lie one behind the other in the file.
 struct Storage {
-  const Numbers* numbers;
+  const NumberKind* numbers;
   std::uint64_t begin, count;
 };
 
 /// What a pickle says of a storage.
 struct StorageName {
-  const Numbers* numbers;
+  const NumberKind* numbers;
   std::string key;
   std::uint64_t count;
   std::uint64_t first = 0;               ///< of the numbers of `key` that it has
@@ -106,7 +106,7 @@ class State {
   StorageName storage(const PickledValue& value) const {
     const auto parts = items_of(p_[value.items.front()]);
     if (parts.size() < 5 || p_[parts[0]].text != "storage") unfit("names something beside arrays");
-    const Numbers* numbers = numbers_of(p_[parts[1]].text, "Storage");
+    const NumberKind* numbers = numbers_of(p_[parts[1]].text, "Storage");
     if (!numbers) unfit("has a storage of unknown numbers");
     StorageName name{numbers, p_[parts[2]].text, size_of(parts[4])};
     const auto view = parts.size() > 5 ? items_of(p_[parts[5]]) : std::span<const Place>();
@@ -342,7 +342,7 @@ std::vector<TensorInfo> tensors_of_pickles(const system::RegularFile& file) {
     }
   }
   const State state = next();
-  std::map<std::string, const Numbers*> kinds;
+  std::map<std::string, const NumberKind*> kinds;
   for (const PickledValue& value : state.pickled().values) {
     if (value.kind != Kind::outside) continue;
     const StorageName name = state.storage(value);
