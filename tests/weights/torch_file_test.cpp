@@ -46,7 +46,7 @@ class TorchFile : public ::testing::TestWithParam<bool> {
     EXPECT_NE(text.find(says), std::string::npos) << text;
     EXPECT_NE(text.find("(it cannot be loaded); save the arrays alone"), std::string::npos) << text;
   }
-  void expect_refused(const MadeTensor& tensor, const std::string& says) {
+  void expect_array_refused(const MadeTensor& tensor, const std::string& says) {
     expect_refused(made({tensor}), says);
   }
 
@@ -91,30 +91,30 @@ TEST_P(TorchFile, WholeNumbersAreNamedAndNotRead) {
 
 TEST_P(TorchFile, NothingLeadsOutOfItsStorage) {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
-  expect_refused({.offset = 7}, "begins behind its storage");
-  expect_refused({.offset = 1}, "ends behind its storage");
-  expect_refused({.offset = kHuge}, "begins behind its storage");
-  expect_refused({.strides = {4, 1}}, "ends behind its storage");
-  expect_refused({.strides = {kHuge, kHuge}}, "ends behind its storage");
-  expect_refused({.extents = {7}, .strides = {0}}, "of more numbers than its storage has");
-  expect_refused({.extents = {kHuge, kHuge, kHuge}, .strides = {0, 0, 0}}, "of more numbers");
-  expect_refused({.extents = {1 << 16, 1 << 16, 1 << 16, 1 << 16}, .strides = {0, 0, 0, 0}},
-                 "of more numbers");
-  expect_refused({.offset = -1}, "a size that is no whole number");
-  expect_refused({.extents = {-2, -3}}, "a size that is no whole number");
-  expect_refused({.strides = {-3, 1}}, "a size that is no whole number");
-  expect_refused({.strides = {3}}, "of so many extents and other strides");
+  expect_array_refused({.offset = 7}, "begins behind its storage");
+  expect_array_refused({.offset = 1}, "ends behind its storage");
+  expect_array_refused({.offset = kHuge}, "begins behind its storage");
+  expect_array_refused({.strides = {4, 1}}, "ends behind its storage");
+  expect_array_refused({.strides = {kHuge, kHuge}}, "ends behind its storage");
+  expect_array_refused({.extents = {7}, .strides = {0}}, "of more numbers than its storage has");
+  expect_array_refused({.extents = {kHuge, kHuge, kHuge}, .strides = {0, 0, 0}}, "of more numbers");
+  expect_array_refused({.extents = {1 << 16, 1 << 16, 1 << 16, 1 << 16}, .strides = {0, 0, 0, 0}},
+                       "of more numbers");
+  expect_array_refused({.offset = -1}, "a size that is no whole number");
+  expect_array_refused({.extents = {-2, -3}}, "a size that is no whole number");
+  expect_array_refused({.strides = {-3, 1}}, "a size that is no whole number");
+  expect_array_refused({.strides = {3}}, "of so many extents and other strides");
   expect_refused(
       {.extents = std::vector<std::int64_t>(65, 1), .strides = std::vector<std::int64_t>(65, 1)},
       "over 64 extents");
-  expect_refused({.stored = 7}, "of 7 numbers in 24 bytes");
-  expect_refused({.kind = "DoubleStorage"}, GetParam() ? "is cut off" : "in 24 bytes");
-  expect_refused({.stored = kHuge}, "numbers in 24 bytes");
-  expect_refused({.stored = -1}, "a size that is no whole number");
-  expect_refused({.key = "1"}, GetParam() ? "of no kind" : "lacks the numbers 1");
-  expect_refused({.key = "../data.pkl"}, GetParam() ? "of no kind" : "lacks the numbers");
-  expect_refused({.kind = "ListStorage"}, "names torch.ListStorage");
-  expect_refused({.more = "}" + testing::pickled_text("neg") + "\x88s"}, "another sign");
+  expect_array_refused({.stored = 7}, "of 7 numbers in 24 bytes");
+  expect_array_refused({.kind = "DoubleStorage"}, GetParam() ? "is cut off" : "in 24 bytes");
+  expect_array_refused({.stored = kHuge}, "numbers in 24 bytes");
+  expect_array_refused({.stored = -1}, "a size that is no whole number");
+  expect_array_refused({.key = "1"}, GetParam() ? "of no kind" : "lacks the numbers 1");
+  expect_array_refused({.key = "../data.pkl"}, GetParam() ? "of no kind" : "lacks the numbers");
+  expect_array_refused({.kind = "ListStorage"}, "names torch.ListStorage");
+  expect_array_refused({.more = "}" + testing::pickled_text("neg") + "\x88s"}, "another sign");
 }
 
 /// Numbers that are read often do not make more of them than the file has.

@@ -161,9 +161,8 @@ class Machine {
   void push_global(const std::string& module, const std::string& name) {
     std::string global = module + "." + name;
     if (!known_(global)) {
-      throw std::runtime_error(fmt::format(
-          "is a program that names {} (only numbers are taken from pickles, and nothing is run)",
-          global));
+      throw std::runtime_error(
+          fmt::format("names {}, and nothing of a program is run here", global));
     }
     push({.kind = Kind::global, .text = std::move(global)});
   }
