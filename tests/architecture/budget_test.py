@@ -11,8 +11,8 @@ import modules
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUDGET = {
-    "lines of src": 71900,
-    "files of src": 508,
+    "lines of src": 73500,
+    "files of src": 516,
     "files of src with at most 40 lines": 65,
     "types per 1,000 lines of src": 11.4,
     "percent of lines of src that are includes and namespaces": 8.5,
