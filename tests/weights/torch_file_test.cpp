@@ -104,7 +104,7 @@ TEST_P(TorchFile, NothingLeadsOutOfItsStorage) {
   expect_array_refused({.extents = {-2, -3}}, "a size that is no whole number");
   expect_array_refused({.strides = {-3, 1}}, "a size that is no whole number");
   expect_array_refused({.strides = {3}}, "of so many extents and other strides");
-  expect_refused(
+  expect_array_refused(
       {.extents = std::vector<std::int64_t>(65, 1), .strides = std::vector<std::int64_t>(65, 1)},
       "over 64 extents");
   expect_array_refused({.stored = 7}, "of 7 numbers in 24 bytes");
