@@ -30,11 +30,11 @@ std::string counting(std::size_t count) {
 
 class TorchFile : public ::testing::TestWithParam<bool> {
  protected:
-  /// One whose only storage holds so many numbers.
-  std::string made(const std::vector<MadeTensor>& tensors, std::size_t numbers = 6) const {
+  /// One whose only storage holds 24 bytes, which are so many numbers.
+  std::string made(const std::vector<MadeTensor>& tensors, std::int64_t count = 6) const {
     const std::string pickle = pickled_state(tensors, GetParam());
-    const std::string bytes = counting(numbers);
-    return GetParam() ? testing::torch_pickles(pickle, static_cast<std::int64_t>(numbers), bytes)
+    const std::string bytes = counting(6);
+    return GetParam() ? testing::torch_pickles(pickle, count, bytes)
                       : testing::torch_archive(pickle, bytes);
   }
   TensorFile opened(const std::string& bytes) {
@@ -82,7 +82,7 @@ TEST_P(TorchFile, ArraysAreReadRowByRow) {
 
 TEST_P(TorchFile, WholeNumbersAreNamedAndNotRead) {
   const auto file =
-      opened(made({{.kind = "LongStorage", .stored = 3, .extents = {}, .strides = {}}}));
+      opened(made({{.kind = "LongStorage", .stored = 3, .extents = {}, .strides = {}}}, 3));
   EXPECT_EQ(file.tensors().front().dtype, "I64");
   EXPECT_NE(
       testing::refused(ExitCode::data, [&] { file.read(file.tensors().front()); }).find("I64"),
