@@ -108,11 +108,12 @@ class Workplace:
         """In the place of those of ImageNet, where `weights fetch` would keep them: it finds them and uses no network."""
         made = os.path.join(self.holder.name, "made-weights")
         kept = os.path.join(self.environment["XDG_CACHE_HOME"], "cputrain", "weights")
-        subprocess.run([self.program, "--model", PRETRAINED, "--data", os.path.join(self.folder, "photos"), "--epochs",
-                        "1", "--out", made], check=True, timeout=BLOCK_SECONDS, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment)
         os.makedirs(kept)
-        shutil.copy(os.path.join(made, "weights.safetensors"), os.path.join(kept, PRETRAINED + ".safetensors"))
+        for words in (["--model", PRETRAINED, "--data", os.path.join(self.folder, "photos"), "--epochs", "1", "--out", made],
+                      ["export", "--weights", made, "--export-layout", "torch", "--safetensors",
+                       os.path.join(kept, PRETRAINED + ".safetensors")]):
+            subprocess.run([self.program, *words], check=True, timeout=BLOCK_SECONDS, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment)
 
     def close(self):
         self.holder.cleanup()
