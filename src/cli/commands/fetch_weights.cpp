@@ -8,7 +8,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -45,24 +44,25 @@ bool is_address(const std::string& text) {
 }
 
 /// Hexadecimal digits that a file's name ends with, as PyTorch's programs write the beginning of
-/// SHA-256 into it: "f37072fd" of "resnet18-f37072fd.pth". Empty where there are none; numbers
-/// alone may be a date.
+/// SHA-256 into it: "f37072fd" of "resnet18-f37072fd.pth". Empty where there are none, or a date.
 std::string digits_in(const fs::path& file) {
   const std::string stem = file.stem().string();
   const std::size_t hyphen = stem.rfind('-');
   const std::string digits = hyphen == std::string::npos ? "" : stem.substr(hyphen + 1);
   const bool are = digits.find_first_not_of("0123456789abcdef") == std::string::npos;
-  const bool date = digits.find_first_of("abcdef") == std::string::npos;
+  const bool date = digits.size() == 8 && digits.find_first_of("abcdef") == std::string::npos &&
+                    (digits.starts_with("19") || digits.starts_with("20"));
   return are && !date && digits.size() >= 8 && digits.size() <= 64 ? digits : "";
 }
 
-/// What pip and curl say in the end.
+/// What pip and curl say in the end: their last line.
 std::string last_words(const fs::path& log) {
-  constexpr std::size_t kMost = 400;
   std::ifstream stream(log, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  return text.size() > kMost ? "..." + text.substr(text.size() - kMost) : text;
+  std::string last;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  }
+  return last;
 }
 
 std::uintmax_t bytes_in(const fs::path& folder) {
