@@ -110,10 +110,11 @@ std::string hint_of(const std::string& name, const Flags& flags,
   return did_you_mean("--" + name, known);
 }
 
-/// The words "help" or "help COMMAND [TOPIC]", or an overview that is asked for by a flag.
+/// The words "help" or "help COMMAND [TOPIC]", or an overview that is asked for by a flag or by no
+/// word at all: a training is long, and is begun by a flag, or by the word train.
 std::optional<std::string> general_help(const std::vector<std::string>& words,
                                         const CommandLineChoices& choices) {
-  if (words.empty()) return std::nullopt;
+  if (words.empty()) return overview_text(choices);
   const std::string& first = words.front();
   const bool more = words.size() > 1 && !words[1].starts_with("-");
   if (first == "--help" || first == "-h" || (first == "help" && !more))
@@ -180,7 +181,10 @@ void check_precision(const Options& options, const CommandLineChoices& choices) 
 /// itself checks, then what is the same in all.
 void check_options(Command& command, const Flags& flags, const CommandLineChoices& choices) {
   Options& options = command.options();
-  if (!options.task.trains) options.safety.checkpoint_every = {};  // what measures keeps no state
+  if (!options.task.trains) {  // what measures keeps no state
+    options.safety.checkpoint_every = {};
+    options.safety.save_best = false;
+  }
   check_words(command, flags);
   command.check(choices);
   check_out(options.out);

@@ -31,8 +31,18 @@ std::string list_row(const std::string& name, const std::string& phrase, std::si
   return row + wrapped(phrase, column, choices.columns) + "\n";
 }
 
-std::string flag_row(const FlagEntry& flag, const CommandLineChoices& choices) {
-  std::string phrase = flag.help;
+/// A phrase up to where it goes into detail: its first semicolon or full stop outside of brackets.
+std::string first_clause(const std::string& phrase) {
+  int depth = 0;
+  for (std::size_t i = 0; i + 1 < phrase.size(); ++i) {
+    depth += phrase[i] == '(' ? 1 : phrase[i] == ')' ? -1 : 0;
+    const bool ends = phrase[i] == ';' || phrase[i] == '.';
+    if (depth == 0 && ends && phrase[i + 1] == ' ') return phrase.substr(0, i);
+  }
+  return phrase;
+}
+
+std::string flag_row(const FlagEntry& flag, std::string phrase, const CommandLineChoices& choices) {
   for (const std::string& alias : flag.aliases) phrase += " (also --" + alias + ")";
   if (!flag.standard.empty()) phrase += " [" + flag.standard + "]";
   const std::string name = flag.spelling() + (flag.takes_value ? " " + flag.meta : "");
@@ -87,8 +97,11 @@ std::string common_rows(const CommandEntry& command, const CommandLineChoices& c
     return std::ranges::find(command.common, flag->name) - command.common.begin();
   });
   std::string text = "\nFlags:\n";
-  for (const FlagEntry* flag : shown) text += flag_row(*flag, choices);
-  if (command.all_common()) return text;
+  const bool whole = command.all_common();
+  for (const FlagEntry* flag : shown) {
+    text += flag_row(*flag, whole ? flag->help : first_clause(flag->help), choices);
+  }
+  if (whole) return text;
   const std::string more =
       fmt::format("{} more flags: {} {} --help-all", command.flags.size() - shown.size(),
                   choices.program, command.full_name());
@@ -100,7 +113,7 @@ std::string rows_by_group(const CommandEntry& command, const CommandLineChoices&
   for (const FlagEntry& flag : command.flags) {
     if (flag.group != group) text += "\n" + flag.group + ":\n";
     group = flag.group;
-    text += flag_row(flag, choices);
+    text += flag_row(flag, flag.help, choices);
   }
   return text;
 }
@@ -125,12 +138,13 @@ std::vector<FlagEntry> general_flags() {
       {"help-all", "", "shows all flags of the command", "", CommandEntry::kGeneral}};
 }
 
-/// Flags of one group stand together, in the order of the first of each.
+/// Flags of one group stand together, in the order of the first of each; those of developers last.
 void sort_by_group(std::vector<FlagEntry>& flags) {
   std::vector<std::string> groups;
   for (const FlagEntry& flag : flags) {
     if (std::ranges::find(groups, flag.group) == groups.end()) groups.push_back(flag.group);
   }
+  std::erase(groups, CommandEntry::kDevelopers);
   std::ranges::stable_sort(flags, {}, [&](const FlagEntry& flag) {
     return std::ranges::find(groups, flag.group) - groups.begin();
   });
@@ -161,24 +175,6 @@ CommandEntry entry_of(Command& command, const std::vector<std::unique_ptr<Comman
 }
 
 }  // namespace
-
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
-  std::string result;
-  std::size_t column = indent;
-  for (const std::string& word : split(text, ' ')) {
-    const std::size_t width = columns_of(word);
-    if (column > indent && column + 1 + width > columns) {
-      result += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      result += " ";
-      ++column;
-    }
-    result += word;
-    column += width;
-  }
-  return result;
-}
 
 std::string wrapped_command(const std::vector<std::string>& words, std::size_t indent,
                             std::size_t columns) {

@@ -10,10 +10,6 @@
 /// What --help and --help-all print, made from the reference of the command line.
 namespace cputrain::cli {
 
-/// A text that begins at column `indent` and may be as wide as `columns`: further lines are
-/// indented as much. A word that is longer than a line stays whole.
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns);
-
 /// A command line, indented; where it is too long, a backslash ends the line and flags go on in the
 /// next one.
 std::string wrapped_command(const std::vector<std::string>& words, std::size_t indent,

@@ -51,8 +51,11 @@ cli::CommandLineChoices command_line_choices() {
 cli::CommandLineChoices command_line_choices(std::vector<training::BackendChoice> backends) {
   return {.backends = std::move(backends),
           .commands = command_list(),
-          .examples = {{"cputrain --data photos",
-                        "Trains on class folders: photos/cat/*.jpg, photos/dog/*.jpg."},
+          .examples = {{"cputrain --model efficientnet-lite0 --weights imagenet --freeze "
+                        "all-but-head --data photos",
+                        "Trains a new last layer on class folders: photos/cat/*.jpg, "
+                        "photos/dog/*.jpg."},
+                       {"cputrain --data photos", "Trains a network on them from nothing."},
                        {"mpirun -np 4 cputrain --data photos --batch 256",
                         "Trains with four ranks, which share each batch of 256 images."},
                        {"cputrain sweep --np 1,2 --batch 128,256",

@@ -29,7 +29,8 @@ TEST(CommandLine, TrainsWhenNoCommandIsNamed) {
   EXPECT_EQ(config.task.name, "train");
   EXPECT_TRUE(config.task.typed.empty());
   EXPECT_EQ(config.batch, 1024u);
-  EXPECT_EQ(options_of({}).task.name, "train");
+  EXPECT_EQ(options_of({"train"}).task.name, "train");
+  EXPECT_TRUE(options_of({"train"}).task.typed.empty());
   EXPECT_EQ(options_of({"data", "check", "d"}).task.typed,
             (std::vector<std::string>{"data", "check"}));
 }
@@ -162,7 +163,7 @@ TEST(CommandLine, FlagsOfOtherCommandsAreUnknown) {
 TEST(CommandLine, BatchSizeIsBatch) {
   EXPECT_EQ(options_of({"--batch-size", "8"}).batch, 8u);
   EXPECT_EQ(options_of({"--batch_size=8"}).batch, 8u);
-  EXPECT_EQ(options_of({}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
+  EXPECT_EQ(options_of({"train"}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
   EXPECT_EQ(options_of({"--batch", "4"}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 4u);
   EXPECT_EQ(options_of({"--batch-size", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch, 4u);
 }
@@ -184,12 +185,14 @@ TEST(CommandLine, TwoWordsForOneFlagMustSayTheSame) {
       << "hyphens and underscores are one word, of which the last counts";
   // Variables, where they count.
   const Variables two{{"CPUTRAIN_BATCH", "8"}, {"CPUTRAIN_BATCH_SIZE", "16"}};
-  expect_named(refusal({}, two), {"CPUTRAIN_BATCH=8", "CPUTRAIN_BATCH_SIZE=16", "unset one"});
+  expect_named(refusal({"train"}, two),
+               {"CPUTRAIN_BATCH=8", "CPUTRAIN_BATCH_SIZE=16", "unset one"});
   expect_named(refusal({"sweep"}, two), {"CPUTRAIN_BATCH=8"});
-  EXPECT_EQ(options_of({}, {{"CPUTRAIN_BATCH", "8"}, {"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
+  EXPECT_EQ(options_of({"train"}, {{"CPUTRAIN_BATCH", "8"}, {"CPUTRAIN_BATCH_SIZE", "8"}}).batch,
+            8u);
   EXPECT_EQ(options_of({"--batch", "4"}, two).batch, 4u);
   EXPECT_EQ(options_of({"--batch-per-rank", "4"}, two).batch_per_rank, 4u);
-  expect_named(refusal({}, {{"CPUTRAIN_SHUFFLE", "1"}, {"CPUTRAIN_NO_SHUFFLE", "1"}}),
+  expect_named(refusal({"train"}, {{"CPUTRAIN_SHUFFLE", "1"}, {"CPUTRAIN_NO_SHUFFLE", "1"}}),
                {"--shuffle", "--no-shuffle"});
   // Files.
   const testing::TemporaryFolder folder;
@@ -254,7 +257,7 @@ TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
   const auto refused = [&](const std::vector<std::string>& words) {
     return refusal(words, {}, choices);
   };
-  EXPECT_EQ(accepted({}).backend, "quick");
+  EXPECT_EQ(accepted({"train"}).backend, "quick");
   EXPECT_EQ(accepted({"--backend", "slow", "--precision", "double"}).precision, f64);
   EXPECT_EQ(refused({"--backend", "cpu"}), "--backend cpu: must be one of quick, slow");
   EXPECT_EQ(refused({"--precision", "double"}), "--precision double needs --backend slow");

@@ -47,7 +47,7 @@ std::string help(const std::vector<std::string>& words) {
 }
 
 TEST(MadeUpCommands, TheFirstIsTheDefaultAndOptionsAreItsOwn) {
-  EXPECT_EQ(options_of<CountOptions>({}, {}, kCounting).most, 3);
+  EXPECT_EQ(options_of<CountOptions>({"up"}, {}, kCounting).most, 3);
   EXPECT_EQ(options_of<CountOptions>({"--most", "5"}, {}, kCounting).task.name, "up");
   const auto down = options_of<CountOptions>({"down"}, {{"CPUTRAIN_MOST", "6"}}, kCounting);
   EXPECT_EQ(down.task.name, "down");

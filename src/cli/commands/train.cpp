@@ -35,16 +35,20 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
             .summary = "train, evaluate and save a classifier (the default command)",
             .about =
                 "Trains a classifier, evaluates it after each epoch and saves its weights in a "
-                "run folder. This is what runs when no command is named.",
-            .examples = {{"cputrain --data photos --epochs 20 --out runs/first",
-                          "Trains on class folders (photos/cat/*.jpg, photos/dog/*.jpg) with all "
-                          "cores."},
+                "run folder. This is what runs where flags are given without a command.",
+            .examples = {{"cputrain --model efficientnet-lite0 --weights imagenet --freeze "
+                          "all-but-head --data photos",
+                          "Trains a new last layer on class folders (photos/cat/*.jpg, "
+                          "photos/dog/*.jpg): quickest for few images."},
+                         {"cputrain --data photos --epochs 20 --out runs/first",
+                          "Trains a network from nothing, with all cores."},
                          {"mpirun -np 4 cputrain --data photos --batch 256",
                           "Trains with four ranks, which share each batch of 256 images."},
                          {"cputrain --data photos --out runs/first --resume auto",
                           "Goes on with a run that was interrupted."}},
-            .common = {"data", "model", "image-size", "batch", "epochs", "lr", "augment", "backend",
-                       "out", "resume"},
+            .common = {"data", "model", "weights", "freeze", "image-size", "batch", "epochs",
+                       "optimizer", "lr", "augment", "validation-split", "early-stopping", "seed",
+                       "out", "resume", "dry-run"},
             .others = "fit,training,learn,run,start,finetune,fine-tune,classify"};
   }
 
@@ -66,6 +70,7 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
     add_part(f, c, "output");
     f.text("end-with", c.end_with, "FILE",
            "end when no process has a lock on FILE any more; sweeps start ranks with it");
+    f.for_developers("end-with");
     add_part(f, c, "logs");
     f.yes("dry-run", c.dry_run,
           "show placement, memory and the number of steps, and train nothing");
@@ -115,6 +120,11 @@ void check_safety(cli::Options& options) {
     const std::filesystem::path parent = folder.parent_path().parent_path();
     std::error_code ignored;  // a copy may lie anywhere
     if (std::filesystem::exists(parent / training::kConfigName, ignored)) options.out = parent;
+  }
+  if (safety.early_stopping && !safety.keeps_best()) {
+    fail(ExitCode::usage,
+         "--early-stopping ends with the best weights, which --no-save-best does not keep; leave "
+         "one of them out");
   }
   if (safety.on_nan == loop::NanPolicy::rollback && !safety.takes_checkpoints()) {
     fail(ExitCode::usage,

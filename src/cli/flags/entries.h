@@ -34,6 +34,8 @@ struct ExampleEntry {
 /// a topic, too, which has no flags of its own.
 struct CommandEntry {
   static constexpr const char* kGeneral = "General";  ///< the group that every command has
+  /// The group of what is for measurements and for work on the program: the last one before it.
+  static constexpr const char* kDevelopers = "For developers";
 
   std::string name{}, topic{};  ///< "bench", "step"; "" where there is no topic
   std::string summary{};        ///< short, for lists: "loss and accuracy of saved weights"

@@ -101,7 +101,10 @@ void add_processor_flags(Flags& f, training::TrainingFlags& c, const CommandLine
 
 void add_backend_options(Flags& f, training::TrainingFlags& c, const CommandLineChoices& choices) {
   for (const training::BackendChoice& backend : choices.backends) {
-    for (const auto& [word, help] : backend.options) f.word(word, c.options[backend.name], help);
+    for (const auto& [word, help] : backend.options) {
+      f.word(word, c.options[backend.name], help);
+      f.for_developers(word);
+    }
   }
 }
 

@@ -130,6 +130,7 @@ void Flags::row(const training::FlagRow& row, training::TrainingFlags& flags,
     add_switch("no-" + row.name, [set] { set("false"); });
     exclusive(row.name, "no-" + row.name);
   }
+  if (row.is_for_developers) for_developers(row.name);
   if (!row.alias.empty()) alias(row.alias, row.name);
   if (!row.rival.empty()) exclusive(row.name, row.rival);
 }
@@ -145,6 +146,10 @@ void Flags::suggest(const std::string& name, std::vector<std::string> words) {
 
 void Flags::reword(const std::string& name, const std::string& help) {
   std::tie(entry(name).help, entry(name).standard) = split_default(help);
+}
+
+void Flags::for_developers(const std::string& name) {
+  entry(name).group = CommandEntry::kDevelopers;
 }
 
 void Flags::default_is(const std::string& name, const std::string& standard) {

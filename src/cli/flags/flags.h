@@ -88,6 +88,8 @@ class Flags {
   void suggest(const std::string& name, std::vector<std::string> words);
   /// Another help for a flag that was added: what it means to this command.
   void reword(const std::string& name, const std::string& help);
+  /// Puts a flag that was added among those that only work on the program needs.
+  void for_developers(const std::string& name);
   /// Another word for what holds without it.
   void default_is(const std::string& name, const std::string& standard);
 

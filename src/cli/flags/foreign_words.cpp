@@ -138,6 +138,36 @@ constexpr ForeignWords kForeignFlags[] = {
      "", "mpirun or srun starts the ranks: mpirun --hostfile FILE -np N cputrain"},
     {"evaluate,eval,eval-only,test,test-only,val,validate,val-only,do-eval", "",
      "use the command eval: cputrain eval --weights FILE --data DATA"},
+    {"tensorboard,tb,tensorboard-dir,tensorboard-log-dir,summary-dir", "log-format",
+     "it is not needed: each run writes TensorBoard's event files, which tensorboard --logdir RUN "
+     "shows"},
+    {"wandb,use-wandb,log-wandb,wandb-project", "log-format",
+     "nothing is sent anywhere; each run writes TensorBoard's event files, which wandb sync RUN "
+     "takes"},
+    {"mlflow,use-mlflow,log-mlflow,mlflow-tracking-uri", "log-format",
+     "nothing is sent anywhere; each run writes training.csv and metrics.jsonl, whose figures "
+     "mlflow.log_metrics takes"},
+    {"hub,hf-hub,hub-model,repo,repo-id,torch-hub", "weights",
+     "use --weights imagenet with a --model that has published weights, or --weights FILE"},
+    {"format,include,formats", "onnx",
+     "use --onnx FILE, --safetensors FILE or --model-file FILE, as many as are wanted"},
+    {"opset,opset-version", "onnx", "use --onnx FILE, which is of opset 13"},
+    {"openvino", "onnx", "use --onnx FILE, which OpenVINO reads, and ovc FILE converts"},
+    {"tflite,litert,saved-model", "onnx",
+     "use --onnx FILE, of which onnx2tf -i FILE makes a SavedModel and files of TensorFlow Lite"},
+    {"int8,quantize,quantise,quantization", "onnx",
+     "use --onnx FILE, which quantize_static of onnxruntime.quantization makes one of 8 bits"},
+    {"threshold,thresh,conf,conf-thres,confidence,min-confidence", "top",
+     "no class is left out by a threshold: --csv FILE and --json FILE have the probability of "
+     "each class, to be compared with one"},
+    {"gradcam,grad-cam,cam,heatmap,saliency,explain,visualize", "",
+     "no map of what decided is drawn; cputrain eval --page FILE shows the images that were most "
+     "surely predicted wrong"},
+    {"auc,roc,roc-auc,auroc", "confusion",
+     "use cputrain predict --csv FILE, whose probabilities make a ROC curve"},
+    {"multi-label,multilabel,multi-labels", "",
+     "each image has one class here; train a network for each label, whose two classes are with "
+     "it and without it"},
 };
 
 /// First words for what is no command here; a command names those for itself.

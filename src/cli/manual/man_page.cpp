@@ -18,8 +18,9 @@ The batch is global, so the loss curve does not depend on the number of ranks,
 but for rounding, and batch normalization without
 .BR \-\-sync\-bn .
 .PP
-The first word is a command; without one it is
+The first word is a command; where flags come first it is
 .BR train .
+Without any word the program helps.
 Hyphens and underscores in flags are the same, and
 .BI \-\-flag= value
 is

@@ -29,7 +29,11 @@ bool is_of_a_run(const std::string& flag) {
   if (flag == "cache") return false;
   if (std::ranges::find(kNames, flag) != std::end(kNames)) return true;
   const auto& rows = training::training_rows();
-  const auto row = std::ranges::find(rows, flag, &training::FlagRow::name);
+  const auto is_it = [&](const training::FlagRow& row) {
+    const bool both = row.kind == training::FlagRow::Kind::yes_or_no;
+    return flag == row.name || (both && flag == "no-" + row.name);
+  };
+  const auto row = std::ranges::find_if(rows, is_it);
   return row != rows.end() && std::ranges::find(kParts, row->part) != std::end(kParts);
 }
 
@@ -159,11 +163,11 @@ void TuneCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choice
   for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
   add_recipe_flags(f, c);
   f.group("Tuning");
-  f.choice(
-      "find", all_words<Find>(),
-      "speed: micro-batch and batch; rate: learning rate [both; without --data speed alone; rate "
-      "alone where all that frozen layers make of images is kept]",
-      [&c](const std::string& word) { c.asked = *value_named<Find>(word); });
+  f.choice("find", all_words<Find>(),
+           "speed (micro-batch and batch) or rate (learning rate) [both; without --data speed "
+           "alone; rate "
+           "alone where all that frozen layers make of images is kept]",
+           [&c](const std::string& word) { c.asked = *value_named<Find>(word); });
   f.whole("most-batch", c.most_batch, 1, 1 << 24,
           "largest batch that is tried, without --batch [1024, or 64 for each rank]");
   f.whole("repeat", c.repeat, 1, 1000,

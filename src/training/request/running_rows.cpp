@@ -145,10 +145,12 @@ void add_machine(FlagRows& r) {
   r.whole("prefetch", &Flags::prefetch, 0, 1,
           "micro-batches that are made ahead, by a thread beside the steps; 0: each is made when a "
           "step asks for it, which shows what its images cost [1]")
+      .for_developers()
       .meta = "0|1";
   r.choice("data-on-device", &Flags::data_on_device,
            "keep all training images on each GPU: auto where they fit into half of what is free "
-           "beside the program and --augment only moves pixels (flip, vflip, six, crop) [auto]");
+           "beside the program and --augment only moves pixels (flip, vflip, six, crop) [auto]")
+      .for_developers();
 }
 
 void add_exchange(FlagRows& r) {
@@ -187,15 +189,15 @@ void add_safety(FlagRows& r) {
            "than 1 % of the time [10m,1e]",
            parse_marks);
   r.text("resume", safety(&SafetyFlags::resume), "WHAT",
-         "go on from a checkpoint. auto: the newest whole one in --out, or the beginning where "
-         "there is none. DIR: the folder ckpt-<step>")
+         "go on from a checkpoint: auto, the newest whole one in --out, or DIR/ckpt-<step>; auto "
+         "begins anew where there is none")
       .suggests({"auto"});
   r.whole("keep", safety(&SafetyFlags::keep), 1, 1'000'000,
           "checkpoints to keep; a finished run keeps one [2]");
   r.yes("save-best", safety(&SafetyFlags::save_best),
         "keep the weights of the epoch with the lowest loss of validation in best.safetensors "
         "(--monitor accuracy: the highest accuracy); those of the last step are in "
-        "weights.safetensors all the same");
+        "weights.safetensors all the same [where there are images of validation]");
   r.choice("on-checkpoint-failure", safety(&SafetyFlags::on_checkpoint_failure),
            "if a checkpoint cannot be written: warn and train on, or end with exit code 74 "
            "[continue]");
@@ -204,8 +206,8 @@ void add_safety(FlagRows& r) {
            "scripts/supervise goes on with the others, its default [stop]");
   r.parsed("early-stopping", safety(&SafetyFlags::early_stopping), "PATIENCE[:MIN_DELTA]",
            "end when the loss of validation has not fallen by more than MIN_DELTA for PATIENCE "
-           "epochs (--monitor accuracy: the accuracy not risen). weights.safetensors then has the "
-           "best weights, else those of the last step. Keeps the best as --save-best does",
+           "epochs (--monitor accuracy: the accuracy not risen); weights.safetensors then has the "
+           "best weights, else those of the last step",
            parse_early_stopping);
   r.choice("monitor", safety(&SafetyFlags::monitor),
            "what of validation --early-stopping, --save-best and --schedule plateau follow. "
@@ -240,7 +242,8 @@ void add_output(FlagRows& r) {
   r.yes("overwrite", &Flags::overwrite,
         "allow --out to hold an earlier run, whose weights stay until there are new ones");
   r.whole("verbose", &Flags::verbose, 0, 3,
-          "0: warnings and errors alone; 1: a progress bar; 2: a line per epoch; 3: also where "
+          "0: warnings and errors alone; 1: a progress bar and few notices; 2: a line per epoch "
+          "and all notices; 3: also where "
           "every rank runs [1 on a terminal, else 2]");
   r.whole("log-every", &Flags::log_every, 0, 1'000'000'000,
           "write every Nth step and the last of each epoch to metrics.jsonl; 0: none [10]");

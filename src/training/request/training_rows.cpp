@@ -115,9 +115,9 @@ void add_model(FlagRows& r) {
 void add_data(FlagRows& r) {
   r.part("data", kIdentity);
   r.text("data", &Flags::data, "DATA",
-         "a folder of class folders or of cat.N.jpg files, a list file, cifar10:DIR, cifar100:DIR, "
-         "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] "
-         "[synthetic]")
+         "a folder of class folders or of cat.N.jpg files, a list file, or a packed FILE.ctpack; "
+         "also cifar10:DIR, cifar100:DIR, idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], and "
+         "synthetic[:N] [synthetic]")
       .identity(false)  // its images are
       .recorded([](const TrainingSpec& s) { return s.flags.data_or_synthetic(); });
   r.real("validation-split", &Flags::validation_split, 0, 0.99,
@@ -179,7 +179,8 @@ void add_batches(FlagRows& r) {
   r.choice("sharding", &Flags::sharding,
            "how ranks share the images: slices of each shuffled batch, every n-th image of the "
            "shuffled order, every n-th of the data's order, or the same images on all [slices]")
-      .recorded();
+      .recorded()
+      .for_developers();
   r.yes("shuffle", &Flags::shuffle,
         "take the images in a new order in each epoch [the model's: yes]")
       .recorded([](const TrainingSpec& s) { return s.shuffle; });
@@ -199,7 +200,8 @@ void add_batches(FlagRows& r) {
           "end after N steps, even where --epochs says more or fewer");
   r.whole("settled-steps", &Flags::settled_steps, 1, 1'000'000,
           "with --steps: go on until N whole steps were made without autotuning, at most ten times "
-          "--steps");
+          "--steps")
+      .for_developers();
   r.real("target-accuracy", &Flags::target_accuracy, 0, 1,
          "end when the accuracy of validation reaches X; the summary says after which time");
   r.whole("eval-every", &Flags::eval_every, 1, 1'000'000,

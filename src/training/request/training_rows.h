@@ -29,9 +29,10 @@ struct FlagRow {
   Kind kind = Kind::value;
   std::vector<std::string> words{};  ///< that a value is one of, or begins with
   bool only_words = false;
-  std::string alias{}, rival{};  ///< another word for it; a flag that excludes it
-  bool is_identity = false;      ///< a training that goes on may not change it
-  std::string line{};            ///< of start-up, where it changes something: "clipped to {:g}"
+  std::string alias{}, rival{};    ///< another word for it; a flag that excludes it
+  bool is_identity = false;        ///< a training that goes on may not change it
+  bool is_for_developers = false;  ///< for measurements, and for work on the program
+  std::string line{};              ///< of start-up, where it changes something: "clipped to {:g}"
 
   /// Error(usage). A switch has "true" or "false".
   std::function<void(TrainingFlags&, const std::string& text)> set{};
@@ -50,6 +51,7 @@ struct FlagRow {
   }
   /// The member itself is what holds.
   FlagRow& recorded();
+  FlagRow& for_developers() { return is_for_developers = true, *this; }
   FlagRow& starts_line(std::string text) { return line = std::move(text), *this; }
   FlagRow& also(std::string word) { return alias = std::move(word), *this; }
   FlagRow& excludes(std::string flag) { return rival = std::move(flag), *this; }
