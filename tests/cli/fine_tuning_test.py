@@ -181,9 +181,10 @@ class FineTuning(TinyTest):
         words = ["eval", "--weights", "run", "--data", "data", "--validation-split", "0", "--threads", "1"]
         result = json.loads(self.expect(0, *words, "--json", "-").stdout)
         self.assertGreater(result["penalty"], 0.01)
-        self.assertAlmostEqual(result["loss"] - result["penalty"], sum(entropy) / len(entropy), places=5)
+        self.assertAlmostEqual(result["loss"], sum(entropy) / len(entropy), places=5)
         done = self.expect(0, *words)
-        self.assertIn(f"({sum(entropy) / len(entropy):.4f} without the L2 penalty of weights)", done.stdout)
+        self.assertRegex(done.stdout, rf"- loss: {sum(entropy) / len(entropy):.4f} - accuracy: \S+ - L2 penalty of "
+                                      rf"all weights, not in the loss: {result['penalty']:.4f}\n")
 
     def test_another_way_to_resize_is_warned_of(self):
         self.net(0, "run", "--resize", "nearest")

@@ -84,14 +84,10 @@ training::EvaluationPart open_part(const EvalOptions& options, const training::S
   return part;
 }
 
-/// Other programs print the loss of the images alone.
-std::string loss_text(const Evaluation& result) {
-  const double loss = result.tally.mean_loss();
-  const bool is_plain = !(result.penalty > 0);  // NaN is none
-  return fmt::format(
-      "loss: {:.4f}{}", loss,
-      is_plain ? ""
-               : fmt::format(" ({:.4f} without the L2 penalty of weights)", loss - result.penalty));
+/// The loss is that of the images alone, as other programs print it.
+std::string penalty_text(const Evaluation& result) {
+  if (!(result.penalty > 0)) return "";  // NaN is none
+  return fmt::format(" - L2 penalty of all weights, not in the loss: {:.4f}", result.penalty);
 }
 
 constexpr std::size_t kMostColumns = 10;  // predictions side by side
@@ -191,11 +187,13 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
                   counted(static_cast<std::uint64_t>(result.counts.undecided()), "prediction"));
   }
   const auto accuracy = result.tally.accuracy();
+  const double loss = result.tally.mean_loss();
+  const std::string penalty = penalty_text(result);
   if (!accuracy) {
-    system::print("{} - {}\n", images, loss_text(result));
+    system::print("{} - loss: {:.4f}{}\n", images, loss, penalty);
     return;
   }
-  system::print("{} - {} - accuracy: {:.4f}\n", images, loss_text(result), *accuracy);
+  system::print("{} - loss: {:.4f} - accuracy: {:.4f}{}\n", images, loss, *accuracy, penalty);
   const auto top_five = result.counts.top_five();
   system::print("Accuracy @ 1 = {:.4f}{} [{} examples]\n", *accuracy,
                 top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "", images);
@@ -276,7 +274,7 @@ class EvalCommand final : public cli::CommandWith<EvalOptions> {
     add_data_flags(f, c, false);
     f.default_is("data", "that of the run which wrote the weights");
     f.reword("validation-split",
-             "part kept for validation where the data has none of its own; 0: look at all [its "
+             "part kept for validation where the data has none of its own (0: look at all) [its "
              "test part, else what training kept or its own validation part, else all]");
     f.reword("limit-val", "look at most at N images");
     f.default_is("exif", "as training did");

@@ -167,18 +167,19 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
       mirrored ? evaluate_mirrored(program, *batches, *mirrored, plan, communicator, observer)
                : loop::evaluate(program, *batches, plan, communicator, observer);
   if (progress) progress(plan.samples(), plan.samples());
-  const double of_images = tally.mean_loss();
-  loop::add_loss_of_weights(tally, *session.backend, inference.program->layout(),
+  compute::Tally with_penalty = tally;
+  loop::add_loss_of_weights(with_penalty, *session.backend, inference.program->layout(),
                             inference.weights(), communicator);
+  const double penalty = with_penalty.mean_loss() - tally.mean_loss();
+  if (std::isnan(with_penalty.loss))
+    tally.loss = with_penalty.loss;  // layers can hide such weights
   counts.sum(communicator);
   comm::sum_numbers(communicator, std::array{&cut_losses});
   const auto surest = errors.gather(communicator);
   auto images = session.leads() ? wrong_images(session.services, surest, data.validation,
                                                *source.dataset, model.classes)
                                 : std::vector<training::WrongImage>{};
-  return {tally,           std::move(counts),
-          data.bad.size(), std::move(images),
-          cut_losses,      tally.mean_loss() - of_images};
+  return {tally, std::move(counts), data.bad.size(), std::move(images), cut_losses, penalty};
 }
 
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,

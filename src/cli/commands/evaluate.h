@@ -12,12 +12,12 @@
 namespace cputrain::commands {
 
 struct Evaluation {
-  compute::Tally tally;
+  compute::Tally tally;  ///< the loss of the images alone; NaN where weights are
   loop::PredictionCounts counts;
   std::size_t skipped;                              ///< images that could not be read
   std::vector<training::WrongImage> surest_errors;  ///< on rank 0
   double least_likely = 0;  ///< images whose loss was cut: see evaluate_mirrored()
-  double penalty = 0;       ///< the part of the mean loss that is the L2 penalty of weights
+  double penalty = 0;       ///< the L2 penalty of all weights, which is no part of the loss above
 };
 
 /// Loss and predictions of saved weights on the source's validation part, by all ranks, with
