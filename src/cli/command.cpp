@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "model/normalization.h"
 #include "system/print.h"
+#include "training/session/session.h"
 #include "training/weights/named_weights.h"
 #include "weights/weight_file.h"
 #include "zoo/published.h"
@@ -87,7 +88,7 @@ void take_model(Options& options, bool leads) {
   const auto described = training::described_model(options.weights);
   if (!described) return;
   training::follow(options, *described);
-  if (!leads || options.verbose == 0) return;
+  if (!leads || options.verbose == 0 || training::is_brief(options)) return;
   system::tell(fmt::format("--weights {}: training its model, {} at {} pixels", options.weights,
                            options.model, *options.image_size));
 }

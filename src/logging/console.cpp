@@ -131,7 +131,7 @@ class Console final : public RunReporter {
 
   void rate_changed(int epoch, double rate) override {
     if (verbosity_ == Verbosity::silent) return;
-    notice(fmt::format("Learning rate {:g} from epoch {} on (plateau)\n", rate, epoch));
+    notice(fmt::format("Learning rate {:g} from epoch {} on (plateau)", rate, epoch));
   }
 
   void summary(const SummaryRecord&) override { bar_.leave(); }
@@ -139,7 +139,7 @@ class Console final : public RunReporter {
  private:
   void print_skipped(std::uint64_t step) {
     if (verbosity_ == Verbosity::silent) return;
-    notice(fmt::format("Warning: step {} was skipped: its gradients were NaN or infinite\n", step));
+    notice(fmt::format("Warning: step {} was skipped: its gradients were NaN or infinite", step));
   }
 
   void print_straggler(const loop::Straggler& s, double seconds) {
@@ -147,19 +147,19 @@ class Console final : public RunReporter {
     if (s.seconds < kWorthALine * seconds) return;
     notice(fmt::format(
         "Straggler: the other ranks waited {:.1f} s ({:.0f} % of the epoch) for rank {} "
-        "on {}\n",
+        "on {}",
         s.seconds, 100 * s.seconds / seconds, s.rank, escaped(s.host)));
   }
 
   void print_stolen(double part) {
     if (!is_news(part, system::kStolenWorthSaying, stolen_)) return;
-    notice(fmt::format("Steal: {:.0f} % of a rank's CPU time went to others on its host\n",
-                       100 * part));
+    notice(
+        fmt::format("Steal: {:.0f} % of a rank's CPU time went to others on its host", 100 * part));
   }
 
   void print_cpu_wait(double part) {
     if (!is_news(part, system::kWaitWorthSaying, cpu_wait_)) return;
-    notice(fmt::format("Busy: threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
+    notice(fmt::format("Busy: threads of a rank waited {:.0f} % of their time for a CPU ({})",
                        100 * part, system::cpu_wait_reason(crowded_)));
   }
 
@@ -175,7 +175,7 @@ class Console final : public RunReporter {
   /// For people, not for programs that read Keras' lines.
   void notice(const std::string& text) {
     bar_.leave();
-    system::put(notices_, text);
+    system::put(notices_, system::in_lines_of(::fileno(notices_), text) + "\n");
   }
 
   std::FILE* lines_;

@@ -37,6 +37,22 @@ std::string with_coloured_warnings(const std::string& text) {
   return join(lines, "\n");
 }
 
+/// What is escaped already, with its lines' ends but for the last.
+void put_told(std::string text) {
+  if (::isatty(STDERR_FILENO)) {
+    const std::size_t first = std::min(text.find('\n'), text.size());
+    const std::size_t bar = take_unended_line();
+    if (bar > 0) {  // it gives way, and is drawn anew below
+      const std::size_t covered = std::min(bar, line_columns(STDERR_FILENO).value_or(bar + 1) - 1);
+      const std::size_t width = columns_of(std::string_view(text).substr(0, first));
+      text.insert(first, covered > width ? covered - width : 0, ' ');
+    }
+    if (shows_colours(STDERR_FILENO)) text = coloured(text);
+    if (bar > 0) text.insert(0, "\r");
+  }
+  put(stderr, text + "\n", Worth::told);
+}
+
 }  // namespace
 
 void print_lines(std::string_view text) {
@@ -47,18 +63,19 @@ void print_lines(std::string_view text) {
   put(stdout, safe, Worth::result);
 }
 
-void tell(std::string_view line) {
-  std::string safe = escaped(line);
-  if (::isatty(STDERR_FILENO)) {
-    const std::size_t bar = take_unended_line(), width = columns_of(safe);
-    if (shows_colours(STDERR_FILENO)) safe = coloured(safe);
-    if (bar > 0) {  // it gives way, and is drawn anew below
-      const std::size_t covered = std::min(bar, line_columns(STDERR_FILENO).value_or(bar + 1) - 1);
-      safe.insert(0, "\r").append(covered > width ? covered - width : 0, ' ');
-    }
-  }
-  safe += "\n";
-  put(stderr, safe, Worth::told);
+void tell(std::string_view line) { put_told(in_lines_of(STDERR_FILENO, escaped(line))); }
+
+void tell_whole(std::string_view line) { put_told(escaped(line)); }
+
+std::string in_lines_of(int descriptor, std::string_view line) {
+  constexpr std::size_t kHang = 2;  // of further lines, beside the first one
+  auto columns = screen_columns(descriptor);
+  if (!columns && ::isatty(descriptor)) columns = columns_of_environment();
+  if (!columns) return std::string(line);
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  // One column stays free, as of lines that are redrawn.
+  return std::string(line.substr(0, begin)) +
+         wrapped(line.substr(begin), begin + kHang, *columns - 1);
 }
 
 bool shows_colours(int descriptor) {

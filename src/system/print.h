@@ -53,14 +53,20 @@ void print(fmt::format_string<Formatted<Args>...> format, const Args&... args) {
 /// One line for people on standard error. It is escaped as a whole (core/text.h), since names,
 /// paths and libraries' messages in it come from outside: line ends, too, so several lines are
 /// several calls. A full or closed stream is no reason to stop, nor is one that is not read:
-/// errors are ignored. On a terminal it takes the place of a bar of progress, and warnings and
-/// errors are coloured.
+/// errors are ignored. On a terminal it takes the place of a bar of progress, is wrapped at words,
+/// and warnings and errors are coloured.
 void tell(std::string_view line);
+/// The same of a line that is to be copied, as those of a script: it is never wrapped.
+void tell_whole(std::string_view line);
 /// The same with a line that is put together, as fmt::format does it.
 template <class First, class... Others>
 void tell(fmt::format_string<First, Others...> line, First&& first, Others&&... others) {
   tell(fmt::format(line, std::forward<First>(first), std::forward<Others>(others)...));
 }
+
+/// A line that is escaped already as the terminal behind the file descriptor is to have it: wrapped
+/// at words, further lines indented. Without a terminal it stays as it is.
+std::string in_lines_of(int descriptor, std::string_view line);
 
 /// The file descriptor is a terminal that may show colours: NO_COLOR (no-color.org) is not there or
 /// empty, and TERM is not "dumb".

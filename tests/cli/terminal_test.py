@@ -63,6 +63,32 @@ class Terminal(ProgramTest):
         self.assertEqual(progress[-1], "Checking 20/20 - ETA: 0s")  # whole, as the last one is
         self.assertTrue(all(len(line) < 20 for line in progress[:-1]), progress)
 
+    def notices(self, *words):
+        """Lines before the first epoch, a list for each notice; warnings are none, nor are lines of progress."""
+        lines, = self.drawn(*SMALL, "--epochs", "1", *words, widths=[64])
+        found = []
+        for line in filter(None, lines[:lines.index("Epoch 1/1")]):
+            self.assertTrue(len(line) < 64 or " " not in line.strip(), line)
+            if line.startswith("  "):
+                found[-1].append(line.strip())
+            else:
+                found.append([line])
+        return [" ".join(notice) for notice in found if not notice[0].startswith(("warning", "Decoding"))]
+
+    def test_a_training_begins_with_few_notices_which_are_wrapped(self):
+        self.expect(0, *SMALL, "--epochs", "1", "--out", "first")
+        for words in ([], ["--weights", "first", "--freeze", "all-but-head", "--partial", "--schedule", "cosine"],
+                      ["--augment", "flip,mixup:0.2", "--label-smoothing", "0.1", "--decode", "first"]):
+            few = self.notices(*words)
+            self.assertTrue(3 < len(few) <= 6, few)
+            everything = self.notices(*words, "--verbose", "2")
+            self.assertEqual([n for n in everything if n in few][:3], few[:3])
+            self.assertTrue(any(n.startswith("Backend: ") for n in everything), everything)
+            self.assertGreater(len(everything), len(few))
+            for word in ("shared memory", "Exchange", "once per node"):
+                self.assertNotIn(word, " ".join(everything))
+        self.assertIn("(`cputrain info --model dogcat` lists the layers)", " ".join(few))  # whole again
+
     def test_standard_output_has_epoch_lines_alone(self):
         done = self.expect(0, *SMALL, "--epochs", "1", "--out", "run", "--profile", "--save-best",
                            says=["Model ", "Best epoch: 1 of 1 (val_loss ",

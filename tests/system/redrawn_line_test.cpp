@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -76,6 +77,11 @@ class Terminal {
 
   bool is_open() const { return is_open_; }
 
+  void set_columns(unsigned short columns) const {
+    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    ASSERT_EQ(::ioctl(ours_, TIOCSWINSZ, &size), 0);
+  }
+
   /// What was written, which comes as late as the system likes: as many bytes as are expected, and
   /// fewer after ten seconds.
   std::string read(std::size_t expected) const {
@@ -128,6 +134,19 @@ TEST_F(Messages, CountColumnsAndNoColours) {
   const bool coloured = shows_colours(STDERR_FILENO);
   const std::string word = coloured ? "\x1b[33mwarning:\x1b[0m" : "warning:";
   const std::string expected = "\ra bar of progress\r" + word + " \u732b      \r\n";
+  EXPECT_EQ(terminal_.read(expected.size()), expected);
+}
+
+TEST_F(Messages, AreWrappedAtWordsAndTakeThePlaceOfABar) {
+  terminal_.set_columns(20);
+  line_.draw("a bar of progress");
+  tell("warning: one two three four five");
+  tell("  1 two three four five");
+  tell_whole("one two three four five six");
+  const std::string word = shows_colours(STDERR_FILENO) ? "\x1b[33mwarning:\x1b[0m" : "warning:";
+  const std::string expected = "\ra bar of progress\r" + word +
+                               " one two \r\n  three four five\r\n  1 two three\r\n"
+                               "    four five\r\none two three four five six\r\n";
   EXPECT_EQ(terminal_.read(expected.size()), expected);
 }
 

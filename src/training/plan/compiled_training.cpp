@@ -99,8 +99,10 @@ compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout)
   exchange::MadeExchange made =
       exchange::make_exchange(exchange_parts(session_, plan_, layout), plan_.spec.flags.allreduce);
   for (const std::string& warning : made.warnings) warn_once(session_, warning);
-  for (const std::string& line : made.lines) say_once(session_, line);
-  say_once(session_, exchange_line(plan_.spec, made));
+  for (const std::string& line : made.lines) say_once(session_, line, Notice::detail);
+  if (!session_.is_alone() || plan_.chunks) {
+    say_once(session_, exchange_line(plan_.spec, made), Notice::detail);
+  }
   compiled_.allreduce = comm::to_text(made.choice);
   compiled_.exchange = std::move(made.exchange);
   return compiled_.exchange->arenas();
@@ -138,7 +140,8 @@ bool Compilation::compile_sharded() {
   }
   failure = first_text(session_, failure);
   if (failure.empty()) {
-    say_once(session_, sharding_line(plan_.graph, plan_.sharded, session_.nodes.local_size()));
+    say_once(session_, sharding_line(plan_.graph, plan_.sharded, session_.nodes.local_size()),
+             Notice::detail);
     return true;
   }
   compiled_.program.reset();
@@ -225,9 +228,11 @@ double keep_features(const Session& session, const TrainingPlan& plan, std::size
   const std::size_t kept = room - std::min(room, rows_of_a_pass(plan, *features));
   const std::string_view layers = graph.nodes()[static_cast<std::size_t>(features->node)].name;
   if (kept < features->bytes) {
-    say(session, fmt::format("Features: memory has no room to keep what the frozen layers up to {} "
-                             "make of an image ({} each): they are computed in each pass",
-                             layers, bytes_text(static_cast<double>(features->bytes))));
+    say(session,
+        fmt::format("Features: memory has no room to keep what the frozen layers up to {} "
+                    "make of an image ({} each): they are computed in each pass",
+                    layers, bytes_text(static_cast<double>(features->bytes))),
+        Notice::detail);
     return 0;
   }
   program.keep_features(kept);
@@ -238,7 +243,8 @@ double keep_features(const Session& session, const TrainingPlan& plan, std::size
                   layers, bytes_text(static_cast<double>(features->bytes)),
                   bytes_text(static_cast<double>(kept)),
                   kept < needed ? ", as far as memory has room" : "",
-                  100 * model::share_of_work(graph, features->node)));
+                  100 * model::share_of_work(graph, features->node)),
+      Notice::detail);
   return static_cast<double>(kept) / static_cast<double>(needed);
 }
 

@@ -35,7 +35,8 @@ void say_bad_samples(const Session& session, const data::DecodedData& data) {
 }
 
 /// "2,000 images at 256x256 ready in 1.2 s (393.2 MB in memory, once per node)".
-std::string ready_line(const data::DecodedData& data, Shape image, const std::string& when) {
+std::string ready_line(const Session& session, const data::DecodedData& data, Shape image,
+                       const std::string& when) {
   const std::size_t count = data.train.size() + data.validation.size();
   const std::string place = data.train.stored     ? "in their file"
                             : data.folder.empty() ? "in memory"
@@ -50,12 +51,14 @@ std::string ready_line(const data::DecodedData& data, Shape image, const std::st
       data.not_kept > 0 ? fmt::format("; {} {} decoded whenever needed", with_commas(data.not_kept),
                                       data.not_kept == 1 ? "other is" : "others are")
                         : "";
-  return fmt::format("{} ready {} ({} {}, once per node{})", images, when,
-                     bytes_text(static_cast<double>(data.bytes)), place, others);
+  return fmt::format("{} ready {} ({} {}{}{})", images, when,
+                     bytes_text(static_cast<double>(data.bytes)), place,
+                     session.is_alone() ? "" : ", once per node", others);
 }
 
 void say_decoded(const Session& session, const data::DecodedData& data, Shape image) {
-  say(session, ready_line(data, image, fmt::format("in {:.1f} s", data.seconds)));
+  say(session, ready_line(session, data, image, fmt::format("in {:.1f} s", data.seconds)),
+      Notice::detail);
   say_bad_samples(session, data);
   if (!data.empty_classes.empty()) warn(session, data.empty_classes);
   for (const std::string& flaw : data.flaws) warn(session, flaw);
@@ -89,7 +92,8 @@ void say_image_folders(const Session& session, const std::vector<std::string>& f
         fmt::format("Decoded images lie in a file in {} on host {}: /dev/shm has no room for {} "
                     "(containers: docker run --shm-size); they are read at the speed of memory as "
                     "long as the host has enough of it",
-                    folder, plan.host, bytes_text(static_cast<double>(bytes))));
+                    folder, plan.host, bytes_text(static_cast<double>(bytes))),
+        Notice::detail);
   }
 }
 
@@ -117,9 +121,11 @@ data::DecodeRequest decode_request(const Session& session, const ImageForm& form
 /// What steps that are quicker will wait for.
 void say_decoding_speed(const Session& session, const data::DecodedData& data) {
   if (data.not_kept == 0) return;
-  say(session, fmt::format("Decoding makes some {:.0f} images/s on a host with no steps beside it: "
-                           "steps share its cores, and quicker ones wait for images (input_wait)",
-                           data.images_per_second));
+  say(session,
+      fmt::format("Decoding makes some {:.0f} images/s on a host with no steps beside it: "
+                  "steps share its cores, and quicker ones wait for images (input_wait)",
+                  data.images_per_second),
+      Notice::detail);
 }
 
 }  // namespace
@@ -165,9 +171,11 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
     check_decoded(session, flags, data, form.shape);
   } else {
     check_same_pixels(session, flags, data);
-    say(session, fmt::format("{} images at {}x{} are decoded while the first epoch trains",
-                             with_commas(data.train.size() + data.validation.size()),
-                             form.shape.height, form.shape.width));
+    say(session,
+        fmt::format("{} images at {}x{} are decoded while the first epoch trains",
+                    with_commas(data.train.size() + data.validation.size()), form.shape.height,
+                    form.shape.width),
+        Notice::detail);
   }
   say_decoding_speed(session, data);
   return data;
@@ -187,7 +195,9 @@ data::DecodedData finish_decoding(const Session& session, const TrainingFlags& f
 void say_all_decoded(const Session& session, const data::DecodedData& data, const ImageForm& form,
                      double seconds) {
   if (!session.leads()) return;
-  say(session, ready_line(data, form.shape, fmt::format("after {:.1f} s of training", seconds)));
+  say(session,
+      ready_line(session, data, form.shape, fmt::format("after {:.1f} s of training", seconds)),
+      Notice::detail);
   for (const std::string& flaw : data.filling->flaws()) warn(session, flaw);
 }
 

@@ -124,7 +124,8 @@ bool fit_on_device(const Session& session, const MemoryBefore& before, std::size
   }
   if (images <= (asked ? left : left / 2)) {
     say(session,
-        fmt::format("Images: those of training stay on the device, {}", size_words(images)));
+        fmt::format("Images: those of training stay on the device, {}", size_words(images)),
+        Notice::detail);
     return true;
   }
   if (asked) {
@@ -135,9 +136,11 @@ bool fit_on_device(const Session& session, const MemoryBefore& before, std::size
                     "--limit-train or a smaller --image-size",
                     size_words(images), size_words(left)));
   }
-  say(session, fmt::format("Images: sent to the device batch by batch ({} of them, {} are left "
-                           "beside the program, of which half stay free)",
-                           size_words(images), size_words(left)));
+  say(session,
+      fmt::format("Images: sent to the device batch by batch ({} of them, {} are left "
+                  "beside the program, of which half stay free)",
+                  size_words(images), size_words(left)),
+      Notice::detail);
   return false;
 }
 
@@ -196,7 +199,8 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
       memory.shared.file = cache.bytes;
       say(session,
           fmt::format("Images: {}: they lie in a file in {} ({}), which goes with the ranks",
-                      reason, place.folders.front(), tmpdir_words(cache)));
+                      reason, place.folders.front(), tmpdir_words(cache)),
+          Notice::detail);
       return place;
     }
     const auto rank = static_cast<std::size_t>(session.communicator->rank());
@@ -214,7 +218,7 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
       keep == 0 ? "none is kept, each is decoded whenever it is needed"
                 : fmt::format("{} of {} are kept, the others are decoded in each epoch",
                               with_commas(keep), with_commas(cache.images));
-  say(session, fmt::format("Images: {}{}; {}", reason, disk, kept));
+  say(session, fmt::format("Images: {}{}; {}", reason, disk, kept), Notice::detail);
   return place;
 }
 
@@ -240,9 +244,11 @@ bool keep_images_on_device(const Session& session, const TrainingPlan& plan,
                      "alone",
                      augment));
   }
-  say(session, fmt::format("Images: changed on the host and sent to the device batch by batch "
-                           "(--augment {})",
-                           augment));
+  say(session,
+      fmt::format("Images: changed on the host and sent to the device batch by batch "
+                  "(--augment {})",
+                  augment),
+      Notice::detail);
   return false;
 }
 

@@ -189,20 +189,26 @@ std::string batch_norm_line(const TrainingFlags& flags, const data::BatchPlan& p
 }
 
 void say_placement(const Session& session, const TrainingFlags& flags) {
-  for (const std::string& line : session.plan.lines) say(session, line);
+  for (const std::string& line : session.plan.lines) say(session, line, Notice::detail);
   for (const std::string& warning : session.plan.warnings) warn(session, warning);
   if (flags.verbose.value_or(0) >= kVerboseMap) {
     for (const std::string& line : placement::map_of(session.plan)) say(session, "  " + line);
   }
-  say(session, fmt::format("Backend: {}; ranks: {}", session.backend->facts().description,
-                           session.communicator->describe()));
+  say(session,
+      fmt::format("Backend: {}; ranks: {}", session.backend->facts().description,
+                  session.communicator->describe()),
+      Notice::detail);
 }
 
-std::string batch_line(const TrainingSpec& spec, const data::BatchPlan& plan, std::size_t ranks) {
+std::string batch_line(const Session& session, const TrainingSpec& spec,
+                       const data::BatchPlan& plan, std::size_t ranks) {
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
-  return fmt::format("Batch {} over {}: {} per rank, {} per epoch; {} {:g}, seed {}", spec.batch,
-                     counted(ranks, "rank"),
+  const DeviceChoice& device = session.device;
+  const std::string place =
+      device.chosen() ? fmt::format(" on {} x {}", device.all, device.name) : "";
+  return fmt::format("Batch {} over {}{}: {} per rank, {} per epoch; {} {:g}, seed {}", spec.batch,
+                     counted(ranks, "rank"), place,
                      (least == most ? "" : fmt::format("{} or ", least)) + counted(most, "image"),
                      counted(plan.steps(), "step"), optim::rule_name(spec.optimizer.rule),
                      optim::full_rate(spec.learning_rate), spec.seed);
@@ -267,16 +273,20 @@ void say_weights(const Session& session, const std::string& flag,
       began != training.end() && began->is_string() ? printable(began->get<std::string>()) : "";
   if (flag.empty()) {
     if (!first.empty()) {
-      say(session, fmt::format("The training began with the weights of {}", first));
+      say(session, fmt::format("The training began with the weights of {}", first), Notice::detail);
     }
   } else if (weights_are_there(flag)) {
-    say(session, fmt::format("--weights {}: the training began with them; it goes on with "
-                             "those of the checkpoint, which are newer",
-                             flag));
+    say(session,
+        fmt::format("--weights {}: the training began with them; it goes on with "
+                    "those of the checkpoint, which are newer",
+                    flag),
+        Notice::detail);
   } else {  // it may be another name than that of the first weights
-    say(session, fmt::format("--weights {} is not there; the training began with the weights of "
-                             "{}, and goes on with those of the checkpoint, which are newer",
-                             flag, first));
+    say(session,
+        fmt::format("--weights {} is not there; the training began with the weights of "
+                    "{}, and goes on with those of the checkpoint, which are newer",
+                    flag, first),
+        Notice::detail);
   }
 }
 
@@ -329,24 +339,30 @@ void say_plan(const Training& training) {
   const data::BatchPlan& plan = training.batches().train;
   const auto ranks = static_cast<std::size_t>(session.communicator->size());
   say_placement(session, spec.flags);
-  say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP per image and training step "
+  const std::string learn = std::ranges::any_of(graph.nodes(), &model::Graph::Node::frozen)
+                                ? fmt::format(" ({} learn)", with_commas(graph.learnt_count()))
+                                : "";
+  say(session, fmt::format("Model {}: {} parameters{}, {:.3g} GFLOP per image and training step "
                            "(`cputrain info --model {}` lists the layers)",
-                           spec.model->name, with_commas(graph.parameter_count()),
+                           spec.model->name, with_commas(graph.parameter_count()), learn,
                            graph.training_flops() / 1e9, spec.model->spec));
-  say(session, batch_line(spec, plan, ranks));
-  for (const std::string& line : recipe_lines(spec, plan)) say(session, line);
+  say(session, batch_line(session, spec, plan, ranks));
+  for (const std::string& line : recipe_lines(spec, plan)) say(session, line, Notice::detail);
   const std::string penalty = penalty_line(graph);
-  if (!penalty.empty()) say(session, penalty);
+  if (!penalty.empty()) say(session, penalty, Notice::detail);
   if (spec.flags.task.advised) {
     for (const std::string& warning : recipe_warnings(spec, plan, graph)) warn(session, warning);
   }
-  if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));
-  if (!spec.flags.freeze.empty()) say(session, frozen_line(graph));
+  if (graph.has_batch_norm())
+    say(session, batch_norm_line(spec.flags, plan, ranks), Notice::detail);
+  if (!spec.flags.freeze.empty()) say(session, frozen_line(graph), Notice::detail);
   if (spec.flags.backbone_lr) {
-    say(session, fmt::format("Learning rate of {}: {:g}, of the layers before: {:g}; what changes "
-                             "one changes both",
-                             join(model::head_layers(graph), ", "), spec.learning_rate.base,
-                             *spec.flags.backbone_lr));
+    say(session,
+        fmt::format("Learning rate of {}: {:g}, of the layers before: {:g}; what changes "
+                    "one changes both",
+                    join(model::head_layers(graph), ", "), spec.learning_rate.base,
+                    *spec.flags.backbone_lr),
+        Notice::detail);
   }
 }
 

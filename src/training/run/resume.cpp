@@ -95,7 +95,8 @@ std::string exif_of(const Session& session, const TrainingSpec& spec, const Star
   const auto exif = training.find("exif");
   if (exif == training.end() || !exif->is_string()) return {};
   if (start.goes_on && !spec.flags.exif && *exif == word_of(data::Exif::ignore)) {
-    say(session, "This training goes on with --exif ignore, as its images were read so far");
+    say(session, "This training goes on with --exif ignore, as its images were read so far",
+        Notice::detail);
   }
   return exif->get<std::string>();
 }
@@ -110,9 +111,11 @@ std::string choice_of(const Session& session, const Start& start, const char* fl
   if (found == training.end() || !found->is_string()) return {};
   const auto before = found->get<std::string>();
   if (start.goes_on && !given && before != standard) {
-    say(session, fmt::format("This training goes on with --{0} {1}, as its images were resized so "
-                             "far",
-                             flag, printable(before)));
+    say(session,
+        fmt::format("This training goes on with --{0} {1}, as its images were resized so "
+                    "far",
+                    flag, printable(before)),
+        Notice::detail);
   }
   return before;
 }

@@ -157,9 +157,9 @@ void check_emulated(const Session& session, const TrainingFlags& flags) {
 
 /// All ranks' devices, and what the first of them that may begin slowly says of it.
 void say_device(const Session& session) {
-  say(session, session.device.line);
+  say(session, session.device.line, Notice::detail);
   const std::string at_first = first_text(session, session.device.at_first);
-  if (!at_first.empty()) say(session, at_first);
+  if (!at_first.empty()) say(session, at_first, Notice::detail);
 }
 
 /// What computes; for commands that compute nothing, where it has no device, what needs none.
@@ -255,7 +255,8 @@ void require_threads(const Session& session, int count, const system::MemoryToCo
 Session start_session(const TrainingFlags& flags, const Services& services) {
   Session session{.services = services,
                   .communicator = services.make_communicator(flags.stalls.start),
-                  .quiet = flags.verbose == 0};
+                  .quiet = flags.verbose == 0,
+                  .brief = is_brief(flags)};
   check_launcher(session, flags);
   check_program(session);
   session.nodes = comm::read_node_map(*session.communicator);
@@ -284,16 +285,21 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
   return session;
 }
 
-void say(const Session& session, const std::string& line) {
-  if (session.leads() && !session.quiet) system::tell(line);
+bool is_brief(const TrainingFlags& flags) {
+  return flags.verbose ? *flags.verbose == 1 : system::screen_columns(STDERR_FILENO).has_value();
+}
+
+void say(const Session& session, const std::string& line, Notice notice) {
+  const bool wanted = !session.quiet && (notice == Notice::needed || !session.brief);
+  if (session.leads() && wanted) system::tell(line);
 }
 
 void warn(const Session& session, const std::string& what) {
   if (session.leads()) system::tell("warning: " + what);
 }
 
-void say_once(const Session& session, const std::string& line) {
-  if (!session.quiet && session.told.insert(line).second) say(session, line);
+void say_once(const Session& session, const std::string& line, Notice notice) {
+  if (!session.quiet && session.told.insert(line).second) say(session, line, notice);
 }
 
 void warn_once(const Session& session, const std::string& what) {

@@ -46,9 +46,11 @@ struct Session {
   std::unique_ptr<compute::Backend> backend{};
   system::Stopwatch since_start{};
   bool quiet = false;                    ///< --verbose 0: warnings and errors alone
+  bool brief = false;                    ///< is_brief()
   mutable std::set<std::string> told{};  ///< by say_once() and warn_once()
 
   bool leads() const { return communicator->rank() == 0; }
+  bool is_alone() const { return communicator->size() == 1; }
   const placement::RankPlan& place() const {
     return plan.ranks[static_cast<std::size_t>(communicator->rank())];
   }
@@ -80,15 +82,22 @@ std::function<void()> bind_to_communication(const Session&);
 /// Collective.
 void require_threads(const Session&, int count, const system::MemoryToCome& memory = {});
 
+/// Whom a notice is for. `needed`: everybody, so a training has six of them at most before its
+/// first epoch. `detail`: who looks closer, or reads a log.
+enum class Notice { needed, detail };
+
+/// Whether details are left out: with --verbose 1, which is usual on a terminal.
+bool is_brief(const TrainingFlags&);
+
 /// A line on standard error from rank 0, unless it is quiet: standard output is for results.
-void say(const Session&, const std::string& line);
+void say(const Session&, const std::string& line, Notice = Notice::needed);
 
 /// "warning: ..." on standard error from rank 0, quiet or not.
 void warn(const Session&, const std::string& what);
 
 // The same, unless these very words were told: commands that measure start several trainings.
 
-void say_once(const Session&, const std::string& line);
+void say_once(const Session&, const std::string& line, Notice = Notice::needed);
 void warn_once(const Session&, const std::string& what);
 
 /// The first of the ranks' texts that is not empty: what one of them has met, all know. Collective.

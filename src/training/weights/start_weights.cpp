@@ -88,7 +88,8 @@ void say_classes(const Session& session, const TrainingSpec& spec, const KnownCl
     say_once(session,
              fmt::format("Weights: {} knows the classes in another order ({}): their outputs "
                          "are put by name",
-                         spec.flags.weights, first_few(known.file)));
+                         spec.flags.weights, first_few(known.file)),
+             Notice::detail);
   }
 }
 
@@ -135,7 +136,8 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
                        "{}, for {} and images of {}, pixels as {} (--normalize must say what they "
                        "were when it learnt); outputs for the classes in the order of the data",
                        spec.flags.weights, of_itself, origin, spec.model->name,
-                       shape_text(plan.graph.image()), model::normalization_text(input)));
+                       shape_text(plan.graph.image()), model::normalization_text(input)),
+           Notice::detail);
 }
 
 /// A last kernel that nothing was taken for begins as zeros: all classes are then as likely, where
