@@ -158,11 +158,12 @@ std::string reason_of_rare_evaluation(const training::Training& training) {
 
 std::string reason_of_monitor(const training::Training& training) {
   const training::TrainingSpec& spec = spec_of(training);
+  if (training.source().validation.empty()) return "without images of validation";
   const bool is_followed = spec.flags.safety.keeps_best() ||
                            std::holds_alternative<optim::Plateau>(spec.learning_rate.schedule);
   return when(!is_followed,
-              "but the best epoch that is named, without --early-stopping, --save-best or "
-              "--schedule plateau, which follow it");
+              "but the best epoch that is named, with --no-save-best and without --schedule "
+              "plateau, which would follow it");
 }
 
 std::string reason_of_backbone_rate(const training::Training& training) {

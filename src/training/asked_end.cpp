@@ -72,7 +72,9 @@ void refuse_watcher(const TrainingFlags& flags, const Absence& absence) {
   if (flags.safety.early_stopping) {
     refuse("--early-stopping", figure, "nothing would end the training early");
   }
-  if (flags.safety.save_best) refuse("--save-best", figure, "no weights would be the best");
+  if (flags.safety.save_best.value_or(false)) {
+    refuse("--save-best", figure, "no weights would be the best");
+  }
   if (asks_for_plateau(flags)) {
     refuse("--schedule " + optim::schedule_text(*flags.schedule), figure,
            "the rate would never fall");

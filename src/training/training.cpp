@@ -102,7 +102,8 @@ std::vector<double> Training::weights_of_classes() const {
   const std::vector<std::string> names = class_names(*source_, plan_.classes);
   const std::vector<double> weights =
       class_weights(plan_.spec.flags.class_weights, names, data_->train.labels);
-  if (!weights.empty()) say(session_, "Class weights: " + class_weights_text(names, weights));
+  if (!weights.empty())
+    say(session_, "Class weights: " + class_weights_text(names, weights), Notice::detail);
   return weights;
 }
 
@@ -337,6 +338,7 @@ Training open_training(const Session& session, TrainingSpec spec) {
   check_agreement(session, "program, flags or data", identity(plan, *source));
   check_class_weights(spec.flags.class_weights, source->dataset->classes());
   check_watchers(session, spec, *source);
+  plan.spec.flags.safety.save_best = spec.flags.safety.keeps_best() && !source->validation.empty();
   return {session, std::move(plan), std::move(source)};
 }
 

@@ -9,8 +9,8 @@ from resuming import STEPS, ResumeTest
 
 class BestWeights(ResumeTest):
     def test_the_best_weights(self):
-        words = ["--epochs", "6", "--lr", "0.05", "--save-best", "--seed", "5"]
-        self.go(0, "run", *words)
+        words = ["--epochs", "6", "--lr", "0.05", "--seed", "5"]
+        self.go(0, "run", *words, says=["Best weights: run/best.safetensors"])
         losses = [m["val_loss"] for m in self.metrics("run", "epoch")]
         best = self.expect(0, "eval", "--weights", "run/best.safetensors", "--data", "data", "--json", "-",
                            "--backend", "reference")
@@ -93,8 +93,11 @@ class BestWeights(ResumeTest):
 
     def test_what_nothing_follows_is_said(self):
         idle = "--monitor accuracy changes nothing but the best epoch that is named"
-        self.go(0, "run", "--epochs", "1", "--monitor", "accuracy", says=[idle])
-        for number, follower in enumerate((["--save-best"], ["--early-stopping", "3"], ["--schedule", "plateau:1"])):
+        self.go(0, "run", "--epochs", "1", "--monitor", "accuracy", "--no-save-best", says=[idle])
+        self.go(0, "rest", "--epochs", "1", "--monitor", "accuracy", "--limit-val", "0",
+                says=["--monitor accuracy changes nothing without images of validation"])
+        for number, follower in enumerate(([], ["--save-best"], ["--early-stopping", "3"],
+                                           ["--no-save-best", "--schedule", "plateau:1"])):
             done = self.go(0, f"run-{number}", "--epochs", "3", "--monitor", "accuracy", *follower)
             self.assertNotIn("--monitor accuracy changes nothing", done.stderr)
         self.go(2, "none", "--save-best", "--monitor", "accuracy", "--limit-val", "0",
@@ -113,15 +116,19 @@ class BestWeights(ResumeTest):
         self.assertNotIn("plateau", done.stdout)
 
     def test_best_weights_that_begin_with_a_resume(self):
-        for added in (["--save-best"], ["--early-stopping", "9"]):
+        for added in ([], ["--save-best"], ["--early-stopping", "9"]):
             with self.subTest(added=added):
-                run = added[0].strip("-")
+                run = added[0].strip("-") if added else "usual"
                 # A rate that is too large: losses rise, and no later one is as low as the first.
                 words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.3", "--resume", "auto"]
-                self.go(0, run, "--epochs", "2", *words)
-                self.go(2, run, "--epochs", "2", *words, *added, says=[f"{run}: ", "nothing would be trained"])
+                self.go(0, run, "--epochs", "2", *words, "--no-save-best")
+                if added:
+                    self.go(2, run, "--epochs", "2", *words, *added, says=[f"{run}: ", "nothing would be trained"])
+                else:  # nothing was asked for that the run lacks
+                    done = self.go(0, run, "--epochs", "2", *words, says=["is finished"])
+                    self.assertNotIn("best.safetensors", done.stderr)
                 self.assertFalse(os.path.exists(self.path(run, "best.safetensors")))
-                done = self.go(0, run, "--epochs", "4", *words, *added, says=[f"{added[0]} begins anew"])
+                done = self.go(0, run, "--epochs", "4", *words, *added, says=["best.safetensors begins anew"])
                 self.assertIn("weights.safetensors (of the last step", done.stderr)
                 self.best_is_of(run, first=2)
                 done = self.go(0, run, "--epochs", "4", *words, *added, says=["is finished"])
@@ -133,27 +140,46 @@ class BestWeights(ResumeTest):
 
     def test_patience_that_begins_with_a_resume_waits_anew(self):
         words = ["--lr", "0", "--resume", "auto"]
-        self.go(0, "run", "--epochs", "4", *words)  # whose loss is the same in each epoch
-        self.go(0, "run", "--epochs", "9", *words, "--early-stopping", "2", says=["--early-stopping begins anew"])
+        self.go(0, "run", "--epochs", "4", *words, "--no-save-best")  # whose loss is the same in each epoch
+        self.go(0, "run", "--epochs", "9", *words, "--early-stopping", "2", says=["begins anew"])
         summary = self.metrics("run", "summary")[-1]
         self.assertEqual((summary["epochs"], summary["best_epoch"], summary["early_stopped"]), (7, 5, True))
 
     def test_best_weights_that_nobody_asks_for_any_more_stay(self):
         words = ["--optimizer", "sgd", "--lr", "0.01", "--resume", "auto"]
-        self.go(0, "run", "--epochs", "2", "--save-best", *words)
+        self.go(0, "run", "--epochs", "2", *words)
         kept = self.bytes_of("run/best.safetensors")
         for epochs in ("4", "5"):
-            self.go(0, "run", "--epochs", epochs, *words)
+            self.go(0, "run", "--epochs", epochs, "--no-save-best", *words)
             self.assertEqual(self.bytes_of("run/best.safetensors"), kept)
+        # Nor does the run's folder stand for it any more.
+        self.expect(0, "eval", "--weights", "run", "--data", "data", "--backend", "reference",
+                    says=["takes run/weights.safetensors, of the run's end"])
         # Later epochs were not compared with it: nobody knows whether it is the best of all.
         self.go(2, "run", "--epochs", "5", *words, "--save-best", says=["save-best: off in the run, on here"])
         self.assertEqual(self.bytes_of("run/best.safetensors"), kept)
 
     def test_best_weights_of_a_training_without_an_evaluated_epoch(self):
-        self.go(0, "run", "--epochs", "1", "--resume", "auto")
+        self.go(0, "run", "--epochs", "1", "--resume", "auto", "--no-save-best")
         os.remove(self.path("run/weights.safetensors"))  # as a kill at the end leaves it
         self.go(0, "run", "--epochs", "1", "--resume", "auto", "--save-best", says=["Best weights: none"])
         self.go(0, "run", "--epochs", "1", "--resume", "auto", "--save-best", says=["there is no best.safetensors"])
+
+    def test_the_folder_of_a_run_stands_for_its_best_weights(self):
+        self.go(0, "run", "--epochs", "2")
+        self.expect(0, "eval", "--weights", "run", "--data", "data", "--backend", "reference",
+                    says=["takes run/best.safetensors, the weights of the run's best epoch; those of its end are in "
+                          "run/weights.safetensors"])
+
+    def test_none_are_kept_where_nothing_is_evaluated_or_that_is_asked_for(self):
+        for run, words in (("off", ["--no-save-best"]), ("blind", ["--limit-val", "0"])):
+            done = self.go(0, run, "--epochs", "1", *words)
+            self.assertNotIn("Best weights", done.stderr)
+            self.assertFalse(os.path.exists(self.path(run, "best.safetensors")))
+            self.assertNotIn("best.safetensors", os.listdir(self.path(run, f"ckpt-{STEPS:09}")))
+        self.go(2, "none", "--no-save-best", "--early-stopping", "3",
+                says=["--early-stopping ends with the best weights, which --no-save-best does not keep"])
+        self.assertFalse(os.path.exists(self.path("none")))
 
     def test_the_lowest_loss_is_best_whatever_patience_waits_for(self):
         words = ["--optimizer", "sgd", "--lr", "0.01", "--epochs", "9", "--early-stopping", "2:100"]

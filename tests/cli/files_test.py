@@ -11,10 +11,11 @@ class RunFolder(ProgramTest):
     def test_holds_what_is_documented(self):
         self.train("run", "--epochs", "2")
         self.assertEqual(sorted(os.listdir(self.path("run"))),
-                         [".lock", "ckpt-000000006", "config.json", "environment.json", "history.json", "metrics.jsonl",
+                         [".lock", "best.safetensors", "ckpt-000000006", "config.json", "environment.json", "history.json", "metrics.jsonl",
                           "train", "training.csv", "validation", "weights.safetensors"])
         self.assertEqual(sorted(os.listdir(self.path("run/ckpt-000000006"))),
-                         ["MANIFEST", "model.safetensors", "optimizer.safetensors", "ranks.safetensors", "state.json"])
+                         ["MANIFEST", "best.safetensors", "model.safetensors", "optimizer.safetensors",
+                          "ranks.safetensors", "state.json"])
         self.assertEqual(self.json_of("run/config.json")["batch"], 20)
         environment = self.json_of("run/environment.json")
         self.assertIn("host", environment["machine"])

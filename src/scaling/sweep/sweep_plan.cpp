@@ -312,6 +312,8 @@ std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int re
     add("--settled-steps", std::to_string(plan.measured));
     add("--limit-train", std::to_string(images.at(cell.batch)));
     add("--limit-val", "0");
+  } else {
+    words.push_back("--no-save-best");  // weights of a sweep are of no use
   }
   add("--checkpoint-every", "0");  // a sweep that is stopped makes its trainings anew
   add("--decode", "first");        // images that are decoded beside steps take some of their time

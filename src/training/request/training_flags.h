@@ -49,7 +49,8 @@ struct SafetyFlags {
   std::string resume;  ///< "auto", the folder of a checkpoint, or nothing
   checkpoint::Marks checkpoint_every{.steps = {}, .seconds = 600, .epochs = 1};
   int keep = 2;  ///< checkpoints
-  bool save_best = false;
+  /// Whether best.safetensors is kept; nothing: where there are images of validation.
+  std::optional<bool> save_best{};
   CheckpointFailure on_checkpoint_failure = CheckpointFailure::warn;
   RankFailure on_failure = RankFailure::stop;
   loop::NanPolicy on_nan = loop::NanPolicy::abort;
@@ -59,8 +60,7 @@ struct SafetyFlags {
 
   /// Also where a training is stopped.
   bool takes_checkpoints() const { return !checkpoint_every.none(); }
-  /// Whether best.safetensors is kept.
-  bool keeps_best() const { return save_best || early_stopping.has_value(); }
+  bool keeps_best() const { return save_best.value_or(true); }
   checkpoint::SnapshotScope kept() const {
     if (takes_checkpoints()) return checkpoint::SnapshotScope::all;
     return keeps_best() ? checkpoint::SnapshotScope::weights : checkpoint::SnapshotScope::nothing;

@@ -40,12 +40,13 @@ void say_begins_anew(const Session& session, const loop::BestEpoch& best, bool k
                      const SafetyFlags& safety) {
   const auto before = best.accuracy ? optim::Monitor::accuracy : optim::Monitor::loss;
   const std::string why = kept ? fmt::format("chosen by {}", word_of(before)) : "not kept";
-  const std::string flag = kept               ? fmt::format("monitor {}", word_of(safety.monitor))
-                           : safety.save_best ? "save-best"
-                                              : "early-stopping";
-  say(session, fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were {}: --{} "
-                           "begins anew with the epochs from here on",
-                           best.epoch, best.loss, why, flag));
+  const std::string what =
+      kept ? fmt::format("--monitor {}", word_of(safety.monitor)) : std::string(kBestName);
+  say(session,
+      fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were {}: {} "
+                  "begins anew with the epochs from here on",
+                  best.epoch, best.loss, why, what),
+      Notice::detail);
 }
 
 }  // namespace
@@ -339,9 +340,11 @@ bool take_up_best(const Training& training, const std::filesystem::path& run,
   const bool known = comm::gather_values(*session.communicator, mine).front() == 1;
   if (progress.best.epoch == 0) return known;
   if (known && !safety.keeps_best()) {
-    say(session, fmt::format("{} stays that of epoch {}: later ones are not compared with it "
-                             "without --save-best",
-                             kBestName, progress.best.epoch));
+    say(session,
+        fmt::format("{} stays that of epoch {}: later ones are not compared with it "
+                    "with --no-save-best",
+                    kBestName, progress.best.epoch),
+        Notice::detail);
     if (progress.best.is_by(safety.monitor)) return true;
   } else if (known == safety.keeps_best() && progress.best.is_by(safety.monitor)) {
     return known;
@@ -355,7 +358,8 @@ bool take_up_best(const Training& training, const std::filesystem::path& run,
 void say_missing_best(const Session& session, const std::filesystem::path& run,
                       const SafetyFlags& safety) {
   std::error_code ignored;
-  if (!session.leads() || !safety.keeps_best()) return;
+  const bool wanted = safety.save_best.value_or(false) || safety.early_stopping;
+  if (!session.leads() || !wanted) return;
   if (std::filesystem::exists(run / kBestName, ignored)) return;
   warn(session, fmt::format("there is no {} in {}: the run ended without best weights; more "
                             "--epochs keep those of the epochs that follow",

@@ -114,7 +114,7 @@ class RunControl final : public loop::Control {
 // accuracy, whatever MIN_DELTA early stopping waits for.
 
 /// At a resume, or when a training goes back: best.safetensors of the run's folder becomes what it
-/// was at the checkpoint. Where --save-best or --early-stopping begin only now, or the file could
+/// was at the checkpoint. Where the best weights are kept only from now on, or the file could
 /// not be written then, or --monitor is another one, the best is sought anew from `progress` on,
 /// and a line is printed. Returns whether the file is there. Collective; Error(output) on rank 0.
 bool take_up_best(const Training&, const std::filesystem::path& run,

@@ -47,10 +47,7 @@ std::string kept_text(const RunEnd& end) {
   const int best = result.progress.best.epoch;
   if (result.early_stopped && end.kept_best) return fmt::format("of epoch {}, the best", best);
   const bool last_is_best = best > 0 && result.last && result.last->epoch == best;
-  const std::string last =
-      last_is_best ? "of the last step, in the best epoch" : "of the last step";
-  const bool hint = best > 0 && !last_is_best && !end.keeps_best;
-  return last + (hint ? "; --save-best keeps the best epoch's, too" : "");
+  return last_is_best ? "of the last step, in the best epoch" : "of the last step";
 }
 
 std::string best_weights_line(const RunEnd& end) {
@@ -61,10 +58,14 @@ std::string best_weights_line(const RunEnd& end) {
                                 end.summary.result.stopped ? " yet" : "");
 }
 
-std::string memory_line(const loop::PeakMemory& memory) {
+std::string memory_line(const loop::PeakMemory& memory, bool is_alone) {
   const auto bytes = [](std::uint64_t count) { return bytes_text(static_cast<double>(count)); };
   const std::string device =
       memory.device_bytes ? fmt::format(", {} of its device", bytes(*memory.device_bytes)) : "";
+  if (is_alone) {
+    return fmt::format("Memory at its peak: {}, files that it maps included{}; {} without them",
+                       bytes(memory.rank_bytes), device, bytes(memory.node_bytes));
+  }
   return fmt::format(
       "Memory at its peak: {} of one rank, files that it maps included{}; {} on host {}, without "
       "files and with shared memory counted once",
@@ -204,7 +205,7 @@ std::vector<std::string> end_lines(const RunEnd& end) {
     lines.push_back(fmt::format("Averaged weights: {}", (end.folder / kAveragesName).string()));
   }
   if (end.keeps_best && (end.kept_best || !has_best)) lines.push_back(best_weights_line(end));
-  if (summary.memory) lines.push_back(memory_line(*summary.memory));
+  if (summary.memory) lines.push_back(memory_line(*summary.memory, end.is_alone));
   lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
   if (!end.limit.empty()) lines.push_back(end.limit);
   if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
@@ -241,7 +242,8 @@ void RunResults::say_earlier() const {
   if (!has_earlier_) return;
   say(training_.session(),
       fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
-                  weights_path().string()));
+                  weights_path().string()),
+      Notice::detail);
 }
 
 void RunResults::save_now(const char* then) {
@@ -345,7 +347,8 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
                                  .kept_best = kept_best,
                                  .limit = limit_of(training_, result),
                                  .averages = averages,
-                                 .lost = lost_text(folder_)})) {
+                                 .lost = lost_text(folder_),
+                                 .is_alone = session.is_alone()})) {
     say(session, line);
   }
   if (no_averages) std::rethrow_exception(no_averages);

@@ -66,11 +66,12 @@ class RunResults {
 struct RunEnd {
   const logging::SummaryRecord& summary;
   std::filesystem::path folder;
-  bool keeps_best = false;  ///< --save-best or --early-stopping
+  bool keeps_best = false;  ///< SafetyFlags::keeps_best()
   bool kept_best = false;   ///< best.safetensors has the weights of the best epoch
   std::string limit{};      ///< input_limit()
   bool averages = false;    ///< averages of weights were saved
   std::string lost{};       ///< runfiles/lost_seconds.h: text_of()
+  bool is_alone = false;    ///< one rank trained
 };
 
 std::vector<std::string> end_lines(const RunEnd&);

@@ -134,7 +134,7 @@ constexpr EndRow kEndRows[] = {
     {"target-accuracy", target_is_other,
      [](const Ending& e) { return text_of(e.end.target_accuracy); }},
     {"early-stopping", patience_is_other, [](const Ending& e) { return stopping_text(e.end); }},
-    {kSaveBest, [](const Ends& ends) { return ends.now.saves_best && !ends.then.keeps_best(); },
+    {kSaveBest, [](const Ends& ends) { return ends.wants_best && !ends.then.keeps_best(); },
      [](const Ending& e) { return std::string(e.keeps_best() ? "on" : "off"); }},
     {kMonitor, best_is_by_another,
      [](const Ending& e) { return std::string(word_of(e.end.monitor)); }}};
@@ -157,7 +157,8 @@ void say_other_program(const Session& session, const nlohmann::ordered_json& the
   const std::string before = program_text(then), now = program_text(here);
   if (before.empty() || before == now) return;
   say_once(session,
-           fmt::format("The checkpoint was written with {}; this goes on with {}", before, now));
+           fmt::format("The checkpoint was written with {}; this goes on with {}", before, now),
+           Notice::detail);
 }
 
 [[noreturn]] void refuse_less(const std::filesystem::path& checkpoint, const loop::TrainingEnd& end,
@@ -225,8 +226,9 @@ std::vector<Difference> finished_differences(const nlohmann::ordered_json& then,
                                              const loop::Progress& progress,
                                              const TrainingSpec& spec) {
   auto rows = identity_differences(then, identity, Compared::finished_run);
-  const Ending now{end_of(spec), spec.flags.safety.save_best};
-  const auto ends = end_differences({ending_of(then), now, progress, spec.learning_rate.schedule});
+  const bool wants_best = spec.flags.safety.save_best.value_or(false);
+  const auto ends = end_differences(
+      {ending_of(then), ending_of(identity), progress, spec.learning_rate.schedule, wants_best});
   for (const Difference& end : ends) {  // the monitor of a plateau may be told already
     if (std::ranges::count(rows, end.name, &Difference::name) == 0) rows.push_back(end);
   }

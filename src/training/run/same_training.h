@@ -32,8 +32,9 @@ std::vector<Difference> identity_differences(const nlohmann::ordered_json& then,
 /// What ends a training, and whether it keeps its best weights.
 struct Ending {
   loop::TrainingEnd end;
-  bool saves_best = false;  ///< --save-best
+  bool saves_best = false;
 
+  /// Early stopping kept them before that was usual.
   bool keeps_best() const { return saves_best || end.patience; }
 };
 /// Error(data) where the identity has none.
@@ -47,6 +48,7 @@ struct Ends {
   Ending then, now;
   loop::Progress progress;
   optim::Schedule schedule;
+  bool wants_best = false;  ///< --save-best is given now
 };
 /// One for each flag by which the run would have ended elsewhere, with another rate, or without the
 /// best weights that are wanted. None where the end that is asked for now leads to the same place:

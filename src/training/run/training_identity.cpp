@@ -115,7 +115,7 @@ nlohmann::ordered_json training_identity(const Training& training) {
   identity[kBackend] = training.session().backend->name();
   identity[kPrecision] = word_of(plan.spec.flags.precision);
   identity[kEnd] = to_json(end_of(plan.spec));
-  if (plan.spec.flags.safety.save_best) identity[kEnd][kSaveBest] = true;
+  if (plan.spec.flags.safety.keeps_best()) identity[kEnd][kSaveBest] = true;
   return identity;
 }
 

@@ -118,7 +118,8 @@ class Run {
     }
     if (training_.compiled().program->tuner().trying()) {
       say(session_,
-          "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
+          "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...",
+          Notice::detail);
     }
   }
 

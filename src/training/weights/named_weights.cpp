@@ -129,15 +129,29 @@ void refuse_folder_of_files(const fs::path& folder) {
                    run ? "" : newest_run_within(folder)));
 }
 
-/// Weights that a run's folder stands for. --save-best decides which of them are wanted.
+/// The value of a flag as config.json has it: a text, a number or true.
+std::string text_of(const nlohmann::json& flags, const char* name) {
+  const auto found = flags.find(name);
+  if (found == flags.end()) return {};
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+/// The same of a run; empty also where its config.json is missing or damaged.
+std::string recorded(const fs::path& run, const char* flag) {
+  try {
+    return text_of(runfiles::read_config(run), flag);
+  } catch (const std::runtime_error&) {
+    return "";
+  }
+}
+
+/// Weights that a run's folder stands for. What --no-save-best left there is of an earlier start,
+/// and no later epoch was compared with it.
 NamedWeights weights_of_run(const fs::path& run) {
   const fs::path best = run / kBestName, last = run / kWeightsName;
-  if (is_there(best)) {
-    const char* others = is_there(last) ? "; those of its end are in " : "";
-    return {best,
-            fmt::format("the best of the run, which --save-best or --early-stopping kept{}{}",
-                        others, *others ? last.string() : ""),
-            run};
+  if (is_there(best) && recorded(run, "no-save-best") != "true") {
+    const std::string others = is_there(last) ? "; those of its end are in " + last.string() : "";
+    return {best, "the weights of the run's best epoch" + others, run};
   }
   if (!is_there(last) || !runfiles::is_finished(run)) {
     const fs::path newest = newest_whole_checkpoint(run);
@@ -148,13 +162,6 @@ NamedWeights weights_of_run(const fs::path& run) {
   }
   if (!is_there(last)) refuse_folder(run);
   return {last, "of the run's end", run};
-}
-
-/// The value of a flag as config.json has it: a text, a number or true.
-std::string text_of(const nlohmann::json& flags, const char* name) {
-  const auto found = flags.find(name);
-  if (found == flags.end()) return {};
-  return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
 bool is_built_in(const std::string& model) {
@@ -219,13 +226,7 @@ std::optional<RunData> data_of_run(const fs::path& run) {
   }
 }
 
-std::string recorded_weights(const fs::path& run) {
-  try {
-    return text_of(runfiles::read_config(run), "weights");
-  } catch (const std::runtime_error&) {
-    return "";
-  }
-}
+std::string recorded_weights(const fs::path& run) { return recorded(run, "weights"); }
 
 std::optional<DescribedModel> described_model(const std::filesystem::path& weights) {
   if (!weights::describes_itself(weights)) return std::nullopt;

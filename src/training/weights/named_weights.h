@@ -14,7 +14,7 @@ namespace cputrain::training {
 
 using runfiles::kConfigName;
 inline constexpr const char* kWeightsName = "weights.safetensors";
-inline constexpr const char* kBestName = checkpoint::kBestName;  ///< with --save-best
+inline constexpr const char* kBestName = checkpoint::kBestName;
 
 /// Figures, weights or checkpoints; a run that failed before its first step left none of them.
 bool holds_run(const std::filesystem::path& folder);

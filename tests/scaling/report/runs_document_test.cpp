@@ -126,11 +126,11 @@ TEST(RunsDocument, SaysWhichWeightsThereAre) {
   };
   EXPECT_EQ(said({}), "");  // not known
   EXPECT_EQ(said(3),
-            " Its weights were not kept: weights.safetensors is of epoch 3 (0.9000) (--save-best "
-            "--monitor accuracy keeps them).");
+            " Its weights were not kept: weights.safetensors is of epoch 3 (0.9000) (--monitor "
+            "accuracy keeps them).");
   EXPECT_EQ(said(3, 1),
             " Its weights were not kept: weights.safetensors is of epoch 3 (0.9000), "
-            "best.safetensors is of epoch 1 (0.8000) (--save-best --monitor accuracy keeps them).");
+            "best.safetensors is of epoch 1 (0.8000) (--monitor accuracy keeps them).");
   EXPECT_EQ(said(3, 2), " Its weights are in best.safetensors.");
   EXPECT_EQ(said(2), " Its weights are in weights.safetensors.");
   EXPECT_EQ(said(4), " weights.safetensors is of epoch 4, which did as well.");

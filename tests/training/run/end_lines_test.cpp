@@ -20,14 +20,13 @@ logging::SummaryRecord after_seven_epochs() {
   return summary;
 }
 
-TEST(EndLines, NameTheBestEpochAndWhatKeepsIt) {
+TEST(EndLines, NameTheBestEpoch) {
   logging::SummaryRecord summary = after_seven_epochs();
   summary.best_accuracy = 0.91;
-  EXPECT_EQ(end_lines({.summary = summary, .folder = "r"}),
-            (Lines{"Best epoch: 3 of 7 (val_loss 0.2500, val_accuracy 0.9100)",
-                   "Weights: r/weights.safetensors (of the last step; --save-best keeps the best "
-                   "epoch's, too)",
-                   "Run folder: r", kProgram}));
+  EXPECT_EQ(
+      end_lines({.summary = summary, .folder = "r"}),
+      (Lines{"Best epoch: 3 of 7 (val_loss 0.2500, val_accuracy 0.9100)",
+             "Weights: r/weights.safetensors (of the last step)", "Run folder: r", kProgram}));
 }
 
 TEST(EndLines, SayThatTheAccuracyDecided) {

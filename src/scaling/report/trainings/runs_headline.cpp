@@ -36,7 +36,7 @@ std::string kept_sentence(const RunRecord& run, const BestAccuracy& best) {
                                  accuracy ? fmt::format(" ({:.4f})", *accuracy) : ""));
   }
   if (others.empty()) return "";
-  return fmt::format(" Its weights were not kept: {} (--save-best --monitor accuracy keeps them).",
+  return fmt::format(" Its weights were not kept: {} (--monitor accuracy keeps them).",
                      join(others, ", "));
 }
 
