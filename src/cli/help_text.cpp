@@ -14,6 +14,8 @@
 namespace cputrain::cli {
 namespace {
 
+using system::wrapped;
+
 /// Where the phrases of a list begin.
 std::size_t phrase_column(const CommandLineChoices& choices) {
   return choices.columns < 80 ? 18 : choices.columns < 100 ? 26 : 30;

@@ -174,24 +174,6 @@ std::size_t columns_of(std::string_view text) {
   return columns;
 }
 
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
-  std::string result;
-  std::size_t column = indent;
-  for (const std::string& word : split(text, ' ')) {
-    const std::size_t width = columns_of(word);
-    if (column > indent && column + 1 + width > columns) {
-      result += "\n" + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      result += " ";
-      ++column;
-    }
-    result += word;
-    column += width;
-  }
-  return result;
-}
-
 std::string in_columns(std::string_view text, std::size_t width) {
   std::size_t columns = 0, end = 0;
   while (end < text.size()) {

@@ -57,10 +57,6 @@ std::string in_columns(std::string_view text, std::size_t width);
 /// The columns that a text takes.
 std::size_t columns_of(std::string_view text);
 
-/// A text that begins at column `indent` and may be as wide as `columns`: further lines are
-/// indented as much. A word that is longer than a line stays whole.
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns);
-
 /// The number that a text is from its first sign to its last, as std::from_chars() reads it;
 /// nothing for any other text.
 template <class T>

@@ -67,6 +67,24 @@ void tell(std::string_view line) { put_told(in_lines_of(STDERR_FILENO, escaped(l
 
 void tell_whole(std::string_view line) { put_told(escaped(line)); }
 
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
+  std::string result;
+  std::size_t column = indent;
+  for (const std::string& word : split(text, ' ')) {
+    const std::size_t width = columns_of(word);
+    if (column > indent && column + 1 + width > columns) {
+      result += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      result += " ";
+      ++column;
+    }
+    result += word;
+    column += width;
+  }
+  return result;
+}
+
 std::string in_lines_of(int descriptor, std::string_view line) {
   constexpr std::size_t kHang = 2;  // of further lines, beside the first one
   auto columns = screen_columns(descriptor);

@@ -64,6 +64,10 @@ void tell(fmt::format_string<First, Others...> line, First&& first, Others&&... 
   tell(fmt::format(line, std::forward<First>(first), std::forward<Others>(others)...));
 }
 
+/// A text that begins at column `indent` and may be as wide as `columns`: further lines are
+/// indented as much. A word that is longer than a line stays whole.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns);
+
 /// A line that is escaped already as the terminal behind the file descriptor is to have it: wrapped
 /// at words, further lines indented. Without a terminal it stays as it is.
 std::string in_lines_of(int descriptor, std::string_view line);

@@ -13,6 +13,7 @@
 #include "composition/program.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "system/print.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 
@@ -254,9 +255,9 @@ TEST(Help, HintsCallTheProgramAsItWasCalled) {
 }
 
 TEST(Help, WrapsTextsAndCommands) {
-  EXPECT_EQ(wrapped("one two three", 0, 7), "one two\nthree");
-  EXPECT_EQ(wrapped("one two three", 4, 11), "one two\n    three");
-  EXPECT_EQ(wrapped("unbreakable", 4, 10), "unbreakable");
+  EXPECT_EQ(system::wrapped("one two three", 0, 7), "one two\nthree");
+  EXPECT_EQ(system::wrapped("one two three", 4, 11), "one two\n    three");
+  EXPECT_EQ(system::wrapped("unbreakable", 4, 10), "unbreakable");
   EXPECT_EQ(wrapped_command({"cputrain", "--data", "photos", "--epochs", "20"}, 2, 30),
             "  cputrain --data photos \\\n    --epochs 20");
 }
