@@ -79,7 +79,7 @@ std::string who_is_missing(const placement::Launcher& launcher, const Arrivals& 
 std::string missing_text(const placement::Launcher& launcher, const Arrivals& arrivals,
                          double seconds) {
   return fmt::format(
-      "MPI has not started for {:g} s (--start-timeout): {} (it may have ended before "
+      "MPI has not started for {:g} s (--stall start): {} (it may have ended before "
       "MPI_Init, or its host does not answer); see what it said above, and try the "
       "command with fewer ranks or hosts",
       seconds, who_is_missing(launcher, arrivals));

@@ -57,16 +57,9 @@ std::string reason_of_augment(const training::TrainingFlags& flags) {
 
 /// What follows from flags alone.
 constexpr Row<training::TrainingFlags> kRows[] = {
-    {"timeline-steps",
-     [](const training::TrainingFlags& f) {
-       return when(f.timeline.empty(), "without --timeline FILE, whose steps they are");
-     }},
-    {"keep", reason_without_checkpoints},
-    {"on-checkpoint-failure", reason_without_checkpoints},
-    {"resize", reason_of_form},
-    {"fit", reason_of_form},
-    {"augment", reason_of_augment},
-    {"exif", reason_of_exif},
+    {"keep", reason_without_checkpoints}, {"on-checkpoint-failure", reason_without_checkpoints},
+    {"resize", reason_of_form},           {"fit", reason_of_form},
+    {"augment", reason_of_augment},       {"exif", reason_of_exif},
 };
 
 const training::TrainingSpec& spec_of(const training::Training& training) {
@@ -171,11 +164,11 @@ std::string reason_of_backbone_rate(const training::Training& training) {
   return when(spec.flags.backbone_lr == spec.learning_rate.base, "beside an --lr that is the same");
 }
 
-std::string reason_of_timeline_steps(const training::Training& training) {
+std::string reason_of_timeline(const training::Training& training) {
   const training::TrainingSpec& spec = spec_of(training);
   const std::uint64_t steps =
       training::all_steps(training.batches().train, spec.epochs, spec.flags.steps);
-  if (spec.flags.timeline_steps.first <= steps) return "";
+  if (spec.flags.timeline.steps.first <= steps) return "";
   return "in a training of " + counted(steps, "step");
 }
 
@@ -200,7 +193,7 @@ constexpr Row<training::Training> kRowsInJob[] = {
     {"eval-every", reason_of_rare_evaluation},
     {"monitor", reason_of_monitor},
     {"backbone-lr", reason_of_backbone_rate},
-    {"timeline-steps", reason_of_timeline_steps},
+    {"timeline", reason_of_timeline},
     {"bucket-mb", reason_of_buckets},
     {"decode", reason_of_decoding},
     {"cache",

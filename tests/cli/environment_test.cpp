@@ -24,6 +24,26 @@ TEST(CommandLine, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
   EXPECT_TRUE(config.overwrite);
 }
 
+TEST(CommandLine, AConfigOfAnOlderRunIsStillRead) {
+  const testing::TemporaryFolder folder;
+  const auto path = (folder.path() / "config.json").string();
+  std::ofstream(path) << R"({"stall-timeout": 50.0, "start-timeout": "5", "timeline": "/t.json",
+                             "timeline-steps": "2:3"})";
+  const Options config = options_of({"--config", path});
+  EXPECT_EQ(config.stalls.warning, 60);
+  EXPECT_EQ(config.stalls.timeout, 50);
+  EXPECT_EQ(config.stalls.start, 5);
+  EXPECT_EQ(config.timeline.file, "/t.json");
+  EXPECT_EQ(config.timeline.steps.first, 2u);
+  EXPECT_EQ(options_of({"--config", path, "--stall", "warn=1m"}).stalls.timeout, 600);
+  // Elsewhere the words of today are named.
+  EXPECT_NE(refusal({"--stall-timeout", "5"}).find("use --stall end=SECONDS"), std::string::npos);
+  EXPECT_NE(refusal({"train"}, {{"CPUTRAIN_STALL_WARNING", "5"}}).find("--stall warn=SECONDS"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--timeline-steps", "1:2"}).find("use --timeline FILE:FIRST:LAST"),
+            std::string::npos);
+}
+
 TEST(CommandLine, ChecksTheEnvironmentAndTheFileAsStrictly) {
   EXPECT_NE(refusal({"train"}, {{"CPUTRAIN_BATCH", "many"}}).find("many"), std::string::npos);
   const testing::TemporaryFolder folder;

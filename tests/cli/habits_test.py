@@ -284,16 +284,16 @@ class FlagsWithoutEffect(HabitsTest):
     def test_they_say_so(self):
         self.make("parts/train", a=6, b=6)
         self.make("parts/val", a=2, b=2)
-        self.assertEqual(self.warned("--timeline-steps", "1:2", "--bucket-mb", "3", "--lr-scale", "linear",
+        self.assertEqual(self.warned("--bucket-mb", "3", "--lr-scale", "linear",
                                      "--warmup-epochs", "1", "--checkpoint-every", "0", "--keep", "3", "--allreduce",
                                      "ring", "--sharding", "strided", "--schedule", "step:30:0.1", "--batch-growth",
                                      "30:2", "--check-replicas", "2", "--data", "parts", "--validation-split", "0.2",
                                      "--no-winograd", "--backend", "reference"),
-                         {"--timeline-steps", "--bucket-mb", "--lr-scale", "--warmup-epochs", "--keep", "--allreduce",
+                         {"--bucket-mb", "--lr-scale", "--warmup-epochs", "--keep", "--allreduce",
                           "--sharding", "--schedule", "--batch-growth", "--check-replicas", "--validation-split",
                           "--no-winograd"})
-        self.assertEqual(self.warned("--momentum", "0.9", "--momentum-correction", "--timeline", "t.json",
-                                     "--timeline-steps", "900:901"), {"--momentum-correction", "--timeline-steps"})
+        self.assertEqual(self.warned("--momentum", "0.9", "--momentum-correction", "--timeline",
+                                     "t.json:900:901"), {"--momentum-correction", "--timeline"})
         self.assertEqual(self.warned("--eval-every", "2", "--limit-val", "0", "--backbone-lr", "0.01", "--augment",
                                      "flip,mixup:0"), {"--eval-every", "--backbone-lr", "--augment"})
         self.assertEqual(self.warned("--eval-every", "2", "--epochs", "1"), {"--eval-every"})
@@ -305,7 +305,7 @@ class FlagsWithoutEffect(HabitsTest):
         self.assertIn("changes nothing by cutout:0 and mixup:0 and rand:0:5 (0 is none of it)", done.stderr)
 
     def test_those_that_have_one_are_silent(self):
-        self.assertEqual(self.warned("--timeline", "t.json", "--timeline-steps", "1:2", "--lr-scale", "linear",
+        self.assertEqual(self.warned("--timeline", "t.json:1:2", "--lr-scale", "linear",
                                      "--base-batch", "4", "--warmup-epochs", "1", "--keep", "3", "--schedule",
                                      "step:1:0.5", "--momentum", "0.9", "--momentum-correction", "--batch-growth",
                                      "1:2", "--validation-split", "0.2", "--no-winograd"),

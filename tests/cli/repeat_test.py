@@ -79,7 +79,7 @@ class Repeat(TinyTest):
 
     def test_types_are_those_of_the_flags(self):
         wanted = {"limit-val": 3, "label-smoothing": 0.1, "balanced": True, "steps": 2, "eval-every": 2, "clip-norm": 0.5,
-                  "keep": 3, "save-best": True, "stall-timeout": 50, "io-threads": 1, "prefetch": 0, "profile": True,
+                  "keep": 3, "save-best": True, "stall": "end=50s", "io-threads": 1, "prefetch": 0, "profile": True,
                   "nesterov": True, "momentum": 0.9, "no-winograd": True, "no-bind": True, "early-stopping": "3",
                   "checkpoint-every": "3", "cache": "memory", "on-nan": "skip", "allreduce": "ring"}
         words = []

@@ -3,7 +3,7 @@
     python3 -B tests/fault/false_alarms.py [--table FILE] [--only KIND[,KIND]] [--minutes N] [--quick]
 
 Some three hours of trainings of 1 to 96 ranks that lack CPUs, are under a quota, have a reader or a terminal that
-pauses, a launcher that is stopped, are suspended as a whole, or have storage that stands for 75 s. With --stall-timeout
+pauses, a launcher that is stopped, are suspended as a whole, or have storage that stands for 75 s. With --stall end
 of a few seconds each stands for many times that. None may end by itself, none may be told a cause that is not its own.
 The table is a JSON file [false_alarms.json]: a case that is in it is not done again, so that a run which was broken off
 goes on. --minutes ends it early, --quick does a few short cases and keeps no table. Ends with 1 where a case failed.
@@ -23,7 +23,7 @@ import time
 
 from soak import PROGRAM, TINY, Job, Failure, made_pixels, mpirun, send, write_bmp
 
-LIMITS = ["--stall-warning", "2", "--stall-timeout", "8"]
+LIMITS = ["--stall", "warn=2,end=8"]
 STANDS = 30     # seconds for which a training with these limits is kept from getting on
 STORAGE = 75    # and storage, with the usual limits
 STARTS = 1200   # seconds that many ranks may take to their first step
@@ -264,7 +264,7 @@ def launcher(folder, ranks, stands):
 def suspended(folder, ranks, when):
     """All processes stand, as those of a machine that sleeps, in their steps or in their start."""
     limit = max(25, 2 * ranks)  # so many may take longer on a busy machine
-    with training(folder, ranks, "--start-timeout", str(limit)) as job:
+    with training(folder, ranks, limits=["--stall", f"warn=2,end=8,start={limit}"]) as job:
         if when == "steps":
             job.until("the first steps", lambda: job.steps() > 2000)
         else:
@@ -287,7 +287,7 @@ def storage(folder, ranks, what):
         if subprocess.run(command, capture_output=True).returncode != 0:
             return None
     try:
-        with training(folder, ranks, "--checkpoint-every", what, limits=["--stall-warning", "10"]) as job:
+        with training(folder, ranks, "--checkpoint-every", what, limits=["--stall", "warn=10"]) as job:
             job.until("the first steps", lambda: job.steps() > 2000)
             subprocess.run(["fsfreeze", "-f", disk], check=True)
             try:

@@ -8,7 +8,7 @@ from trainings import FaultTest
 
 RANKS = 3
 # Long enough for a busy disk, and for ranks of MPICH that keep the cores while they wait.
-WORDS = ["--reproducible", "--epochs", "12", "--stall-timeout", "15"]
+WORDS = ["--reproducible", "--epochs", "12", "--stall", "end=15"]
 
 
 @needs_mpi

@@ -32,7 +32,7 @@ from tiny import TINY  # noqa: E402
 
 RANKS = 4
 PATIENCE = 120  # seconds without a new line of metrics.jsonl after which a training stands still
-STALL = 6  # --stall-timeout, where the program has it
+STALL = 6  # --stall end, where the program has it
 DISK = "64m"  # of the file system that runs are on
 RUN = "runs/run"
 WORDS = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--batch", "16", "--reproducible", "--log-every",
@@ -139,7 +139,7 @@ class Misfortunes:
         return f"rank {number} gets {kind.name}"
 
     def seconds(self):
-        """Some end by --stall-timeout, where there is one."""
+        """Some end by --stall end, where there is one."""
         return self.draw.uniform(0.5, 2 * STALL if self.stalls_end else 4)
 
     def stop_rank(self, job):
@@ -193,8 +193,8 @@ class Soak:
         self.began, self.options, self.until = time.time(), options, 0
         self.counts, self.restarts, self.job = collections.Counter(), 0, None
         said = subprocess.run([PROGRAM, "train", "--help-all"], capture_output=True, text=True).stdout
-        self.words = [*WORDS, *(["--stall-timeout", str(STALL)] if "--stall-timeout" in said else [])]
-        self.misfortunes = Misfortunes(self.draw, "--stall-timeout" in said, small_disk)
+        self.words = [*WORDS, *(["--stall", f"end={STALL}"] if "--stall " in said else [])]
+        self.misfortunes = Misfortunes(self.draw, "--stall " in said, small_disk)
         self.has_hosts = succeeds(*TWO_HOSTS, "true")
 
     def say(self, text):

@@ -51,7 +51,7 @@ class Stalls(FaultTest):
         return text
 
     def assert_ends(self, process, run, rank, cause):
-        """By --stall-timeout: the default is longer than this test waits."""
+        """By --stall end: the default is longer than this test waits."""
         text = self.wait_for_end(process)
         self.assert_names(text, rank)
         events = self.stalls(run)
@@ -65,7 +65,7 @@ class Stalls(FaultTest):
         for rank in (0, ranks - 1):
             with self.subTest(words=words, rank=rank):
                 run = "-".join(["stopped", str(rank), *(w.strip("-") for w in words)])
-                process = self.begin("--stall-timeout", "3", *words, ranks=ranks, out=run)
+                process = self.begin("--stall", "end=3", *words, ranks=ranks, out=run)
                 self.stop(rank)
                 last = self.assert_ends(process, run, rank, "silent")
                 self.assertEqual(last["by"], 1 if rank == 0 else 0)
@@ -84,18 +84,18 @@ class Stalls(FaultTest):
         """It answers, and so does its host."""
         for phase, step in (("exchange", 5), ("decode", 0), ("validate", 7)):
             with self.subTest(phase):
-                process = self.start("--stall-timeout", "3", ranks=2, out=phase,
+                process = self.start("--stall", "end=3", ranks=2, out=phase,
                                      CPUTRAIN_FAULT=f"hang:1:{step}:{phase}")
                 last = self.assert_ends(process, phase, 1, "hung")
                 self.assertEqual(last["phase"], phase)
 
     def test_a_rank_that_hangs_after_it_computed_ends_the_job(self):
         """However long it did, and on however many cores."""
-        process = self.start("--stall-timeout", "3", ranks=2, CPUTRAIN_FAULT="busy:1:5:forward,hang:1:5:forward")
+        process = self.start("--stall", "end=3", ranks=2, CPUTRAIN_FAULT="busy:1:5:forward,hang:1:5:forward")
         self.assert_ends(process, "run", 1, "hung")
 
     def test_a_rank_that_comes_back_goes_on(self):
-        process = self.begin("--stall-warning", "1", "--stall-timeout", "30")
+        process = self.begin("--stall", "warn=1,end=30")
         self.stop(1)
         time.sleep(2.5)
         before = len(self.lines("run", "step"))
@@ -110,8 +110,7 @@ class Stalls(FaultTest):
         self.assertGreater(back["seconds"], 1)
 
     def test_a_slow_rank_is_named_and_ends_nothing(self):
-        process = self.start("--stall-warning", "1", "--stall-timeout", "2", ranks=2,
-                             CPUTRAIN_FAULT="busy:1:5:forward")
+        process = self.start("--stall", "warn=1,end=2", ranks=2, CPUTRAIN_FAULT="busy:1:5:forward")
         text = self.wait(process, 0)
         # On a busy machine who computes may have less of a CPU than it waits for one.
         self.assertRegex(text, r"rank 1 on \S+ (still computes|waits for a CPU) \(in forward of step 5\)")
@@ -132,7 +131,7 @@ class Stalls(FaultTest):
             os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
 
     def assert_lives_without_a_cpu(self, ranks):
-        process = self.begin("--stall-warning", "1", "--stall-timeout", "3", ranks=ranks)
+        process = self.begin("--stall", "warn=1,end=3", ranks=ranks)
         self.starve(self.rank_of(1) if ranks else process.pid)
         if ranks:
             self.until(process, lambda: re.search(r"rank 1 on \S+ waits for a CPU", self.said(process)))
@@ -150,7 +149,7 @@ class Stalls(FaultTest):
 
     def test_what_survivors_have_is_saved_and_a_resume_goes_on(self):
         """The weights are those of a training that ends behind the last step that was made."""
-        process = self.start("--stall-timeout", "3", "--reproducible", ranks=2, CPUTRAIN_FAULT="hang:1:20:forward")
+        process = self.start("--stall", "end=3", "--reproducible", ranks=2, CPUTRAIN_FAULT="hang:1:20:forward")
         text = self.wait_for_end(process)
         self.assertIn("the newest whole checkpoint is ckpt-000000014, and --resume auto goes on from it", text)
         self.assertIn("weights of the last completed step are in run/weights.safetensors; the job ends", text)
@@ -161,7 +160,7 @@ class Stalls(FaultTest):
         self.assert_same_end("run", "whole")
 
     def test_without_rank_0_the_checkpoint_that_counts_is_named(self):
-        process = self.begin("--stall-timeout", "3")
+        process = self.begin("--stall", "end=3")
         self.until(process, self.points)
         self.stop(0)
         text = self.wait_for_end(process)
@@ -175,7 +174,7 @@ class Stalls(FaultTest):
         """Whoever wants to write the line of the stall waits for ever, too."""
         trace = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-P", self.path("run/stalls.jsonl"),
                  "-e", "inject=openat:delay_enter=100s"]
-        process = self.start("--stall-timeout", "3", launch=[*mpirun(3), *trace], CPUTRAIN_FAULT="hang:1:5:exchange")
+        process = self.start("--stall", "end=3", launch=[*mpirun(3), *trace], CPUTRAIN_FAULT="hang:1:5:exchange")
         text = self.wait_for_end(process)
         self.assertIn("so the job ends: rank 1 on", text)
         self.assertFalse(os.path.exists(self.path("run/stalls.jsonl")))
@@ -183,7 +182,7 @@ class Stalls(FaultTest):
     def test_evaluation_is_watched(self):
         self.wait(self.start("--epochs", "1", ranks=2), 0)
         process = self.start_program("eval", "--weights", "run/weights.safetensors", "--data", "data", "--threads",
-                                     "1", "--stall-timeout", "3", ranks=2, CPUTRAIN_FAULT="hang:1:0:validate")
+                                     "1", "--stall", "end=3", ranks=2, CPUTRAIN_FAULT="hang:1:0:validate")
         self.assert_names(self.wait_for_end(process), 1)
 
     def test_a_rank_that_ends_before_mpi_begins_is_named(self):
@@ -191,7 +190,7 @@ class Stalls(FaultTest):
         with open(script, "w") as f:
             f.write(f'#!/bin/sh\n[ "${RANK}" = 2 ] && exit 0\nexec "$@"\n')
         os.chmod(script, 0o755)
-        process = self.start("--start-timeout", "3", launch=[*mpirun(3), script])
+        process = self.start("--stall", "start=3", launch=[*mpirun(3), script])
         text = self.wait(process)
         self.assertNotEqual(process.returncode, 0, text)
         self.assertIn("rank 2 never came", text)

@@ -55,7 +55,7 @@ class Storage(FaultTest):
 
     def begin(self, *words, out="disk/run", **options):
         """A training without end on that disk, with a checkpoint behind it."""
-        process = self.start("--epochs", "100000", "--stall-warning", "1", "--verbose", "2", *words, out=out, **options)
+        process = self.start("--epochs", "100000", "--stall", "warn=1", "--verbose", "2", *words, out=out, **options)
         self.until(process, lambda: self.points(out))
         return process
 
@@ -152,7 +152,7 @@ class Storage(FaultTest):
     @unittest.skipIf(why_no_trace(), why_no_trace())
     def test_a_slow_disk_that_gets_on_is_waited_for(self):
         """An fsync takes longer than the grace and the time-out, while the disk writes what others gave it."""
-        process = self.start("--epochs", "100000", "--checkpoint-every", "1000000", "--stall-timeout", "8",
+        process = self.start("--epochs", "100000", "--checkpoint-every", "1000000", "--stall", "end=8",
                              out="disk/run")
         self.until(process, lambda: len(self.lines("disk/run", "step")) > 20)
         trace = subprocess.Popen(["strace", "-o", "/dev/null", "-p", self.writer(process), "-e", "trace=fsync", "-e",
@@ -176,11 +176,11 @@ class Storage(FaultTest):
 
     def assert_ends_where_steps_cannot_go_on(self, ended, **options):
         """It has made all of its steps, and waits for its last checkpoint."""
-        process = self.start("--steps", "30", "--stall-timeout", "4", out="disk/run",
+        process = self.start("--steps", "30", "--stall", "end=4", out="disk/run",
                              CPUTRAIN_FAULT="slow:0:20:forward", **options)
         self.until(process, lambda: len(self.lines("disk/run", "step")) >= 18)
         self.freeze()
-        self.until(process, lambda: "(--stall-timeout), so the job ends: rank 0 on" in self.said(process))
+        self.until(process, lambda: "(--stall end), so the job ends: rank 0 on" in self.said(process))
         self.until_ended(process, NAMES_ITSELF)
         self.thaw()
         text = self.wait(process)

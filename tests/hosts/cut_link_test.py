@@ -12,7 +12,7 @@ from program import PROGRAM, wait_until
 
 TWO_HOSTS = [two_hosts.SCRIPT, "--ranks", "1"]
 TRAIN = [PROGRAM, "--image-size", "64", "--data", "synthetic:40", "--limit-val", "0", "--batch", "10", "--epochs",
-         "100000", "--log-every", "1", "--threads", "1", "--stall-warning", "2", "--stall-timeout", "20", "--out", "run"]
+         "100000", "--log-every", "1", "--threads", "1", "--stall", "warn=2,end=20", "--out", "run"]
 
 
 class Links(two_hosts.HostsTest):

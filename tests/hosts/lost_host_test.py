@@ -12,8 +12,8 @@ from program import PROGRAM, wait_until
 
 HOSTS = [two_hosts.SCRIPT, "--ssh", "--ranks", "1"]
 TRAIN = [PROGRAM, "--image-size", "64", "--data", "synthetic:40", "--limit-val", "4", "--batch", "10", "--epochs", "30",
-         "--log-every", "1", "--threads", "1", "--reproducible", "--checkpoint-every", "5", "--stall-warning", "2",
-         "--stall-timeout", "6", "--out"]
+         "--log-every", "1", "--threads", "1", "--reproducible", "--checkpoint-every", "5",
+         "--stall", "warn=2,end=6", "--out"]
 # What two_hosts calls in the place of mpirun, and supervise in the place of ssh.
 SUPERVISE = """#!/bin/bash
 [[ $1 != --version ]] || exec {mpirun} "$@"

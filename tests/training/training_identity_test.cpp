@@ -72,9 +72,9 @@ constexpr const char* kSame =
     "--allreduce ring, --bucket-mb 1, --no-shard-dense, --decode first, --cache none, "
     "--checkpoint-every 5, --resume auto --out run, --keep 3, --save-best, --monitor accuracy, "
     "--monitor loss, --on-checkpoint-failure stop, --on-failure shrink, --on-nan skip, "
-    "--check-replicas 5, --stall-timeout 5, --stall-warning 5, --start-timeout 5, --out run, "
+    "--check-replicas 5, --stall warn=5, --out run, "
     "--overwrite, --verbose 3, --log-every 1, --profile, --measure-limits, "
-    "--end-with run/.lock, --timeline t.json, --timeline-steps 1:2, --log-format mlperf, "
+    "--end-with run/.lock, --timeline t.json:1:2, --log-format mlperf, "
     "--dry-run, --dry-run --json -";
 
 /// Flags of the command line itself; and those that only a run at its end keeps to (see below).

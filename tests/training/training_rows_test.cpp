@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "core/error.h"
 #include "tests/support/refusal.h"
@@ -51,11 +52,39 @@ TEST(TrainingRows, ReadEveryKindOfValue) {
   EXPECT_EQ(after("nesterov", "true"), true);
   EXPECT_EQ(after("shuffle", "false"), false);
   EXPECT_EQ(after("on-nan", "rollback"), "rollback");
-  EXPECT_EQ(after("stall-timeout", "5"), 5.0);
   EXPECT_EQ(after("compress", "topk"), "topk:0.01");
   EXPECT_EQ(training_row("lr").get({}), nullptr);
   EXPECT_EQ(training_row("shuffle").get({}), nullptr);
   EXPECT_EQ(after("freeze", "conv2d*"), nullptr);  // only read
+}
+
+TEST(TrainingRows, TimesOfStallsAreOneFlag) {
+  const auto read = [](const std::string& text) {
+    TrainingFlags flags;
+    training_row("stall").set(flags, text);
+    return std::tuple(flags.stalls.warning, flags.stalls.timeout, flags.stalls.start);
+  };
+  EXPECT_EQ(read("end=5"), std::tuple(60.0, 5.0, 600.0));
+  EXPECT_EQ(read("start=1h,warn=0.5s,end=10m"), std::tuple(0.5, 600.0, 3600.0));
+  EXPECT_EQ(read("end=0,start=0"), std::tuple(60.0, 0.0, 0.0));
+  for (const char* wrong : {"", "5", "end", "end=", "end=5x", "end=-1", "end=5,end=6", "warn=0",
+                            "warn=0.4", "end=5,", "stop=5", "end=1e9", "end=nan", "END=5"}) {
+    EXPECT_NE(refusal("stall", wrong).find("warn=30s,end=10m"), std::string::npos) << wrong;
+  }
+}
+
+TEST(TrainingRows, StepsOfATimelineStandBehindItsFile) {
+  const auto read = [](const std::string& text) {
+    TrainingFlags flags;
+    training_row("timeline").set(flags, text);
+    return std::tuple(flags.timeline.file, flags.timeline.steps.first, flags.timeline.steps.last);
+  };
+  EXPECT_EQ(read("t.json"), std::tuple("t.json", 1u, 20u));
+  EXPECT_EQ(read("a:b.json:20:25"), std::tuple("a:b.json", 20u, 25u));
+  EXPECT_EQ(read("a:2:b"), std::tuple("a:2:b", 1u, 20u));
+  for (const char* wrong : {"t:5", "t:0:3", "t:7:5", "t:1:2:3", ":1:2"}) {
+    EXPECT_NE(refusal("timeline", wrong).find("FILE:FIRST:LAST"), std::string::npos) << wrong;
+  }
 }
 
 TEST(TrainingRows, RefuseWhatIsBeyondTheirBounds) {
@@ -67,7 +96,7 @@ TEST(TrainingRows, RefuseWhatIsBeyondTheirBounds) {
   for (const auto& [name, text] : {std::pair("batch-growth", "30"),
                                    {"checkpoint-every", "x"},
                                    {"early-stopping", "0"},
-                                   {"timeline-steps", "2:1"},
+                                   {"timeline", "t.json:2:1"},
                                    {"freeze", "a,,b"},
                                    {"log-format", "mlperf,caffe"}}) {
     EXPECT_NE(refusal(name, text).find(std::string("--") + name), std::string::npos) << name;

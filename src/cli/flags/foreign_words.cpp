@@ -138,6 +138,10 @@ constexpr ForeignWords kForeignFlags[] = {
      "", "mpirun or srun starts the ranks: mpirun --hostfile FILE -np N cputrain"},
     {"evaluate,eval,eval-only,test,test-only,val,validate,val-only,do-eval", "",
      "use the command eval: cputrain eval --weights FILE --data DATA"},
+    {"timeline-steps", "timeline", "use --timeline FILE:FIRST:LAST"},
+    {"stall-timeout", "stall", "use --stall end=SECONDS"},
+    {"stall-warning", "stall", "use --stall warn=SECONDS"},
+    {"start-timeout", "stall", "use --stall start=SECONDS"},
     {"tensorboard,tb,tensorboard-dir,tensorboard-log-dir,summary-dir", "log-format",
      "it is not needed: each run writes TensorBoard's event files, which tensorboard --logdir RUN "
      "shows"},

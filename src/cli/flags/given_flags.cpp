@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/flags/foreign_words.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -168,11 +169,31 @@ std::set<std::string> add_environment(Given& given, const Flags& flags,
   return added;
 }
 
+/// Flags of older runs as they are called now, so that their config.json still repeats them.
+void rename_old_flags(nlohmann::json& settings, const std::string& path) {
+  constexpr std::pair<const char*, const char*> kStalls[] = {
+      {"stall-warning", "warn"}, {"stall-timeout", "end"}, {"start-timeout", "start"}};
+  std::vector<std::string> stalls;
+  for (const auto& [old, name] : kStalls) {
+    const auto found = settings.find(old);
+    if (found == settings.end() || settings.contains("stall")) continue;
+    stalls.push_back(fmt::format("{}={}", name, flag_text(*found, path, old)));
+    settings.erase(found);
+  }
+  if (!stalls.empty()) settings["stall"] = join(stalls, ",");
+  const auto steps = settings.find("timeline-steps"), timeline = settings.find("timeline");
+  if (steps == settings.end() || timeline == settings.end()) return;
+  *timeline = fmt::format("{}:{}", flag_text(*timeline, path, "timeline"),
+                          flag_text(*steps, path, "timeline-steps"));
+  settings.erase(steps);
+}
+
 std::set<std::string> add_config_file(Given& given, const Flags& flags, const std::string& path,
                                       const Hint& hint) {
   if (path.empty()) return {};
   const Given before = given;
-  const nlohmann::json settings = read_settings(path);
+  nlohmann::json settings = read_settings(path);
+  rename_old_flags(settings, path);
   std::set<std::string> named, added;  // image-size and image_size are one
   for (const auto& [key, value] : settings.items()) {
     const std::string name = flags.resolved(hyphens(key));
@@ -246,11 +267,12 @@ void check_variables(const Environment& environment, const std::set<std::string>
                        std::ranges::find(kOfOthers, name) == std::end(kOfOthers);
     if (!meant) continue;
     const std::string flag = flag_of(name);
+    const std::string foreign = hint_for_flag(flag.substr(2), flags, "cputrain");
     fail(
         ExitCode::usage,
         fmt::format("the environment's {}: no command has a flag {} (it would be ignored){}; unset "
                     "it, or see --help",
-                    name, flag, did_you_mean(flag, words)));
+                    name, flag, foreign.empty() ? did_you_mean(flag, words) : foreign));
   }
 }
 

@@ -12,9 +12,9 @@ namespace cputrain::watch {
 
 /// How long, in seconds, others may be waited for.
 struct Limits {
-  double warning = 60;   ///< --stall-warning: from then on it is printed
-  double timeout = 600;  ///< --stall-timeout: then the job ends; 0: never
-  double start = 600;    ///< --start-timeout: until all ranks have met; 0: for ever
+  double warning = 60;   ///< --stall warn: from then on it is printed
+  double timeout = 600;  ///< --stall end: then the job ends; 0: never
+  double start = 600;    ///< --stall start: until all ranks have met; 0: for ever
 
   /// A short time-out is announced before it comes.
   double warns_after() const { return timeout > 0 ? std::min(warning, timeout / 2) : warning; }

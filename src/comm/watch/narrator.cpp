@@ -151,7 +151,7 @@ nlohmann::ordered_json Narrator::entry_of(const char* event, const Finding& find
 
 Word Narrator::word_of(const Finding& finding) const {
   if (finding.ends) {
-    return {fmt::format("cputrain: no rank got further for {:.0f} s (--stall-timeout), so the job "
+    return {fmt::format("cputrain: no rank got further for {:.0f} s (--stall end), so the job "
                         "ends: {}",
                         finding.seconds, why(finding)),
             entry_of("end", finding)};
@@ -159,7 +159,7 @@ Word Narrator::word_of(const Finding& finding) const {
   return {fmt::format(
               "warning: no rank has got further for {:.0f} s: {}{}", finding.seconds, why(finding),
               finding.may_end
-                  ? fmt::format("; the job ends after {:g} s (--stall-timeout)", limits_.timeout)
+                  ? fmt::format("; the job ends after {:g} s (--stall end)", limits_.timeout)
                   : ""),
           entry_of("stall", finding)};
 }

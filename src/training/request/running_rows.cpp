@@ -4,8 +4,10 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -37,6 +39,14 @@ std::optional<NumberAndUnit> split_number(std::string_view text) {
   return NumberAndUnit{number, {end, text.data() + text.size()}, number == std::floor(number)};
 }
 
+/// Nothing where it is none of s, m and h.
+std::optional<double> seconds_of_unit(std::string_view unit) {
+  if (unit == "s") return 1;
+  if (unit == "m") return 60;
+  if (unit == "h") return 3600;
+  return std::nullopt;
+}
+
 /// "10m,1e": at each of these marks; "0": never. Error(usage), as of all that read a flag here.
 checkpoint::Marks parse_marks(const std::string& text) {
   checkpoint::Marks marks;
@@ -51,7 +61,7 @@ checkpoint::Marks parse_marks(const std::string& text) {
     const auto read = split_number(part);
     if (!read) wrong();
     const auto& [number, unit, whole] = *read;
-    const double seconds = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+    const double seconds = seconds_of_unit(unit).value_or(0);
     if (unit.empty() && whole && number <= kMostSteps && !marks.steps) {
       marks.steps = static_cast<std::uint64_t>(number);
     } else if (unit == "e" && whole && number <= kMostEpochs && !marks.epochs) {
@@ -82,16 +92,60 @@ EarlyStopping parse_early_stopping(const std::string& text) {
   return {static_cast<int>(patience->number), least->number};
 }
 
-/// "20:25"
-loop::StepRange parse_steps(const std::string& text) {
-  const std::vector<std::string> both = split(text, ':');
-  const auto first = number_in<std::uint64_t>(both.front());
-  const auto last = number_in<std::uint64_t>(both.back());
-  if (both.size() != 2 || !first || !last || *first < 1 || *last < *first) {
-    fail(ExitCode::usage,
-         "--timeline-steps " + text + ": must be FIRST:LAST, both counted from 1, such as 20:25");
+/// "30s", "10m", "1h", "45" (seconds) or "0".
+std::optional<double> seconds_in(const std::string& text) {
+  if (text == "0") return 0;
+  const auto read = split_number(text);
+  if (!read) return std::nullopt;
+  const auto unit = read->unit.empty() ? std::optional(1.0) : seconds_of_unit(read->unit);
+  if (!unit || read->number * *unit > kMostPatience) return std::nullopt;
+  return read->number * *unit;
+}
+
+/// "warn=30s,end=10m,start=5m", each once; what is left out stays as it is without the flag.
+watch::Limits parse_stall(const std::string& text) {
+  constexpr double kLeastWarning = 0.5;  // seconds
+  watch::Limits limits;
+  const std::pair<std::string_view, double*> places[] = {
+      {"warn", &limits.warning}, {"end", &limits.timeout}, {"start", &limits.start}};
+  std::set<double*> given;
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const auto place =
+        std::ranges::find(places, part.substr(0, equals), [](const auto& p) { return p.first; });
+    const auto seconds = seconds_in(part.substr(std::min(equals + 1, part.size())));
+    const bool known = place != std::end(places) && seconds && given.insert(place->second).second;
+    if (!known || (place->second == &limits.warning && *seconds < kLeastWarning)) {
+      fail(ExitCode::usage,
+           "--stall " + text +
+               ": must be warn=TIME, end=TIME and start=TIME, each at most once with commas "
+               "between, TIME such as 30s, 10m or 1h; 0 is never for end and start: "
+               "warn=30s,end=10m");
+    }
+    *place->second = *seconds;
   }
-  return {*first, *last};
+  return limits;
+}
+
+/// "trace.json", or "trace.json:20:25". What ends as a number behind a colon means steps.
+Timeline parse_timeline(const std::string& text) {
+  const auto is_number = [](const std::string& part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+  };
+  std::vector<std::string> parts = split(text, ':');
+  if (parts.size() == 1 || !is_number(parts.back())) return {.file = text};
+  std::vector<std::optional<std::uint64_t>> steps;
+  for (; parts.size() > 1 && is_number(parts.back()); parts.pop_back()) {
+    steps.push_back(number_in<std::uint64_t>(parts.back()));
+  }
+  const std::string file = join(parts, ":");
+  const bool whole = steps.size() == 2 && steps[1] && steps[0] && !file.empty();
+  if (!whole || *steps[1] < 1 || *steps[0] < *steps[1]) {
+    fail(ExitCode::usage,
+         "--timeline " + text +
+             ": must be FILE or FILE:FIRST:LAST, steps counted from 1, such as trace.json:20:25");
+  }
+  return {file, {*steps[1], *steps[0]}};
 }
 
 /// Words of logging/reporters.h.
@@ -222,17 +276,13 @@ void add_safety(FlagRows& r) {
 }
 
 void add_stalls(FlagRows& r) {
-  const auto stalls = [](auto member) {
-    return [member](auto& flags) -> auto& { return flags.stalls.*member; };
-  };
   r.part("stalls");
-  r.real("stall-timeout", stalls(&watch::Limits::timeout), 0, kMostPatience,
-         "end with exit code 76 where no rank has got further for X seconds; 0: never [600]");
-  r.real("stall-warning", stalls(&watch::Limits::warning), 0.5, kMostPatience,
-         "say after X seconds, and then each minute, which rank the others wait for [60]");
-  r.real("start-timeout", stalls(&watch::Limits::start), 0, kMostPatience,
-         "end with exit code 76 where MPI has not started after X seconds, and say which ranks did "
-         "not come; 0: never [600]");
+  r.parsed("stall", &Flags::stalls, "WHAT=TIME,...",
+           "when ranks that keep the others waiting are named (warn, and then each minute), when "
+           "the job ends with exit code 76 since none got further (end), and when it does since "
+           "MPI has not started (start); end=0 and start=0: never "
+           "[warn=60s,end=600s,start=600s]",
+           parse_stall);
 }
 
 void add_output(FlagRows& r) {
@@ -254,10 +304,10 @@ void add_output(FlagRows& r) {
         "measure FMA peak and memory bandwidth of all ranks together before the first step, and "
         "write them to limits.json");
   r.part("logs");
-  r.text("timeline", &Flags::timeline, "FILE",
-         "write what every rank did and when, as a Chrome trace of --timeline-steps");
-  r.parsed("timeline-steps", &Flags::timeline_steps, "FIRST:LAST",
-           "steps that --timeline shows, counted from 1 [1:20]", parse_steps);
+  r.parsed("timeline", &Flags::timeline, "FILE[:FIRST:LAST]",
+           "write what every rank did and when in these steps, counted from 1, as a Chrome trace "
+           "[steps 1:20]",
+           parse_timeline);
   r.parsed("log-format", &Flags::log_formats, "NAME,...", "further logs: " + log_format_texts(),
            parse_log_formats)
       .suggests(logging::log_format_words());

@@ -85,6 +85,12 @@ struct Task {
 
 inline constexpr double kValidationSplit = 0.1;
 
+/// A file, empty for none, and the steps that it shows.
+struct Timeline {
+  std::string file;
+  loop::StepRange steps{1, 20};
+};
+
 /// When images are decoded: while the first epoch trains, or before it.
 enum class Decoding { meanwhile, first };
 constexpr auto names(Decoding) {
@@ -182,8 +188,7 @@ struct TrainingFlags {
   std::optional<int> verbose;
   std::size_t log_every = 10;
   bool profile = false;
-  std::string timeline;
-  loop::StepRange timeline_steps{1, 20};
+  Timeline timeline;
   std::vector<std::string> log_formats;  ///< words of logging/reporters.h
   bool measure_limits = false;
   SafetyFlags safety;

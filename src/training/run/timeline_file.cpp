@@ -76,13 +76,13 @@ double clock_offset(const Session& session) {
 }
 
 void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folder) {
-  const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline);
+  const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline.file);
   std::error_code ignored;
   const bool own = std::filesystem::equivalent(path.parent_path(), folder, ignored) &&
                    std::ranges::count(run_files(), path.filename().string()) > 0;
   if (!own && (spec.flags.overwrite || !std::filesystem::is_regular_file(path, ignored))) return;
   fail(ExitCode::usage,
-       fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline,
+       fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline.file,
                    own ? "the run writes a file of its own there" : "is there already",
                    own ? "" : ", or --overwrite"));
 }
@@ -92,13 +92,13 @@ void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folde
 loop::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
                              const std::filesystem::path& folder) {
   const int ranks = session.communicator->size();
-  if (spec.flags.timeline.empty()) return loop::Timeline(loop::StepRange{}, ranks);
+  if (spec.flags.timeline.file.empty()) return loop::Timeline(loop::StepRange{}, ranks);
   if (session.leads()) {
     check_timeline(spec, folder);
-    const auto replaced = system::replaceable_file(spec.flags.timeline);
+    const auto replaced = system::replaceable_file(spec.flags.timeline.file);
     if (replaced) system::write_own_file(*replaced, timeline_json({}, {}));
   }
-  return loop::Timeline(spec.flags.timeline_steps, ranks);
+  return loop::Timeline(spec.flags.timeline.steps, ranks);
 }
 
 void write_timeline(const Session& session, const TrainingSpec& spec,
@@ -106,8 +106,8 @@ void write_timeline(const Session& session, const TrainingSpec& spec,
   if (!timeline.wanted()) return;
   const auto texts = session.communicator->gather(timeline_text(timeline, clock_offset(session)));
   if (!session.leads()) return;
-  system::write_given_file(spec.flags.timeline, timeline_json(texts, session.plan.hosts()));
-  say(session, "Timeline: " + spec.flags.timeline +
+  system::write_given_file(spec.flags.timeline.file, timeline_json(texts, session.plan.hosts()));
+  say(session, "Timeline: " + spec.flags.timeline.file +
                    " (open it in https://ui.perfetto.dev or chrome://tracing)");
 }
 

@@ -22,7 +22,7 @@ void expect_said(const placement::Launcher& launcher, const Arrivals& arrivals,
 }
 
 TEST(StartGuard, NamesRanksOfOneMachineThatDidNotCome) {
-  expect_said(launcher(3, 3), {.here = {0, 1}}, "8 s (--start-timeout): rank 2 never came");
+  expect_said(launcher(3, 3), {.here = {0, 1}}, "8 s (--stall start): rank 2 never came");
   expect_said(launcher(4, 4), {.here = {1}}, "Missing ranks: 0, 2, 3 never came");
 }
 

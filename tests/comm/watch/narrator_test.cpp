@@ -38,12 +38,12 @@ TEST_F(NarratorTest, NamesRankHostStepAndPhase) {
   const std::string text = line(finding, 100);
   EXPECT_TRUE(holds(text, "rank 3 on b does not answer")) << text;
   EXPECT_TRUE(holds(text, "exchange of step 120")) << text;
-  EXPECT_TRUE(holds(text, "600 s (--stall-timeout)")) << text;
+  EXPECT_TRUE(holds(text, "600 s (--stall end)")) << text;
   EXPECT_FALSE(holds(text, "rank 0")) << text;
 }
 
 TEST_F(NarratorTest, PromisesNoEndThatDoesNotCome) {
-  EXPECT_FALSE(holds(line(stall(Cause::silent, {3}, 61), 100), "--stall-timeout"));
+  EXPECT_FALSE(holds(line(stall(Cause::silent, {3}, 61), 100), "--stall end"));
 }
 
 TEST_F(NarratorTest, NamesSeveralByHost) {
@@ -100,7 +100,7 @@ TEST_F(NarratorTest, NamesWhatRanksLackAndNoEnd) {
     const auto word = narrator_.hear(stall(cause, {0, 2, 3}, 700), now);
     EXPECT_TRUE(word);
     if (!word) return std::string();
-    EXPECT_FALSE(holds(word->line, "--stall-timeout")) << word->line;
+    EXPECT_FALSE(holds(word->line, "--stall end")) << word->line;
     EXPECT_FALSE(holds(word->line, "Missing")) << word->line;
     EXPECT_TRUE(holds(word->line, "ranks 0 on a; 2, 3 on b wait")) << word->line;
     return word->line + word->entry["cause"].dump();
