@@ -278,9 +278,9 @@ void add_safety(FlagRows& r) {
 void add_stalls(FlagRows& r) {
   r.part("stalls");
   r.parsed("stall", &Flags::stalls, "WHAT=TIME,...",
-           "when ranks that keep the others waiting are named (warn, and then each minute), when "
-           "the job ends with exit code 76 since none got further (end), and when it does since "
-           "MPI has not started (start); end=0 and start=0: never "
+           "what happens to ranks that wait. warn: those that keep them waiting are named, and "
+           "then each minute. end: the job ends with exit code 76, since none got further. start: "
+           "the same where MPI has not started. end=0, start=0: never "
            "[warn=60s,end=600s,start=600s]",
            parse_stall);
 }
