@@ -217,7 +217,7 @@ class RunFolders(HabitsTest):
         self.assertEqual([c["images"] for c in result["classes"]], [6, 6])
 
     def test_other_commands_take_it_too(self):
-        self.expect(0, *self.words, "--resize", "nearest", "--out", "run")
+        self.expect(0, *self.words, "--resize", "nearest", "--no-save-best", "--out", "run")
         one = self.result("predict", "--weights", "run", "d")
         self.assertEqual(one, self.result("predict", "--weights", "run/weights.safetensors", "d"))
         self.expect(0, "export", "--weights", "run", "--model-file", "again.json",

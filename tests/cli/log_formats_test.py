@@ -1,5 +1,6 @@
 """--log-format and --timeline: the logs that other people's programs read, by readers that are not ours."""
 import json
+import os
 import re
 import unittest
 
