@@ -37,8 +37,18 @@ std::string with_coloured_warnings(const std::string& text) {
   return join(lines, "\n");
 }
 
-/// What is escaped already, with its lines' ends but for the last.
-void put_told(std::string text) {
+}  // namespace
+
+void print_lines(std::string_view text) {
+  std::string safe = escaped_lines(text);
+  if (safe.find("warning:") != std::string::npos && shows_colours(STDOUT_FILENO)) {
+    safe = with_coloured_warnings(safe);
+  }
+  put(stdout, safe, Worth::result);
+}
+
+void tell(std::string_view line) {
+  std::string text = in_lines_of(STDERR_FILENO, escaped(line));
   if (::isatty(STDERR_FILENO)) {
     const std::size_t first = std::min(text.find('\n'), text.size());
     const std::size_t bar = take_unended_line();
@@ -50,22 +60,9 @@ void put_told(std::string text) {
     if (shows_colours(STDERR_FILENO)) text = coloured(text);
     if (bar > 0) text.insert(0, "\r");
   }
-  put(stderr, text + "\n", Worth::told);
+  text += "\n";
+  put(stderr, text, Worth::told);
 }
-
-}  // namespace
-
-void print_lines(std::string_view text) {
-  std::string safe = escaped_lines(text);
-  if (safe.find("warning:") != std::string::npos && shows_colours(STDOUT_FILENO)) {
-    safe = with_coloured_warnings(safe);
-  }
-  put(stdout, safe, Worth::result);
-}
-
-void tell(std::string_view line) { put_told(in_lines_of(STDERR_FILENO, escaped(line))); }
-
-void tell_whole(std::string_view line) { put_told(escaped(line)); }
 
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t columns) {
   std::string result;

@@ -56,8 +56,6 @@ void print(fmt::format_string<Formatted<Args>...> format, const Args&... args) {
 /// errors are ignored. On a terminal it takes the place of a bar of progress, is wrapped at words,
 /// and warnings and errors are coloured.
 void tell(std::string_view line);
-/// The same of a line that is to be copied, as those of a script: it is never wrapped.
-void tell_whole(std::string_view line);
 /// The same with a line that is put together, as fmt::format does it.
 template <class First, class... Others>
 void tell(fmt::format_string<First, Others...> line, First&& first, Others&&... others) {

@@ -152,7 +152,7 @@ constexpr ForeignWords kForeignFlags[] = {
      "nothing is sent anywhere; each run writes training.csv and metrics.jsonl, whose figures "
      "mlflow.log_metrics takes"},
     {"hub,hf-hub,hub-model,repo,repo-id,torch-hub", "weights",
-     "use --weights imagenet with a --model that has published weights, or --weights FILE"},
+     "use --weights imagenet, of a network of `cputrain weights list`, or --weights FILE"},
     {"format,include,formats", "onnx",
      "use --onnx FILE, --safetensors FILE or --model-file FILE, as many as are wanted"},
     {"opset,opset-version", "onnx", "use --onnx FILE, which is of opset 13"},
