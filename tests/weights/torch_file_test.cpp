@@ -155,8 +155,8 @@ TEST_P(TorchFile, WrongProgramsAreRefused) {
   for (const char* code : {"\x82\x01", "\x92", "\x97", "\x98", "\x91", "\x8b"}) {
     refused(code, "is a pickle with the instruction");
   }
-  for (const char* code : {".", "a", "Na", "R", "NR", "b", "Nb", "Q", "\x85", "NN\x87", "(.", "u",
-                           "t", "e", "q1", "\x94"}) {
+  for (const char* code : {".", "a", "Na", "R", "NR", "b", "Nb", "Q", "\x85", "NN\x87", "(.", "N(.",
+                           "NN(b.", "u", "t", "e", "q1", "\x94"}) {
     refused(code, "is a damaged pickle");
   }
   refused("h7.", "takes a value that it did not keep");
