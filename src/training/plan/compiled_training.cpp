@@ -100,7 +100,9 @@ compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout)
       exchange::make_exchange(exchange_parts(session_, plan_, layout), plan_.spec.flags.allreduce);
   for (const std::string& warning : made.warnings) warn_once(session_, warning);
   for (const std::string& line : made.lines) say_once(session_, line, Notice::detail);
-  if (!session_.is_alone() || plan_.chunks) {
+  // One process exchanges nothing, but a measurement says what its steps have in them.
+  const TrainingFlags& flags = plan_.spec.flags;
+  if (!session_.is_alone() || flags.reproducible || flags.task.measures) {
     say_once(session_, exchange_line(plan_.spec, made), Notice::detail);
   }
   compiled_.allreduce = comm::to_text(made.choice);
