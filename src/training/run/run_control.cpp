@@ -257,9 +257,7 @@ void RunControl::best_weights(const loop::Progress& progress) {
   const system::Stopwatch watch;
   at_checkpoint(progress);
   checkpoint::Snapshot& snapshot = training_.snapshot();
-  // Steps wait for nothing that is being written, unless memory has no room for what waits.
-  const bool busy = writer_ && writer_->busy();
-  const auto elsewhere = busy ? snapshot.memory_elsewhere() : nullptr;
+  const auto elsewhere = comes_free() ? nullptr : snapshot.memory_elsewhere();
   if (!elsewhere) settle_or_stop();
   snapshot.take_weights(elsewhere.get());
   const int epoch = progress.best.epoch;
