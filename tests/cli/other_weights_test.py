@@ -139,7 +139,7 @@ class OtherWeights(ProgramTest):
         self.assertNotIn("learnt from", done.stderr)
         self.assertEqual(self.tensors("two")["dense/kernel"], self.tensors("next")["dense/kernel"])
         recorded = {"model": "nature7", "image-size": 96, "normalize": "symmetric", "batch": 64, "optimizer": "adam",
-                    "weights": self.path("two/weights.safetensors")}
+                    "weights": self.path("two/best.safetensors")}
         self.assertEqual(recorded, {name: self.json_of("next", "config.json")[name] for name in recorded})
         self.assertNotIn("model", self.json_of("next/environment.json")["given"])
         with self.subTest("what is named goes before"):
