@@ -69,6 +69,7 @@ constexpr auto describe_begun = [](JsonMembers& f, auto& begun) {
   f.object("budget", begun.budget, describe_budget, true);
   f.object("settled", begun.settled, describe_settled, true);
   f.exact("learning_rate", begun.learning_rate);
+  f.rare("from_features", begun.from_features, 0, kAny);
 };
 
 constexpr auto describe_plateau = [](JsonMembers& f, auto& plateau) {

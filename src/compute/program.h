@@ -192,6 +192,8 @@ class Program {
   virtual std::optional<FeatureFacts> features() const { return {}; }
   /// Keeps those of the first images that have room in so many bytes, where there are features().
   virtual void keep_features([[maybe_unused]] std::size_t most_bytes) { assert(features()); }
+  /// Images whose frozen beginning was not computed, of all passes since the program was made.
+  virtual std::uint64_t images_from_features() const { return 0; }
 
   /// Seconds that passes spent waiting for other ranks of the node since the program was made.
   virtual double waited() const { return 0; }

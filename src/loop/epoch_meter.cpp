@@ -49,6 +49,7 @@ void EpochMeter::finish(EpochRecord& record, comm::Communicator& communicator) {
   record.straggler = find_straggler(communicator, waited_, options_.hosts);
   average_over_ranks(communicator, record.budget, record.seconds);
   average_over_ranks(communicator, record.settled.budget, record.settled.seconds);
+  comm::sum_numbers(communicator, std::array{&record.from_features});
   record.stolen = comm::largest_of_ranks(communicator, lost);
   record.cpu_wait = comm::largest_of_ranks(communicator, waited);
 }

@@ -116,6 +116,7 @@ StepToDo Loop::next_step() {
   left_out_ =
       std::ranges::find(progress_.left_out, progress_.steps + 1) != progress_.left_out.end();
   meter_->begin_step();
+  features_before_ = parts_.program.images_from_features();
   return {.plan = *plan_,
           .in_epoch = begun().steps,
           .step = progress_.steps,
@@ -134,6 +135,8 @@ bool Loop::needs_sums(const StepResult& step) const {
 
 void Loop::measure(const StepResult& step, bool settled) {
   begun().budget += step.budget;
+  begun().from_features +=
+      static_cast<double>(parts_.program.images_from_features() - features_before_);
   if (settled) {
     SettledSteps& sums = begun().settled;
     ++sums.steps;

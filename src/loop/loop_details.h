@@ -98,6 +98,7 @@ class Loop {
   std::optional<StepRecord> late_;  ///< the step whose line waits for its sums
   StepTally late_tally_;            ///< which are to be added up of these; empty without it
   bool left_out_ = false;           ///< the step that is made
+  std::uint64_t features_before_ = 0;  ///< of the program, when that step began
   bool cold_ = true;          ///< nothing has been computed since the training began or went on
   int skipped_in_a_row_ = 0;  ///< for their gradients
   bool told_end_ = false;

@@ -50,6 +50,9 @@ struct EpochSums {
   Budget budget{};          ///< adds up to `seconds` at the end of the epoch
   SettledSteps settled{};
   double learning_rate = 0;  ///< its last step's
+  /// Images whose frozen layers were not computed, since what they make was kept; of this rank, and
+  /// of all ranks at the end of the epoch.
+  double from_features = 0;
 };
 
 /// The rank for which the others waited longest.

@@ -73,7 +73,10 @@ void describe(JsonMembers& f, EpochLine& line) {
   f.may("images_per_second", rate, 0, kMost);
   describe_figures(f, "", line.train, &line.nan);
   describe_figures(f, "val_", line.validation, &line.nan);
-  if (line.validation) f.may("val_seconds", line.validation_seconds, 0, kMost);
+  if (line.validation) {
+    f.rare("val_images", line.validation_images, 0, kMost);
+    f.may("val_seconds", line.validation_seconds, 0, kMost);
+  }
   describe_figures(f, "ema_val_", line.averaged, &line.nan);
   f.may("lr", line.learning_rate, -kMost, kMost);
   f.may_object("budget", line.budget, fields_of_budget);
@@ -82,6 +85,7 @@ void describe(JsonMembers& f, EpochLine& line) {
   if (line.straggler) f.object("straggler", *line.straggler, describe_straggler);
   fields_of_taken(f, line.taken);
   f.rare("skipped", line.skipped, 0, kMost);
+  f.rare("from_features", line.from_features, 0, kMost);
   f.rare("kernels", line.kernels);
 }
 

@@ -45,6 +45,7 @@ struct EpochLine {
   double seconds = 0;  ///< training alone
   Figures train{};
   std::optional<Figures> validation{}, averaged{};  ///< `averaged`: with averages of weights
+  std::uint64_t validation_images = 0;              ///< 0: not known
   double validation_seconds = 0;
   double learning_rate = 0;  ///< its last step's
   std::optional<Budget> budget{};
@@ -52,6 +53,8 @@ struct EpochLine {
   std::optional<loop::Straggler> straggler{};
   TakenTime taken{};
   std::size_t skipped = 0;
+  /// Images whose frozen layers were not computed, since what they make was kept.
+  std::uint64_t from_features = 0;
   std::string kernels{};
   bool nan = false;  ///< one of its losses was NaN or infinite
 
@@ -64,6 +67,8 @@ struct EpochLine {
   }
   /// No step but the first, which is never settled, tried algorithms.
   bool is_settled() const { return settled && settled->steps + 1 >= steps; }
+  /// Whether its images went through the whole network, but for a few that are alike.
+  bool is_of_network() const { return from_features * 10 < images || from_features == 0; }
 };
 
 /// The training went on from a checkpoint.

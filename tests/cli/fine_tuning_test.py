@@ -236,6 +236,14 @@ class FineTuning(TinyTest):
                                                                         "less of the forward pass"])
                 done = self.net(0, "anew", *words, "--augment", augment, "--reproducible")
                 self.assertNotIn("Features:", done.stdout + done.stderr)
+                taken, images = ([m.get(f, 0) for m in self.metrics("kept", "epoch")]
+                                 for f in ("from_features", "images"))
+                if augment == "none":  # the first epoch goes through the network, later ones do not
+                    self.assertEqual(taken, [0, *images[1:]])
+                else:  # each image has two views
+                    self.assertTrue(all(0 <= t <= n for t, n in zip(taken, images, strict=True)), taken)
+                    self.assertGreaterEqual(sum(taken), sum(images) - 2 * images[0])
+                self.assertFalse(any("from_features" in m for m in self.metrics("anew", "epoch")))
                 for kind in ("step", "epoch"):
                     for a, b in zip(self.losses("kept", kind), self.losses("anew", kind), strict=True):
                         self.assertAlmostEqual(a, b, delta=1e-5)

@@ -28,7 +28,7 @@ class ResumeTest(TinyTest):
         for kind in ("step", "epoch", "summary"):
             lines = [[{k: v for k, v in m.items() if k not in ("seconds", "budget", "settled", "straggler", "stolen",
                        "cpu_wait", "images_per_second", "val_seconds", "training_seconds", "weights", "program",
-                       "trying", "peak_rank_bytes", "peak_node_bytes", "checkpoint_seconds")}
+                       "from_features", "trying", "peak_rank_bytes", "peak_node_bytes", "checkpoint_seconds")}
                       for m in self.metrics(r, kind)] for r in (run, other)]
             self.assertEqual(*lines)
         for log in ("training.csv", "history.json"):

@@ -94,6 +94,7 @@ TEST(FrozenPrefix, ComputesNewImagesAloneInTheSmallestPassThatHoldsThem) {
   EXPECT_EQ(pass({10, 2, 16, 5}), 1);
   EXPECT_EQ(pass({16, 10, 12, 0}), 0);
   EXPECT_EQ(pass({17, 2, 18, 5}), 3);
+  EXPECT_EQ(prefix.taken(), 0u + 5 + 3 + 3 + 4 + 2);
 }
 
 }  // namespace

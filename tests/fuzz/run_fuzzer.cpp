@@ -23,7 +23,7 @@ constexpr const char* kMetrics =
     R"({"type":"step","step":1,"epoch":1,"images":20,"images_seen":20,"loss":0.7,"accuracy":0.5,"seconds":2}
 {"type":"step","step":2,"epoch":1,"images":20,"images_seen":40,"loss":0.6,"accuracy":0.5,"seconds":1}
 {"type":"epoch","epoch":1,"steps":2,"images":40,"seconds":3,"loss":0.65,"val_loss":0.6,"val_accuracy":0.8,)"
-    R"("val_seconds":1,"stolen":0.1,"cpu_wait":0.1,)"
+    R"("val_images":7,"from_features":3,"val_seconds":1,"stolen":0.1,"cpu_wait":0.1,)"
     R"("budget":{"input_wait":0,"forward":1,"backward":1,"allreduce_exposed":0.5,"straggler_wait":0.25,)"
     R"("optimizer":0.125,"other":0.125},)"
     R"("settled":{"steps":1,"seconds":1,"budget":{"input_wait":0,"forward":1,"backward":0,)"

@@ -28,7 +28,7 @@ std::vector<std::string> fuzzer_seeds() {
   loop::Progress mid_epoch;
   mid_epoch.steps = 1234;
   mid_epoch.epochs = 7;
-  mid_epoch.begun = loop::EpochSums{.steps = 34, .skipped = 1};
+  mid_epoch.begun = loop::EpochSums{.steps = 34, .skipped = 1, .from_features = 9};
   mid_epoch.begun->train.loss = std::nan("");
   mid_epoch.best = {.loss = 0.25, .epoch = 5};
   mid_epoch.patience = {.loss = 0.375, .waited = 2};

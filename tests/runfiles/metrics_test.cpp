@@ -74,6 +74,8 @@ TEST_F(MetricsTest, WhatWasWrittenIsRead) {
   line.settled = loop::SettledSteps{.steps = 2, .seconds = 3, .budget = {.forward = 3}};
   line.taken.cpu_wait = 0.5;
   line.skipped = 1;
+  line.from_features = 20;
+  line.validation_images = 9;
   line.kernels = "dd";
   const ResumeLine resume{.step = 3, .epoch = 2, .ranks = 4, .left_out = {2}, .lost_seconds = 7};
   SummaryLine summary{.steps = 6, .epochs = 2, .seconds = 20, .target_accuracy = 0.9};

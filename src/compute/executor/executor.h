@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,7 @@ class Executor final : public Program {
   Tuner& tuner() override { return tuner_; }
   std::optional<FeatureFacts> features() const override;
   void keep_features(std::size_t most_bytes) override;
+  std::uint64_t images_from_features() const override { return prefix_ ? prefix_->taken() : 0; }
 
  private:
   void compile(const CompileOptions&);

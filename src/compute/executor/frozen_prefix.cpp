@@ -106,6 +106,7 @@ void FrozenPrefix::forward(const Execution& execution,
     keys_.push_back(key_of({image, image_bytes_}));
     if (!store_.find(keys_.back())) unknown_.push_back(keys_.size() - 1);
   }
+  taken_ += keys_.size() - unknown_.size();
   if (!unknown_.empty()) run(part_of(execution));
   place_rows(execution);
   for (const std::size_t i : unknown_) store_.add(keys_[i], value_ + i * row_bytes_);

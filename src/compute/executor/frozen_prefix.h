@@ -64,6 +64,8 @@ class FrozenPrefix {
   static std::size_t row_bytes(const FrozenEnd& end) { return end.features.bytes(1); }
   std::size_t ops() const { return end_.ops; }
   std::size_t most_bytes() const { return store_.most_bytes() + scratch_.size(); }
+  /// Images of all passes whose features were kept.
+  std::uint64_t taken() const { return taken_; }
   /// Afterwards the features of the images of `execution` are in their place. run(part) calls the
   /// operators.
   void forward(const Execution& execution, const std::function<void(const Execution&)>& run);
@@ -78,6 +80,7 @@ class FrozenPrefix {
   std::vector<int> sizes_;
   FeatureStore store_;
   std::vector<std::byte> scratch_;  ///< rows of a pass
+  std::uint64_t taken_ = 0;
   // The pass at hand:
   std::vector<PixelKey> keys_;
   std::vector<std::size_t> unknown_;  ///< places of images that are not kept

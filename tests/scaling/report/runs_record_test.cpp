@@ -113,6 +113,27 @@ TEST_F(RunFolders, SpeedIncludesTrialsWhereNothingElseIsThere) {
   EXPECT_FALSE(with(kFinished).images_per_second());
 }
 
+TEST_F(RunFolders, WhatIsComputedFromKeptFeaturesIsNoSpeedOfTheNetwork) {
+  const auto epoch = [](int number, double seconds, int kept) {
+    return R"({"type":"epoch","epoch":)" + std::to_string(number) +
+           R"(,"steps":4,"images":100,"loss":0.5,"settled":{"steps":4},"seconds":)" +
+           std::to_string(seconds) + R"(,"from_features":)" + std::to_string(kept) + "}\n";
+  };
+  const RunRecord kept = with(epoch(1, 10, 3) + epoch(2, 0.1, 100) + epoch(3, 0.3, 100) +
+                              epoch(4, 0.2, 100) + kFinished);
+  EXPECT_EQ(kept.images_per_second(), 10);  // three images of the first were twins of others
+  EXPECT_NEAR(kept.seconds_from_features().value(), 0.2, 1e-12);
+  // A resume begins without features: its first epoch is the network's, too.
+  EXPECT_EQ(with(epoch(1, 10, 0) + epoch(2, 0.1, 100) + epoch(3, 5, 0) + kFinished)
+                .images_per_second(),
+            20);
+  const RunRecord none = with(epoch(1, 10, 0) + epoch(2, 5, 0) + kFinished);
+  EXPECT_EQ(none.images_per_second(), 20);
+  EXPECT_FALSE(none.seconds_from_features());
+  // Two views of an image: neither epoch is all of one kind.
+  EXPECT_FALSE(with(epoch(2, 5, 50) + kFinished).images_per_second());
+}
+
 TEST_F(RunFolders, TellHowTheyEnded) {
   const std::string begun = kFirst;
   const auto ended = [&](const char* more) {

@@ -16,8 +16,9 @@
 namespace cputrain::report {
 namespace {
 
-/// Those that show the speed; the first finds algorithms.
-std::vector<double> rates_of(const std::vector<runfiles::EpochLine>& epochs, bool settled_only) {
+/// Those that show the speed of the network; the first finds algorithms.
+std::vector<double> rates_of(std::vector<runfiles::EpochLine> epochs, bool settled_only) {
+  std::erase_if(epochs, [](const runfiles::EpochLine& e) { return !e.is_of_network(); });
   std::vector<double> rates;
   for (std::size_t i = settled_only || epochs.size() > 1 ? 1 : 0; i < epochs.size(); ++i) {
     const runfiles::EpochLine& epoch = epochs[i];
@@ -126,6 +127,14 @@ std::optional<double> RunRecord::images_per_second() const {
   std::vector<double> rates = rates_of(epochs, true);
   if (rates.empty()) rates = rates_of(epochs, false);
   return rates.empty() ? std::nullopt : std::optional(median(std::move(rates)));
+}
+
+std::optional<double> RunRecord::seconds_from_features() const {
+  std::vector<double> all;
+  for (const runfiles::EpochLine& e : epochs) {
+    if (!e.is_of_network()) all.push_back(e.seconds);
+  }
+  return all.empty() ? std::nullopt : std::optional(median(std::move(all)));
 }
 
 runfiles::EpochLine RunRecord::time() const {

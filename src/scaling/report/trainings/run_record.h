@@ -77,9 +77,12 @@ struct RunRecord {
   std::optional<double> seconds_until(int epoch) const;
   /// As the summary has them; without one the sum of all epochs that ended.
   std::optional<double> total_seconds() const;
-  /// The median of epochs without the first and without those that tried algorithms; where there
-  /// is no such epoch, of what there is.
+  /// Of epochs that went through the whole network: the median of those without the first and
+  /// without those that tried algorithms; where there is no such epoch, of what there is.
   std::optional<double> images_per_second() const;
+  /// The median of epochs that took what frozen layers make of images from memory, which is no
+  /// speed of the network; nothing where none did.
+  std::optional<double> seconds_from_features() const;
   bool includes_trials() const;
   /// Where the time of all epochs went whose lines say it: their seconds, budget, and what was
   /// taken, as means over the seconds. Nothing else of such a line.

@@ -78,6 +78,12 @@ Entry rate_entry(const RunRecord& run, DocumentTable& table) {
   if (run.includes_trials())
     entry.note =
         table.note("Of epochs that take longer: the first, and those that tried algorithms.");
+  if (const auto kept = run.seconds_from_features()) {
+    entry.note = table.note(fmt::format(
+        "{}: of epochs that went through the whole network. Where what its frozen layers make of "
+        "images was kept, an epoch takes {} s.",
+        run.name, figure_text(*kept)));
+  }
   return entry;
 }
 
@@ -293,6 +299,7 @@ std::vector<RunColumn> result_columns(const RunList& list) {
             figure(
                 "validation loss", [](Run r) { return r.val_loss(); }, false)),
       plain("images_per_second", &RunRecord::images_per_second, {{"images/s", rate_entry}}),
+      plain("seconds_from_features", &RunRecord::seconds_from_features),
       plain("includes_trials", &RunRecord::includes_trials),
       plain("seconds", &RunRecord::total_seconds, {{"seconds in all", total_entry}}),
       plain("cost", cost, figure("cost", cost, false)),

@@ -199,7 +199,11 @@ Card runs_card(const RunList& list) {
   card.add("machine", machine_text(run));
   card.add("time", time_text(run));
   if (!run.evaluations.empty()) card.add("evaluated", evaluation_text(run.evaluations.front()));
-  if (const auto rate = run.images_per_second()) card.add("images/s", figure_text(*rate));
+  const auto kept = run.seconds_from_features();
+  if (const auto rate = run.images_per_second()) {
+    card.add("images/s", figure_text(*rate) + (kept ? " through the network" : ""));
+  }
+  if (kept) card.add("features kept", figure_text(*kept) + " s per epoch that takes them");
   if (const auto cost = cost_of(run, list.prices))
     card.add("cost", figure_text(*cost) + " at the price given");
   card.add("batch", text_of(choices, "batch", run));
