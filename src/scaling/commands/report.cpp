@@ -106,7 +106,9 @@ class ReportCommand final : public cli::CommandWith<ReportOptions> {
         .examples = {{"cputrain report sweeps/mine",
                       "Prints the tables and writes report.html and others into the folder."},
                      {"cputrain report --diff sweeps/before sweeps/after",
-                      "Compares two sweeps cell by cell."}},
+                      "Compares two sweeps cell by cell."},
+                     {"cputrain report --diff runs/a runs/b",
+                      "Says what differs between two trainings, in flags and in figures."}},
         .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour", "price-per-gpu-hour",
                    "diff", "json"},
         .others = "plot,visualize,tensorboard,history,compare,diff,table"};
@@ -154,8 +156,8 @@ void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
          "of single trainings: say which was the quickest to this accuracy of validation [the one "
          "that most reached]");
   f.yes("diff", c.diff,
-        "compare two sweeps cell by cell: report --diff BEFORE AFTER; files are written with --out "
-        "alone");
+        "compare two sweeps cell by cell, or two trainings: report --diff BEFORE AFTER; files are "
+        "written with --out alone");
   f.group("Output");
   f.text("out", c.out, "DIR", "folder for report.md, .csv, .json, .tex and .html [the first DIR]");
   f.text("json", c.json, "FILE",
@@ -171,7 +173,8 @@ void ReportCommand::check(const cli::CommandLineChoices&) {
   check_prices(options_.prices);
   if (!options_.diff) return;
   if (folders.size() != 2) {
-    fail(ExitCode::usage, "--diff compares two sweeps, not {}: {} report --diff BEFORE AFTER",
+    fail(ExitCode::usage,
+         "--diff compares two sweeps or two trainings, not {}: {} report --diff BEFORE AFTER",
          folders.size(), options_.program);
   }
   const char* odd = !options_.reference.empty()             ? "reference"
@@ -182,7 +185,7 @@ void ReportCommand::check(const cli::CommandLineChoices&) {
                                                             : nullptr;
   if (odd) {
     fail(ExitCode::usage,
-         "--{} with --diff, which compares times of two sweeps alone; leave one out", odd);
+         "--{} with --diff, which compares what was measured and nothing else; leave one out", odd);
   }
 }
 

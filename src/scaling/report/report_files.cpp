@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "scaling/report/scaling_document.h"
 #include "scaling/report/sweep_difference.h"
+#include "scaling/report/trainings/run_differences.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "system/files.h"
 #include "training/request/flag_grammars.h"
@@ -204,8 +205,36 @@ Report write_runs(const ReportRequest& request, const RunList& list) {
       write_all(place_of(request), "report", document, runs_csv(list), json, json_text(drawn));
   const bool evaluated =
       std::ranges::any_of(list.runs, [](const RunRecord& r) { return !r.evaluations.empty(); });
-  const std::size_t first = evaluated ? 2 : 1;  // the table of runs, and their evaluations
+  // The table of runs, what differs, and their evaluations.
+  const bool differ = !keys_that_differ(list.runs).empty();
+  const std::size_t first = 1u + (differ ? 1 : 0) + (evaluated ? 1 : 0);
   return {std::move(document), std::move(json), std::move(files), first};
+}
+
+/// The one training of a folder; nothing where it holds a sweep.
+std::optional<RunRecord> only_run_in(const fs::path& path) {
+  RunList beside;
+  const std::vector<fs::path> runs = runs_in(path, beside);
+  if (runs.empty()) {
+    check_holds_something(path);
+    return std::nullopt;
+  }
+  if (runs.size() == 1) return read_run(runs.front());
+  fail(ExitCode::data,
+       "{}: holds {} trainings, and --diff compares two; name the folders of two, or give it "
+       "without --diff, which compares all of them",
+       path.string(), runs.size());
+}
+
+Report write_run_difference(std::vector<RunRecord> both, const fs::path& out) {
+  tell_names_apart(both);
+  Document document = run_difference_document(both);
+  std::string json = json_text(run_difference_json(both), 1) + "\n";
+  std::vector<fs::path> files;
+  if (!out.empty()) {
+    files = write_all(out, "diff", document, run_difference_csv(both), json, "{}");
+  }
+  return {std::move(document), std::move(json), std::move(files)};
 }
 
 }  // namespace
@@ -255,6 +284,15 @@ Report write_report(const ReportRequest& request) {
 }
 
 Report write_difference(const fs::path& before, const fs::path& after, const fs::path& out) {
+  const auto first = only_run_in(before), second = only_run_in(after);
+  if (first && second) return write_run_difference({*first, *second}, out);
+  if (first || second) {
+    read_source(first ? after : before);  // which may not be there
+    fail(ExitCode::data,
+         "{} is a training and {} a sweep (they have no figures in common); name two sweeps or two "
+         "trainings",
+         (first ? before : after).string(), (first ? after : before).string());
+  }
   CellSource a = read_source(before), b = read_source(after);
   const auto differences = compare_sweeps(a.table, b.table);
   if (differences.empty()) {

@@ -29,8 +29,8 @@ struct Report {
 /// Error(data) for what cannot be read, Error(output) for what cannot be written.
 Report write_report(const ReportRequest&);
 
-/// Two sweeps beside each other: report --diff. Files are written where `out` is given
-/// (diff.md, .csv, .json, .tex, .html).
+/// Two sweeps or two trainings beside each other: report --diff. Files are written where `out` is
+/// given (diff.md, .csv, .json, .tex, .html).
 Report write_difference(const std::filesystem::path& before, const std::filesystem::path& after,
                         const std::filesystem::path& out);
 

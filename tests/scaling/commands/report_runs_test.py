@@ -68,6 +68,47 @@ class Forms(RunsTest):
         for ending in "md", "tex", "html":
             self.assertIn("All 2 runs: model dogcat, data photos, images of 64x64, 2 ranks x 1 thread", made[ending])
 
+    def test_what_differs_is_in_every_form(self):
+        self.make("a", [0.5, 0.9], augment="flip", **{"label-smoothing": 0.1})
+        self.make("b", [0.85, 0.8], 2, augment="flip", seed=3, **{"weight-decay": 0.001})
+        done, made = self.report()
+        self.assertEqual(json.loads(made["json"])["differences"], ["label-smoothing", "weight-decay", "seed"])
+        self.assertEqual({r["name"]: r["differs"] for r in json.loads(made["json"])["runs"]},
+                         {"a": {"label-smoothing": "0.1", "weight-decay": None, "seed": "0"},
+                          "b": {"label-smoothing": None, "weight-decay": "0.001", "seed": "3"}})
+        for rows in markdown_rows(made["md"]), Page(made["html"]).rows, check_latex(made["tex"]):
+            self.assertEqual([r for r in rows if r[0] in ("label-smoothing", "augment")],
+                             [["label-smoothing", "0.1", "–"]])
+        rows = {r["run"]: r for r in csv.DictReader(io.StringIO(made["csv"], newline=""), strict=True)}
+        self.assertEqual([rows[n]["label-smoothing"] for n in "ab"], ["0.1", ""])
+        self.assertIn("weight-decay", done.stdout)
+
+    def test_two_trainings_are_compared(self):
+        self.make("a", [0.5, 0.9], lr=0.1)
+        self.make("b", [0.85, 0.8], 2, lr=0.2)
+        done = self.expect(0, "report", "--diff", "runs/a", "runs/b", "--out", "d",
+                           says=["a and b beside each other", "Wrote d/diff.html"])
+        rows = {r[0]: r[1:] for r in markdown_rows(self.text_of("d/diff.md"))}
+        self.assertEqual(rows["lr"], ["0.1", "0.2"])
+        self.assertEqual(rows["best validation accuracy"], ["0.9000", "0.8500", "-0.0500", "–"])
+        self.assertEqual(rows["seconds to it"], ["20.0", "2.00", "-18.0", "0.100"])
+        told = self.json_of("d/diff.json")
+        self.assertEqual(told["differences"], [{"key": "lr", "before": "0.1", "after": "0.2"}])
+        lines = list(csv.DictReader(io.StringIO(self.text_of("d/diff.csv"), newline=""), strict=True))
+        self.assertEqual((lines[0]["kind"], lines[0]["name"], lines[0]["after"]), ("configuration", "lr", "0.2"))
+        check_latex(self.text_of("d/diff.tex"))
+        self.assertEqual(sorted(os.listdir(self.path("runs"))), ["a", "b"])
+        os.makedirs(self.path("s"))
+        self.write(self.path("s", "cells.json"), sweep(cell(1, 25, 9.0)))
+        os.makedirs(self.path("none"))
+        for words, says in ((["runs", "runs/a"], "runs: holds 2 trainings, and --diff compares two"),
+                            (["s", "runs/a"], "runs/a is a training and s a sweep"),
+                            (["runs/a", "none"], "none: holds no sweep (cells.json) and no training"),
+                            (["runs/a", "absent"], "absent")):
+            with self.subTest(words):
+                done = self.expect(65, "report", "--diff", *words, says=[says])
+                self.assertNotIn("run the sweep", done.stderr if words[1] == "runs/a" else "")
+
     def test_words_and_tables_of_a_whole_report(self):
         """Runs of all kinds in one document; how its figures are computed has tests of its own."""
         self.make("a", [0.5, 0.57])

@@ -15,6 +15,7 @@
 #include "system/file_lock.h"
 #include "training/asked_end.h"
 #include "training/run/run_folder.h"
+#include "training/run/training_identity.h"
 
 namespace cputrain::report {
 namespace {
@@ -55,6 +56,7 @@ void take_config(const nlohmann::json& config, RunRecord& run) {
   run.image_size = whole_of<int>(config, "image-size", 1, 1 << 24);
   run.batch = whole_of<std::int64_t>(config, "batch", 1, kMostCounted);
   run.seed = whole_of<std::int64_t>(config, "seed", 0, 9e15);
+  run.made_of["seed"] = text_in(config, "seed");
   if (!config.contains("steps")) run.planned_epochs = whole_of<int>(config, "epochs", 1, 1 << 24);
   try {
     const std::string target = text_in(config, "target-accuracy");
@@ -147,10 +149,27 @@ Outcome outcome_of(const runfiles::Metrics& metrics, const RunRecord& run) {
   return metrics.lines > 0 ? Outcome::no_end : Outcome::no_figures;
 }
 
+/// What flags do not say: other data may lie at the same path today.
+void take_identity(const nlohmann::ordered_json& training, RunRecord& run) {
+  if (!training.is_object()) return;
+  const nlohmann::json identity(training);
+  for (const char* fact : {"network", "classes", "training images", kValidationImages,
+                           training::kDamaged}) {
+    run.made_of[fact] = text_in(identity, fact);
+  }
+  for (const auto& [name, key] : {std::pair{"hash of the data", "data"},
+                                  std::pair{"hash of the first weights", training::kFirstWeights}}) {
+    const std::string text = text_in(identity, key);
+    const std::string_view hash = training::hash_or_text(text);
+    if (hash != text) run.made_of[name] = hash;
+  }
+}
+
 /// By the summary, where the files are there. Early stopping ends with the best weights.
 void take_kept_epochs(const runfiles::SummaryLine& summary, RunRecord& run) {
   std::error_code ignored;
   const auto identity = nlohmann::ordered_json::parse(summary.training, nullptr, false);
+  take_identity(identity, run);
   if (fs::is_regular_file(run.folder / training::kBestName, ignored) &&
       training::keeps_best(identity) && summary.best) {
     run.best_epoch = summary.best->epoch;

@@ -55,6 +55,8 @@ struct RunRecord {
   std::optional<double> target{};       ///< --target-accuracy
   /// All flags that change weights or times, but the seed, and the machine.
   std::map<std::string, std::string> configuration;
+  /// The seed, and facts of a training that ended: its network, its images and weights by hash.
+  std::map<std::string, std::string> made_of;
 
   std::vector<runfiles::EpochLine> epochs;  ///< ascending
   Outcome outcome = Outcome::no_figures;
@@ -84,10 +86,15 @@ struct RunRecord {
   /// speed of the network; nothing where none did.
   std::optional<double> seconds_from_features() const;
   bool includes_trials() const;
+  /// That accuracies of validation are of.
+  std::optional<std::uint64_t> validation_images() const;
   /// Where the time of all epochs went whose lines say it: their seconds, budget, and what was
   /// taken, as means over the seconds. Nothing else of such a line.
   runfiles::EpochLine time() const;
 };
+
+/// A name in RunRecord::made_of.
+inline constexpr const char* kValidationImages = "validation images";
 
 /// Whether a training left files there: metrics.jsonl, or config.json and environment.json.
 bool is_run_folder(const std::filesystem::path&);

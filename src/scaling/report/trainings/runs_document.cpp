@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/report/trainings/evaluation_page.h"
+#include "scaling/report/trainings/run_differences.h"
 
 namespace cputrain::report {
 namespace {
@@ -339,8 +340,10 @@ Document runs_document(const RunList& list) {
                     runs_headline(list)};
   document.card = runs_card(list);
   if (auto starved = starved_sentence(list)) document.headline.push_back(std::move(*starved));
+  document.add(runs_section(list));
+  document.add(differences_section(list.runs));
   for (const auto section :
-       {runs_section, evaluations_section, repeats_section, curves_section, time_section}) {
+       {evaluations_section, repeats_section, curves_section, time_section}) {
     document.add(section(list));
   }
   return document;

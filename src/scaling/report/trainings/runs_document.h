@@ -34,7 +34,7 @@ std::vector<std::string> runs_headline(const RunList&);
 
 /// A line per run, in the order of the list.
 std::string runs_csv(const RunList&);
-/// {"runs": [...], "same_configuration": [...], "left_out": [...]}.
+/// {"runs": [...], "same_configuration": [...], "differences": [...], "left_out": [...]}.
 nlohmann::ordered_json runs_json(const RunList&);
 /// Loss and accuracy of the first kMostRunCurves runs, for the page: read from their files. Those
 /// on one data set are a group, since losses and accuracies on other images say nothing of them.

@@ -1,12 +1,14 @@
 // Columns of runs, their files of CSV and JSON, and their curves for the page.
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "runfiles/metrics.h"
+#include "scaling/report/trainings/run_differences.h"
 #include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {
@@ -253,6 +255,30 @@ Json curve_json(const RunRecord& run, const std::string& data, std::size_t most)
           {"accuracy", std::move(accuracy)}};
 }
 
+/// What runs were given otherwise than others. Of CSV those that are no column of it already.
+RunColumn differences_column(const RunList& list, const std::vector<RunColumn>& others) {
+  const std::vector<std::string> keys = keys_that_differ(list.runs);
+  std::set<std::string> taken;
+  for (const RunColumn& column : others) {
+    for (const CsvColumn& csv : column.csv) taken.insert(csv.name);
+  }
+  RunColumn column{"differs", [keys](Run run) {
+                     Json json = Json::object();
+                     for (const std::string& key : keys) json[key] = value_json(run, key);
+                     return json;
+                   }};
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz0123456789- ";
+  for (const std::string& key : keys) {
+    std::string name = key;
+    std::ranges::replace(name, ' ', '_');
+    std::string with_lines = name;
+    std::ranges::replace(with_lines, '-', '_');
+    const bool is_plain = key.find_first_not_of(kLetters) == key.npos;
+    if (is_plain && !taken.contains(with_lines)) column.csv.push_back({name, "/" + key});
+  }
+  return column;
+}
+
 /// What was trained, and on what.
 std::vector<RunColumn> request_columns() {
   return {{"name", shown(&RunRecord::name), {{"run"}}},
@@ -327,6 +353,7 @@ std::vector<RunColumn> result_columns(const RunList& list) {
 std::vector<RunColumn> run_columns(const RunList& list) {
   std::vector<RunColumn> columns = request_columns();
   add_all(columns, result_columns(list));
+  columns.push_back(differences_column(list, columns));
   return columns;
 }
 
@@ -355,6 +382,7 @@ Json runs_json(const RunList& list) {
           {"headline", runs_headline(list)},
           {"runs", std::move(runs)},
           {"same_configuration", std::move(same)},
+          {"differences", keys_that_differ(list.runs)},
           {"left_out", list.left_out},
           {"sweeps", list.sweeps}};
 }
