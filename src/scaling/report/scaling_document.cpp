@@ -308,6 +308,7 @@ Document scaling_document(const ScalingFacts& facts) {
   Document document{document_title(table), headlines(table)};
   add_all(document.headline, equal_sentences(table));
   document.card = scaling_card(table, sources);
+  document.plot_first = true;
   const auto say = [&](const CellSource& source, const std::string& text) {
     document.summary.push_back((sources.size() > 1 ? source.name + ": " : "") + text + ".");
   };

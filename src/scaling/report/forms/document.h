@@ -148,6 +148,7 @@ struct Document {
   std::vector<std::string> summary{};
   std::vector<Section> sections{};
   std::optional<Card> card{};  ///< the page alone has it; tables say the same
+  bool plot_first = false;     ///< the page begins with its first plot, and folds what explains it
 
   /// A section, where it is one and not empty.
   void add(Section section) {

@@ -139,14 +139,39 @@ std::string card_text(const Card& card) {
   return text + "</div>\n";
 }
 
-std::string section_text(const Section& section, const PageParts& parts) {
+std::string paragraphs_text(const std::vector<std::string>& paragraphs) {
+  return each_between(paragraphs, html_escape, "<p>", "</p>\n");
+}
+
+/// What a reader opens who wants to know more; empty where there is nothing.
+std::string folded_text(const char* summary, const std::vector<std::string>& paragraphs) {
+  if (paragraphs.empty()) return "";
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", summary,
+                     paragraphs_text(paragraphs));
+}
+
+/// The plot that the page begins with; empty where it begins with none.
+std::string first_plot(const Document& document) {
+  if (!document.plot_first || document.sections.empty()) return "";
+  const std::vector<std::string>& plots = document.sections.front().plots;
+  return plots.empty() ? "" : plots.front();
+}
+
+/// `shown`: a plot that the page has elsewhere. `folds`: plots come first, and what explains them
+/// is folded below.
+std::string section_text(const Section& section, const PageParts& parts, const std::string& shown,
+                         bool folds) {
   std::string text = fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n", html_escape(section.id),
                                  html_escape(section.title));
-  text += each_between(section.paragraphs, html_escape, "<p>", "</p>\n");
+  const bool below = folds && !section.plots.empty();
+  if (!below) text += paragraphs_text(section.paragraphs);
   std::string plots, tables;
-  for (const std::string& plot : section.plots) plots += plot_text(plot, parts);
+  for (const std::string& plot : section.plots) {
+    if (plot != shown) plots += plot_text(plot, parts);
+  }
   for (const DocumentTable& table : section.tables) tables += html_table(table);
   text += section.tables_first ? tables + plots : plots + tables;
+  if (below) text += folded_text("About these figures", section.paragraphs);
   if (!section.remarks.empty()) {
     text += "<ul>\n" + each_between(section.remarks, html_escape, "<li>", "</li>\n") + "</ul>\n";
   }
@@ -188,11 +213,15 @@ std::string html(const Document& document, std::string_view data_json, const Pag
   text += fmt::format(
       "<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n", title,
       parts.style, title);
+  const std::string first = first_plot(document);
+  if (!first.empty()) text += plot_text(first, parts);
   if (document.card) text += card_text(*document.card);
   text += each_between(document.headline, html_escape, "<p class=\"headline\">", "</p>\n");
-  text += each_between(document.summary, html_escape, "<p>", "</p>\n");
+  text += first.empty() ? paragraphs_text(document.summary)
+                        : folded_text("Where these figures are from", document.summary);
   text += "</header>\n" + contents(document) + "<main>\n";
-  for (const Section& section : document.sections) text += section_text(section, parts);
+  for (const Section& section : document.sections)
+    text += section_text(section, parts, first, !first.empty());
   return text + "</main>\n" + scripts(document, data_json, parts) + "</body>\n</html>\n";
 }
 

@@ -81,7 +81,8 @@ const runPlots = (() => {
 
   const pointsOf = (list, x) => {
     const column = Object.keys(names).indexOf(x);
-    return list.filter(p => p[column] !== null).map(p => ({ x: p[column], y: p[3] }));
+    return list.filter(p => p[column] !== null).map(p => (
+      { x: p[column], y: p[3], ...(p.length > 5 ? { range: [p[4], p[5]] } : {}) }));
   };
   function setOf(run, list, x, more) {
     const i = runs.indexOf(run), colour = at(colours, i), data = pointsOf(list, x);
@@ -89,23 +90,33 @@ const runPlots = (() => {
       borderDash: at(dashes, Math.floor(i / colours.length)), borderWidth: 1.5, pointRadius: data.length === 1 ? 3 : 0,
       pointHitRadius: 4, ...more };
   }
+  const mostBands = 6;  // more of them hide each other
   const keysOf = members => members.map(run => {
     const { borderColor, borderDash } = setOf(run, [], 'images');
     return { text: run.name, colour: borderColor, dash: borderDash, has: set => set.run === run };
   });
 
-  function plotOf(key, title, name, note, setsOf, keysBeside) {
+  // As high as the intervals of its points, or as a few hundred images would make them: an axis that ends at the
+  // accuracies themselves makes a cliff of two images.
+  function accuracyAxis(sets) {
+    const points = sets.flatMap(set => set.data), ends = points.map(p => p.range || [p.y - 0.05, p.y + 0.05]);
+    return axis('accuracy', { type: 'linear', suggestedMin: Math.max(0, least(ends.map(e => e[0]))),
+      suggestedMax: Math.min(1, most(ends.map(e => e[1]))) });
+  }
+  const accuracyText = p => p.y.toFixed(4) + (p.range ? ` (${p.range.map(v => v.toFixed(4)).join(' to ')})` : '');
+
+  function plotOf(key, title, yAxis, text, note, setsOf, keysBeside) {
     return (holder, redraw) => {
       const x = chosen['run-' + key] || 'images';
       const drawn = runs.filter(run => run[key].length);
       return byData(drawn, run => run.data).map(({ members, suffix }) => {
-        const datasets = members.flatMap(run => setsOf(run, x));
-        return drawPlot(holder, { title: title + suffix, note, across: across('run-' + key, names, redraw),
+        const datasets = members.flatMap(run => setsOf(run, x, members.length));
+        return drawPlot(holder, { title: title + suffix, note: note(datasets), across: across('run-' + key, names, redraw),
           keys: [...keysOf(members), ...keysBeside(members)],
           smoothing: key === 'loss' ? smoothingFor(members.map(run => run.loss)) : undefined,
           config: { type: 'line', data: { datasets }, options: lineOptions(
-            axis(names[x], { type: 'linear', min: 0 }), axis(name, { type: 'linear' }),
-            (p, set) => `${set.name}: ${short(p.y)} at ${short(p.x)} ${names[x]}`) } });
+            axis(names[x], { type: 'linear', min: 0 }), yAxis(datasets),
+            (p, set) => `${set.name}: ${text(p)} at ${short(p.x)} ${names[x]}`) } });
       });
     };
   }
@@ -118,10 +129,13 @@ const runPlots = (() => {
     { text: 'validation', colour: css('--soft'), dash: [3, 5], has: set => set.kind === 'validation' }] : []);
 
   return {
-    'run-loss': plotOf('loss', 'Loss', 'loss (nats)', 'Training: every step on its own, faint where it is smoothed. '
+    'run-loss': plotOf('loss', 'Loss', () => axis('loss (nats)', { type: 'linear' }), p => short(p.y), () =>
+      'Training: every step on its own, faint where it is smoothed. '
       + 'Validation: after each epoch. Between the ends of epochs, seconds are in proportion to images.',
     losses, kinds),
-    'run-accuracy': plotOf('accuracy', 'Accuracy of validation', 'accuracy', 'After each epoch.',
-      (run, x) => [setOf(run, run.accuracy, x, { pointRadius: 3 })], () => []),
+    'run-accuracy': plotOf('accuracy', 'Accuracy of validation', accuracyAxis, accuracyText, sets => 'After each epoch.'
+      + (sets.some(set => set.band) ? ' Areas: 95 % over the validation images.' : ''),
+    (run, x, runs) => [setOf(run, run.accuracy, x, { pointRadius: 3,
+      band: runs <= mostBands && run.accuracy.some(p => p.length > 5) })], () => []),
   };
 })();

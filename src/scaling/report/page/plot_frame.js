@@ -141,10 +141,9 @@ function plotImage(chart, plot, keys) {
 }
 
 // Few points need little room: by how many places there are along the axis of lines.
-function roomFor(datasets) {
+function heightFor(datasets) {
   const places = new Set(datasets.flatMap(set => set.data.map(p => p.x))).size;
-  return { height: `${Math.max(14, Math.min(24, 11 + 1.5 * places))}rem`,
-    width: places < 5 ? '46rem' : places < 9 ? '60rem' : '' };
+  return `${Math.max(14, Math.min(24, 11 + 1.5 * places))}rem`;
 }
 
 // By titles: what the reader hid and smoothed stays so where a plot is drawn again.
@@ -159,17 +158,16 @@ function drawPlot(place, plot) {
   const box = document.createElement('div'), head = document.createElement('h3');
   const tools = document.createElement('div'), frame = document.createElement('div');
   const canvas = document.createElement('canvas');
-  const room = plot.height ? { height: plot.height, width: '' } : roomFor(datasets);
   const before = earlier.get(plot.title) || { keys: [], weight: plot.smoothing || 0 };
   const state = { keys, weight: before.weight };
   for (const key of keys) key.off = before.keys.some(other => other.off && other.text === key.text);
   earlier.set(plot.title, state);
   head.textContent = plot.title;
-  head.hidden = place.closest('section').querySelector('h2').textContent === plot.title;
+  const section = place.closest('section');  // none around the plot that the page begins with
+  head.hidden = section !== null && section.querySelector('h2').textContent === plot.title;
   tools.className = 'tools';
   frame.className = 'frame';
-  Object.assign(frame.style, { height: room.height });
-  box.style.maxWidth = room.width;
+  frame.style.height = plot.height || heightFor(datasets);
   canvas.setAttribute('role', 'img');
   canvas.setAttribute('aria-label', plot.title + '; the tables of this page hold the figures');
   frame.append(canvas);

@@ -56,7 +56,19 @@ function lineOptions(x, y, text) {
     plugins: { tooltip: tooltip(text) } };
 }
 
-// The range of the repeats, as a line through a point.
+// The ranges of a line's points as one area behind it.
+function drawBand(chart, set) {
+  const { ctx, scales: { x, y } } = chart, points = set.data.filter(p => p.range);
+  const corner = end => p => [x.getPixelForValue(p.x), y.getPixelForValue(p.range[end])];
+  const corners = [...points.map(corner(0)), ...points.map(corner(1)).reverse()];
+  ctx.beginPath();
+  corners.forEach(([across, h], i) => (i ? ctx.lineTo(across, h) : ctx.moveTo(across, h)));
+  ctx.closePath();
+  ctx.fillStyle = set.borderColor + '2e';
+  ctx.fill();
+}
+
+// The range of a point, such as that of repeats, as a line through it, or as a part of a band.
 const whiskers = {
   id: 'whiskers',
   beforeDatasetsDraw(chart) {
@@ -64,6 +76,7 @@ const whiskers = {
     if (!x || !y) return;
     chart.data.datasets.forEach((set, i) => {
       if (!chart.isDatasetVisible(i)) return;
+      if (set.band && set.data.length > 1) return drawBand(chart, set);
       ctx.save();
       ctx.strokeStyle = set.borderColor;
       ctx.lineWidth = 1.5;

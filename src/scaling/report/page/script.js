@@ -20,8 +20,22 @@
   const weakRows = [...new Set([...weak]
     .sort((a, b) => a.batch_per_rank - b.batch_per_rank || a.threads - b.threads).map(batchOf))];
 
+  // Batches by their colours and series by their dashes: as many keys as there are of both, and not their product.
+  function groupedKeys(sets) {
+    const mostKeys = 6;  // with one for each line
+    if (sets.length <= mostKeys) return null;
+    const first = (name, value) => sets.find(s => s[name] === value);
+    const values = name => [...new Set(sets.map(s => s[name]).filter(value => value !== undefined))];
+    const kinds = values('kind');
+    return [
+      ...values('batch').map(batch => ({ text: `batch ${batch}`, colour: first('batch', batch).borderColor,
+        has: s => s.batch === batch })),
+      ...(kinds.length < 2 ? [] : kinds.map(kind => ({ text: kind, colour: css('--soft'), dash: first('kind', kind).borderDash,
+        has: s => s.kind === kind })))];
+  }
+
   function draw(holder, title, config, keys, note, height) {
-    return drawPlot(holder, { title, config, keys, note, height });
+    return drawPlot(holder, { title, config, keys: keys || groupedKeys(config.data.datasets), note, height });
   }
 
   // --- lines over the number of CPUs
@@ -38,7 +52,7 @@
       const colour = at(colours, i), forecast = data.filter(p => isForecast(p.cell));
       sets.push({
         label: named(data[0].cell) + `batch ${batch}` + (forecast.length === data.length && !series.name.includes('simulated') ? `, ${data[0].cell.status}` : ''),
-        data, borderColor: colour, backgroundColor: colour,
+        batch, kind: series.name, data, borderColor: colour, backgroundColor: colour,
         // Hollow: simulated or predicted.
         pointBackgroundColor: data.map(p => isForecast(p.cell) ? css('--paper') : colour),
         borderDash: at(dashes, s), pointStyle: at(shapes, s), pointRadius: 4, borderWidth: forecast.length ? 1.5 : 2, clip: false,
@@ -59,7 +73,8 @@
       if (!own.length || own.every(c => c.cpus === own[0].cpus)) return [];
       const [first] = own;
       return [{
-        label: named(first) + 'ideal', ideal: true, borderColor: css('--soft'), borderDash: [2, 3], borderWidth: 1.5,
+        label: named(first) + 'ideal', kind: 'ideal', ideal: true, borderColor: css('--soft'),
+        borderDash: at(dashes, figures.series.length + 1), borderWidth: 1.5,
         pointRadius: 0, pointHitRadius: 0,
         data: cpus.filter(x => x >= first.cpus).map(x => ({ x, y: first.seconds_per_epoch * first.cpus / x })),
       }];
@@ -76,7 +91,7 @@
     for (const batch of unique(published.map(c => c.batch))) {
       const data = published.filter(c => c.batch === batch).map(c => ({ x: c.cpus, y: c.seconds_per_epoch }))
         .sort((a, b) => a.x - b.x);
-      sets.push({ label: `published, batch ${batch}`, data, borderColor: at(colours, batches.indexOf(batch)),
+      sets.push({ label: `published, batch ${batch}`, batch: String(batch), kind: 'published', data, borderColor: at(colours, batches.indexOf(batch)),
         borderDash: at(dashes, figures.series.length), borderWidth: 1, pointRadius: 3, pointStyle: 'crossRot', clip: false });
     }
     if (!sets.length) return null;
@@ -99,7 +114,7 @@
     // A row is against its fewest CPUs, which are more than one where others could not run.
     const bases = unique(sets.map(s => s.data[0].x));
     const ideals = bases.map((base, i) => ({
-      label: bases.length > 1 ? `ideal, against ${base}` : 'ideal', base,
+      label: bases.length > 1 ? `ideal, against ${base}` : 'ideal', base, kind: bases.length > 1 ? `ideal, against ${base}` : 'ideal',
       data: cpus.filter(x => x >= base).map(x => ({ x, y: x / base })),
       borderColor: css('--soft'), borderDash: at([[4, 4], [1, 3], [8, 3], [12, 3, 2, 3]], i), borderWidth: 1.5, pointRadius: 0,
     }));

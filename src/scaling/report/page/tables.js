@@ -74,6 +74,18 @@
     });
   }
 
+  // Heads stand upright where the table is wider than its place otherwise.
+  function fitHeads(table) {
+    const place = table.closest('.table') || table;
+    const fit = () => {
+      table.classList.remove('upright');
+      table.classList.toggle('upright', place.scrollWidth > place.clientWidth);
+    };
+    fit();
+    window.addEventListener('resize', fit);
+  }
+
   document.querySelectorAll('table.sortable').forEach(makeSortable);
   document.querySelectorAll('table.filterable').forEach(makeFilterable);
+  document.querySelectorAll('table.filterable, table.shaded').forEach(fitHeads);
 }());

@@ -232,6 +232,17 @@ Json point(const Progress& place, double value) {
           place.seconds ? Json(rounded(*place.seconds)) : Json(), rounded(value)};
 }
 
+/// A point of accuracy, and behind it what it may be among all images like these (95 %).
+Json accuracy_point(const RunRecord& run, const Progress& place, double accuracy) {
+  Json json = point(place, accuracy);
+  if (const auto images = run.validation_images()) {
+    const Interval range = accuracy_interval(accuracy, static_cast<double>(*images));
+    json.push_back(rounded(range.low));
+    json.push_back(rounded(range.high));
+  }
+  return json;
+}
+
 Json curve_json(const RunRecord& run, const std::string& data, std::size_t most) {
   const std::vector<Progress> ends = ends_of(run);
   const Curve steps = read_curve(run.folder / runfiles::kMetricsName, most);
@@ -246,7 +257,8 @@ Json curve_json(const RunRecord& run, const std::string& data, std::size_t most)
     };
     if (steps.images.empty()) add(loss, epoch.train.finite_loss());
     add(val_loss, epoch.val_loss());
-    add(accuracy, epoch.val_accuracy());
+    if (const Value value = epoch.val_accuracy())
+      accuracy.push_back(accuracy_point(run, ends[i + 1], *value));
   }
   return {{"name", run.name},
           {"data", data},
