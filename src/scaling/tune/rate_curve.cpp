@@ -52,6 +52,25 @@ std::vector<double> without_spikes(const std::vector<double>& losses, std::size_
   return kept;
 }
 
+/// The step from which on all losses lie far above those before it, by their noise and by a part of
+/// their size: there the curve breaks, and no line may lead across. Their number where there is no
+/// such step.
+std::size_t break_of(const std::vector<double>& losses) {
+  constexpr std::size_t kBefore = 5;
+  constexpr double kFar = 5, kPart = 0.25, kMedianOfChiSquare = 0.455;  // one degree of freedom
+  if (losses.size() <= kBefore) return losses.size();
+  const double deviation = std::sqrt(median(noise_of(losses)) / kMedianOfChiSquare);
+  std::vector<double> least_behind(losses);
+  for (std::size_t i = losses.size() - 1; i-- > 0;)
+    least_behind[i] = std::min(losses[i], least_behind[i + 1]);
+  for (std::size_t i = kBefore; i < losses.size(); ++i) {
+    const auto end = losses.begin() + static_cast<std::ptrdiff_t>(i);
+    const double before = median({end - kBefore, end});
+    if (least_behind[i] > before + std::max(kPart * before, kFar * deviation)) return i;
+  }
+  return losses.size();
+}
+
 /// A line through the losses around a step, whose noise has these squares: its value there, its
 /// slope by step and the slope's error.
 SmoothLoss local_line(std::span<const double> losses, std::span<const double> noise, std::size_t at,
@@ -167,13 +186,16 @@ std::vector<SmoothLoss> smooth(const RateCurve& curve) {
   // A few images that are learnt by heart come to a loss near 0, beside which all is large.
   const double most = std::max(kDiverged * std::ranges::min(losses), losses.front());
   for (double& loss : losses) loss = std::min(loss, most);
-  losses = without_spikes(losses, half_window(curve.range));
-  const std::vector<double> noise = noise_of(losses);
   const double decade = curve.range.steps_per_decade();
+  const std::size_t half = half_window(curve.range);
+  const auto cut = losses.begin() + static_cast<std::ptrdiff_t>(break_of(curve.losses));
   std::vector<SmoothLoss> smoothed;
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    const SmoothLoss line = local_line(losses, noise, i, half_window(curve.range));
-    smoothed.push_back({line.loss, decade * line.slope, decade * line.slope_error});
+  for (const auto& [begin, end] : {std::pair(losses.begin(), cut), std::pair(cut, losses.end())}) {
+    const std::vector<double> part = without_spikes({begin, end}, half), noise = noise_of(part);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const SmoothLoss line = local_line(part, noise, i, half);
+      smoothed.push_back({line.loss, decade * line.slope, decade * line.slope_error});
+    }
   }
   return smoothed;
 }
@@ -203,9 +225,10 @@ std::optional<RateAdvice> advise(const RateCurve& curve, const std::vector<Smoot
 }
 
 std::optional<double> rises_from(const RateCurve& curve, const std::vector<SmoothLoss>& smoothed) {
-  const auto rise = std::ranges::find_if(smoothed, rises);
-  if (rise == smoothed.end()) return std::nullopt;
-  return curve.range.at(static_cast<int>(rise - smoothed.begin()));
+  const auto rise = std::ranges::find_if(smoothed, rises) - smoothed.begin();
+  const std::size_t step = std::min(static_cast<std::size_t>(rise), break_of(curve.losses));
+  if (step >= smoothed.size()) return std::nullopt;
+  return curve.range.at(static_cast<int>(step));
 }
 
 std::string no_advice_text(const RateCurve& curve, const std::vector<SmoothLoss>& smoothed) {

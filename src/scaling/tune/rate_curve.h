@@ -65,9 +65,10 @@ struct SmoothLoss {
 
 /// By step. Local lines with tricube weights over a fifth of the range (Cleveland, "Robust Locally
 /// Weighted Regression", 1979): unlike a running mean, they are not late. The noise comes from what
-/// each loss differs from the mean of its neighbours (Gasser, Sroka, Jennen-Steinmetz 1986). Losses
-/// above kDiverged times the least one, and above the first, count as the larger of these, so that
-/// the end does not bend the rest.
+/// each loss differs from the mean of its neighbours (Gasser, Sroka, Jennen-Steinmetz 1986). Where
+/// losses leave those before them for good, by more than their noise, lines end: what is on one side
+/// does not bend the other. Losses above kDiverged times the least one, and above the first, count
+/// as the larger of these.
 std::vector<SmoothLoss> smooth(const RateCurve&);
 
 /// What a curve says of learning rates.
@@ -91,7 +92,8 @@ inline constexpr std::size_t kLeastSteps = 8;
 /// from the rate with the least smoothed loss in the place of that at which it diverges.
 std::optional<RateAdvice> advise(const RateCurve&, const std::vector<SmoothLoss>&);
 
-/// The lowest rate from which the smoothed loss rises by more than its noise.
+/// The lowest rate from which the smoothed loss rises by more than its noise, or at which losses
+/// leave those before them for good.
 std::optional<double> rises_from(const RateCurve&, const std::vector<SmoothLoss>&);
 
 /// Why there is none, and what to try.

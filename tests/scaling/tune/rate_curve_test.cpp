@@ -58,6 +58,45 @@ TEST(Smooth, IsNotBentByAnEndWithoutBounds) {
   EXPECT_LE(smooth(curve).back().loss, kDiverged * 2);
 }
 
+/// A test of dogcat on photographs: it learns nothing, and the last two of 79 steps explode.
+RateCurve exploding() {
+  RateCurve curve{{1e-6, 1, 100}, {}, TestEnd::diverged, 0.0534};
+  for (int i = 0; i < 72; ++i) curve.losses.push_back(0.694 + 0.006 * std::sin(2.3 * i));
+  curve.losses.insert(curve.losses.end(), {0.694, 0.688, 0.704, 0.694, 0.689, 6.4, 382});
+  return curve;
+}
+
+TEST(Smooth, LiesAmongTheLossesBeforeAnExplosion) {
+  const RateCurve curve = exploding();
+  const std::vector<SmoothLoss> smoothed = smooth(curve);
+  ASSERT_EQ(smoothed.size(), curve.losses.size());
+  for (std::size_t i = 0; i < 77; ++i) {
+    EXPECT_NEAR(smoothed[i].loss, 0.694, 0.006) << i;
+    EXPECT_NEAR(smoothed[i].slope, 0, 0.02) << i;
+  }
+  EXPECT_GT(smoothed[77].loss, 2);
+  EXPECT_FALSE(advise(curve, smoothed));
+}
+
+TEST(Smooth, ARiseIsWhereTheLossesRise) {
+  const RateCurve curve = exploding();
+  EXPECT_NEAR(rises_from(curve, smooth(curve)).value(), 0.0464, 0.0001);
+  RateCurve gentle = curve;  // the same end, over more steps
+  gentle.losses.resize(70);
+  for (const double loss : {0.71, 0.75, 0.92, 1.3, 3.0, 9.0, 60.0}) gentle.losses.push_back(loss);
+  const double rate = rises_from(gentle, smooth(gentle)).value();
+  EXPECT_GE(rate, gentle.range.at(60));
+  EXPECT_LE(rate, gentle.range.at(72));
+}
+
+TEST(Smooth, ALossFarAboveIsNoBreakWhereLaterOnesAreNot) {
+  RateCurve curve = exploding();
+  curve.losses.resize(77);
+  curve.losses[40] = 6;
+  EXPECT_FALSE(rises_from(curve, smooth(curve)));
+  EXPECT_NEAR(smooth(curve)[40].loss, 0.694, 0.006);
+}
+
 TEST(Smooth, KeepsAFallToNearlyNothing) {
   RateCurve curve{kSixDecades, {}};
   for (int i = 0; i < 121; ++i) curve.losses.push_back(0.7 * std::pow(0.9, i));
