@@ -16,24 +16,24 @@ std::optional<Figures> figures_of(const std::optional<compute::Tally>& tally) {
 }
 
 runfiles::EpochLine line_of(const loop::EpochRecord& r) {
-  runfiles::EpochLine line{.epoch = r.epoch,
-                           .steps = r.steps,
-                           .images = static_cast<std::uint64_t>(r.train.images),
-                           .seconds = r.seconds,
-                           .train = figures_of(r.train),
-                           .validation = figures_of(r.validation),
-                           .averaged = figures_of(r.averaged),
-                           .validation_images =
-                               r.validation ? static_cast<std::uint64_t>(r.validation->images) : 0,
-                           .validation_seconds = r.validation_seconds,
-                           .learning_rate = r.learning_rate,
-                           .budget = r.budget,
-                           .settled = r.settled,
-                           .straggler = r.straggler,
-                           .taken = {.cpu_wait = r.cpu_wait, .stolen = r.stolen},
-                           .skipped = r.skipped,
-                           .from_features = static_cast<std::uint64_t>(r.from_features),
-                           .kernels = r.kernels};
+  runfiles::EpochLine line{
+      .epoch = r.epoch,
+      .steps = r.steps,
+      .images = static_cast<std::uint64_t>(r.train.images),
+      .seconds = r.seconds,
+      .train = figures_of(r.train),
+      .validation = figures_of(r.validation),
+      .averaged = figures_of(r.averaged),
+      .validation_images = r.validation ? static_cast<std::uint64_t>(r.validation->images) : 0,
+      .validation_seconds = r.validation_seconds,
+      .learning_rate = r.learning_rate,
+      .budget = r.budget,
+      .settled = r.settled,
+      .straggler = r.straggler,
+      .taken = {.cpu_wait = r.cpu_wait, .stolen = r.stolen},
+      .skipped = r.skipped,
+      .from_features = static_cast<std::uint64_t>(r.from_features),
+      .kernels = r.kernels};
   for (const auto& figures : {std::optional(line.train), line.validation, line.averaged}) {
     if (figures && !figures->finite_loss()) line.nan = true;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -13,6 +14,23 @@
 
 namespace cputrain::loop {
 namespace {
+
+std::optional<double> ratio(double part, double all) {
+  return all > 0 ? std::optional(part / all) : std::nullopt;
+}
+
+/// Of all ranks.
+std::vector<float> gather_floats(comm::Communicator& communicator, const std::vector<float>& mine) {
+  const std::string_view bytes(reinterpret_cast<const char*>(mine.data()),
+                               mine.size() * sizeof(float));
+  std::vector<float> all;
+  for (const std::string& theirs : communicator.gather(bytes)) {
+    const std::size_t before = all.size();
+    all.resize(before + theirs.size() / sizeof(float));
+    std::memcpy(all.data() + before, theirs.data(), theirs.size());
+  }
+  return all;
+}
 
 bool surer(const WrongPrediction& a, const WrongPrediction& b) {
   return a.probability != b.probability ? a.probability > b.probability : a.image < b.image;
@@ -100,6 +118,53 @@ void PredictionCounts::add(std::span<const std::int32_t> labels, std::span<const
     sums_[place(kRight, truth)] += prediction == truth;
     if (has_matrix()) ++sums_[place(kMatrix + truth, *prediction)];
   }
+}
+
+std::optional<double> ClassCounts::recall() const { return ratio(correct, images); }
+std::optional<double> ClassCounts::precision() const { return ratio(correct, predictions); }
+std::optional<double> ClassCounts::f1() const { return ratio(2 * correct, images + predictions); }
+
+std::optional<MacroAverages> PredictionCounts::macro_averages() const {
+  MacroAverages sums;
+  double classes = 0;
+  for (std::size_t label = 0; label < classes_; ++label) {
+    const ClassCounts counts = of_class(label);
+    const auto f1 = counts.f1();
+    if (!f1) continue;
+    ++classes;
+    sums.recall += counts.recall().value_or(0);
+    sums.precision += counts.precision().value_or(0);
+    sums.f1 += *f1;
+  }
+  if (classes == 0) return std::nullopt;
+  return MacroAverages{sums.recall / classes, sums.precision / classes, sums.f1 / classes};
+}
+
+void RocScores::add(std::span<const std::int32_t> labels, std::span<const float> outputs) {
+  if (labels.empty()) return;
+  const std::size_t width = outputs.size() / labels.size();
+  assert(outputs.size() == width * labels.size() && (width == 1 || width == 2));
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    scores_[static_cast<std::size_t>(labels[i])].push_back(outputs[(i + 1) * width - 1]);
+}
+
+std::optional<double> RocScores::area(comm::Communicator& communicator) const {
+  std::vector<float> first = gather_floats(communicator, scores_[0]),
+                     second = gather_floats(communicator, scores_[1]);
+  const auto is_nan = [](float score) { return std::isnan(score); };
+  if (first.empty() || second.empty() || std::ranges::any_of(first, is_nan) ||
+      std::ranges::any_of(second, is_nan)) {
+    return std::nullopt;
+  }
+  std::ranges::sort(first);
+  // Pairs of an image of each class, in which the second one's score is higher; halves of equals.
+  double halves = 0;
+  for (const float score : second) {
+    const auto below = std::ranges::lower_bound(first, score) - first.begin(),
+               not_above = std::ranges::upper_bound(first, score) - first.begin();
+    halves += static_cast<double>(below + not_above);
+  }
+  return halves / 2 / (static_cast<double>(first.size()) * static_cast<double>(second.size()));
 }
 
 void PredictionCounts::sum(comm::Communicator& communicator) {

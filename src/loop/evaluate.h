@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -51,6 +52,24 @@ std::vector<float> class_probabilities(std::span<const float> outputs);
 /// The means of an image's outputs and those of its mirror image, in the first.
 void average_outputs(std::span<float> outputs, std::span<const float> of_mirrored);
 
+/// What predictions of one class came to.
+struct ClassCounts {
+  double images = 0, predictions = 0, correct = 0;
+
+  /// Part of the images that were predicted rightly; nothing where there is no image.
+  std::optional<double> recall() const;
+  /// Part of the predictions that were right; nothing where there is no prediction.
+  std::optional<double> precision() const;
+  /// The harmonic mean of both; nothing where there is neither an image nor a prediction.
+  std::optional<double> f1() const;
+};
+
+/// Means over the classes that have an image or a prediction. A ratio of nothing counts as 0: a
+/// class that is never predicted does not make the mean precision better.
+struct MacroAverages {
+  double recall = 0, precision = 0, f1 = 0;
+};
+
 /// Counts of predictions over a data set. Counts are whole numbers, so their sums over ranks are
 /// exact at any number of processes.
 class PredictionCounts {
@@ -81,6 +100,11 @@ class PredictionCounts {
   double actual(std::size_t label) const { return sums_[place(kActual, label)]; }
   double predicted(std::size_t label) const { return sums_[place(kPredicted, label)]; }
   double correct(std::size_t label) const { return sums_[place(kRight, label)]; }
+  ClassCounts of_class(std::size_t label) const {
+    return {actual(label), predicted(label), correct(label)};
+  }
+  /// Nothing where nothing was counted.
+  std::optional<MacroAverages> macro_averages() const;
   /// Images of class `label` that were predicted with `prediction`; needs has_matrix().
   double cell(std::size_t label, std::size_t prediction) const {
     return sums_[place(kMatrix + label, prediction)];
@@ -97,6 +121,22 @@ class PredictionCounts {
 
   std::size_t classes_;
   std::vector<double> sums_;  ///< all counts in one array, for one sum over ranks
+};
+
+/// Probabilities of the second of two classes, for the area under the ROC curve: the probability
+/// that an image of that class has a higher one than an image of the other, where an equal one
+/// counts half (Hanley and McNeil, "The Meaning and Use of the Area under a Receiver Operating
+/// Characteristic (ROC) Curve", 1982). Counts alone decide it, so it is the same at any number of
+/// ranks.
+class RocScores {
+ public:
+  /// Rows of a network of two classes, of one or two columns.
+  void add(std::span<const std::int32_t> labels, std::span<const float> outputs);
+  /// Over all ranks; nothing where a class has no image, or an output is NaN. Collective.
+  std::optional<double> area(comm::Communicator&) const;
+
+ private:
+  std::array<std::vector<float>, 2> scores_;  ///< by class
 };
 
 /// A wrong prediction, and what the network made of it.

@@ -95,9 +95,9 @@ class Loop {
 
   std::optional<data::BatchPlan> plan_;  ///< the epoch's, as is the next one
   std::optional<EpochMeter> meter_;
-  std::optional<StepRecord> late_;  ///< the step whose line waits for its sums
-  StepTally late_tally_;            ///< which are to be added up of these; empty without it
-  bool left_out_ = false;           ///< the step that is made
+  std::optional<StepRecord> late_;     ///< the step whose line waits for its sums
+  StepTally late_tally_;               ///< which are to be added up of these; empty without it
+  bool left_out_ = false;              ///< the step that is made
   std::uint64_t features_before_ = 0;  ///< of the program, when that step began
   bool cold_ = true;          ///< nothing has been computed since the training began or went on
   int skipped_in_a_row_ = 0;  ///< for their gradients

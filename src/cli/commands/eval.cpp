@@ -94,14 +94,13 @@ constexpr std::size_t kMostColumns = 10;  // predictions side by side
 
 std::uint64_t whole(double count) { return static_cast<std::uint64_t>(count); }
 
-Json ratio(double part, double all) { return all > 0 ? Json(part / all) : Json(); }
-
-std::string ratio_text(double part, double all) {
-  return all > 0 ? fmt::format("{:.4f}", part / all) : "-";
+std::string ratio_text(std::optional<double> ratio) {
+  return ratio ? fmt::format("{:.4f}", *ratio) : "n/a";
 }
 
 /// A line a class: its images, how many of them were predicted rightly, how often that prediction
-/// is right, and, for a few classes, how often each prediction was given. Empty for many classes.
+/// is right, the harmonic mean of both, and, for a few classes, how often each prediction was
+/// given. Empty for many classes.
 std::string predictions_table(const loop::PredictionCounts& counts,
                               const std::vector<std::string>& classes) {
   if (counts.classes() > kMostInTable) return "";
@@ -114,8 +113,8 @@ std::string predictions_table(const loop::PredictionCounts& counts,
     column = std::clamp(width, column, std::size_t{12});
   }
   const bool with_predictions = counts.classes() <= kMostColumns;
-  std::string text =
-      fmt::format("{:<{}}{:>10}{:>10}{:>11}", "class", name_width, "images", "recall", "precision");
+  std::string text = fmt::format("{:<{}}{:>10}{:>10}{:>11}{:>9}", "class", name_width, "images",
+                                 "recall", "precision", "F1");
   if (with_predictions) text += "  predicted:";
   for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
     const std::size_t width = std::min(columns_of(names[c]), column);
@@ -123,10 +122,10 @@ std::string predictions_table(const loop::PredictionCounts& counts,
   }
   text += '\n';
   for (std::size_t row = 0; row < counts.classes(); ++row) {
-    text +=
-        fmt::format("{}{:>10}{:>10}{:>11}", in_columns(names[row], name_width),
-                    whole(counts.actual(row)), ratio_text(counts.correct(row), counts.actual(row)),
-                    ratio_text(counts.correct(row), counts.predicted(row)));
+    const loop::ClassCounts of = counts.of_class(row);
+    text += fmt::format("{}{:>10}{:>10}{:>11}{:>9}", in_columns(names[row], name_width),
+                        whole(of.images), ratio_text(of.recall()), ratio_text(of.precision()),
+                        ratio_text(of.f1()));
     if (with_predictions) text += "           ";
     for (std::size_t c = 0; with_predictions && c < counts.classes(); ++c) {
       text += fmt::format("  {:>{}}", whole(counts.cell(row, c)), column);
@@ -136,18 +135,33 @@ std::string predictions_table(const loop::PredictionCounts& counts,
   return text;
 }
 
-/// {"top_5_accuracy":..., "classes":[{"name":..., "images":..., "accuracy":..., "precision":...,
-/// "answers":...}], "confusion":[[...]]}; null where nothing was counted, and no top_5_accuracy of
-/// five classes or fewer.
+/// Means over the classes, and the area under the ROC curve of two.
+std::string averages_text(const Evaluation& result) {
+  std::string text;
+  if (const auto macro = result.counts.macro_averages()) {
+    text = fmt::format("Macro averages: recall {:.4f} - precision {:.4f} - F1 {:.4f}\n",
+                       macro->recall, macro->precision, macro->f1);
+  }
+  if (result.counts.classes() == 2)
+    text += fmt::format("Area under the ROC curve (AUC): {}\n", ratio_text(result.auc));
+  return text;
+}
+
+/// {"top_5_accuracy":..., "macro_recall":..., "macro_precision":..., "macro_f1":..., "classes":
+/// [{"name":..., "images":..., "accuracy":..., "precision":..., "f1":..., "answers":...}],
+/// "confusion":[[...]]}; null where nothing was counted, and no top_5_accuracy of five classes or
+/// fewer.
 Json predictions_json(const loop::PredictionCounts& counts,
                       const std::vector<std::string>& classes) {
   Json by_class = Json::array(), matrix = Json::array();
   for (std::size_t row = 0; row < counts.classes(); ++row) {
+    const loop::ClassCounts of = counts.of_class(row);
     by_class.push_back({{"name", classes[row]},
-                        {"images", whole(counts.actual(row))},
-                        {"accuracy", ratio(counts.correct(row), counts.actual(row))},
-                        {"precision", ratio(counts.correct(row), counts.predicted(row))},
-                        {"answers", whole(counts.predicted(row))}});
+                        {"images", whole(of.images)},
+                        {"accuracy", known(of.recall())},
+                        {"precision", known(of.precision())},
+                        {"f1", known(of.f1())},
+                        {"answers", whole(of.predictions)}});
     Json line = Json::array();
     for (std::size_t c = 0; counts.has_matrix() && c < counts.classes(); ++c) {
       line.push_back(whole(counts.cell(row, c)));
@@ -156,6 +170,10 @@ Json predictions_json(const loop::PredictionCounts& counts,
   }
   Json result;
   if (const auto top_five = counts.top_five()) result["top_5_accuracy"] = *top_five;
+  const auto macro = counts.macro_averages();
+  result["macro_recall"] = macro ? Json(macro->recall) : Json();
+  result["macro_precision"] = macro ? Json(macro->precision) : Json();
+  result["macro_f1"] = macro ? Json(macro->f1) : Json();
   result["not_numbers"] = whole(counts.undecided());
   result["classes"] = std::move(by_class);
   if (counts.has_matrix()) result["confusion"] = std::move(matrix);
@@ -182,6 +200,7 @@ std::string confusion_csv(const loop::PredictionCounts& counts,
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
   const std::string images = counted(static_cast<std::uint64_t>(result.tally.images), "image");
   system::print_lines(predictions_table(result.counts, classes));
+  system::print_lines(averages_text(result));
   if (result.counts.undecided() > 0) {
     system::print("NaN, which counts as wrong: {}\n",
                   counted(static_cast<std::uint64_t>(result.counts.undecided()), "prediction"));
@@ -231,6 +250,7 @@ Json evaluation_json(const EvalOptions& options, const training::Session& sessio
               {"backend", session.backend->name()},
               {"precision", word_of(options.precision)}};
   if (options.flips) result["tta"] = kFlip;
+  if (evaluation.counts.classes() == 2) result["auc"] = known(evaluation.auc);
   result.update(predictions_json(evaluation.counts, model.classes));
   return result;
 }

@@ -80,7 +80,7 @@ std::vector<training::ClassPredictions> class_predictions(const loop::Prediction
                                                           const std::vector<std::string>& classes) {
   std::vector<training::ClassPredictions> list;
   for (std::size_t c = 0; c < counts.classes(); ++c)
-    list.push_back({classes[c], counts.actual(c), counts.predicted(c), counts.correct(c)});
+    list.push_back({counts.of_class(c), classes[c]});
   return list;
 }
 
@@ -148,6 +148,7 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
 
   training::reached(session, comm::Phase::validate);
   loop::PredictionCounts counts(model.classes.size());
+  loop::RocScores roc;
   loop::SurestErrors errors(most_errors);
   const std::vector<std::uint64_t> order = loop::evaluation_order(plan);
   double cut_losses = 0;
@@ -156,6 +157,7 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
   const loop::PredictionObserver observer = [&](const auto& labels, const auto& outputs) {
     counts.add(labels, outputs);
+    if (counts.classes() == 2) roc.add(labels, outputs);
     errors.add(std::span(order).subspan(predicted), labels, outputs);
     if (mirrored) cut_losses += least_likely(labels, outputs);
     predicted += labels.size();
@@ -174,12 +176,13 @@ Evaluation evaluate_images(const training::TrainingFlags& flags, const training:
   if (std::isnan(with_penalty.loss))
     tally.loss = with_penalty.loss;  // layers can hide such weights
   counts.sum(communicator);
+  const auto auc = counts.classes() == 2 ? roc.area(communicator) : std::nullopt;
   comm::sum_numbers(communicator, std::array{&cut_losses});
   const auto surest = errors.gather(communicator);
   auto images = session.leads() ? wrong_images(session.services, surest, data.validation,
                                                *source.dataset, model.classes)
                                 : std::vector<training::WrongImage>{};
-  return {tally, std::move(counts), data.bad.size(), std::move(images), cut_losses, penalty};
+  return {tally, std::move(counts), auc, data.bad.size(), std::move(images), cut_losses, penalty};
 }
 
 training::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
@@ -207,6 +210,8 @@ training::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
   facts.undecided = counts.undecided();
   facts.among_five = counts.top_five();
   facts.classes = class_predictions(counts, model.classes);
+  facts.macro = counts.macro_averages();
+  facts.auc = evaluation.auc;
   facts.matrix = matrix_of(counts);
   facts.surest_errors = evaluation.surest_errors;
   return facts;

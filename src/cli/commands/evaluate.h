@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "compute/tally.h"
@@ -14,6 +15,7 @@ namespace cputrain::commands {
 struct Evaluation {
   compute::Tally tally;  ///< the loss of the images alone; NaN where weights are
   loop::PredictionCounts counts;
+  std::optional<double> auc{};                      ///< of two classes, where it is known
   std::size_t skipped;                              ///< images that could not be read
   std::vector<training::WrongImage> surest_errors;  ///< on rank 0
   double least_likely = 0;  ///< images whose loss was cut: see evaluate_mirrored()

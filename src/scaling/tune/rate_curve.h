@@ -66,9 +66,9 @@ struct SmoothLoss {
 /// By step. Local lines with tricube weights over a fifth of the range (Cleveland, "Robust Locally
 /// Weighted Regression", 1979): unlike a running mean, they are not late. The noise comes from what
 /// each loss differs from the mean of its neighbours (Gasser, Sroka, Jennen-Steinmetz 1986). Where
-/// losses leave those before them for good, by more than their noise, lines end: what is on one side
-/// does not bend the other. Losses above kDiverged times the least one, and above the first, count
-/// as the larger of these.
+/// losses leave those before them for good, by more than their noise, lines end: what is on one
+/// side does not bend the other. Losses above kDiverged times the least one, and above the first,
+/// count as the larger of these.
 std::vector<SmoothLoss> smooth(const RateCurve&);
 
 /// What a curve says of learning rates.

@@ -11,6 +11,7 @@
 
 #include "data/dataset.h"
 #include "logging/reporters.h"
+#include "loop/evaluate.h"
 #include "training/training.h"
 
 namespace cputrain::training {
@@ -47,9 +48,8 @@ void sync_logs(const std::filesystem::path& run);
 // One evaluation of weights, as a page shows it and as a run's folder keeps it.
 
 /// A class by its predictions.
-struct ClassPredictions {
+struct ClassPredictions : loop::ClassCounts {
   std::string name;
-  double images = 0, predictions = 0, correct = 0;
 };
 
 /// An image whose prediction was wrong.
@@ -70,6 +70,8 @@ struct EvaluationFacts {
   double undecided = 0;  ///< images whose predictions were NaN
   std::optional<double> accuracy{}, among_five{};
   std::vector<ClassPredictions> classes;
+  std::optional<loop::MacroAverages> macro{};
+  std::optional<double> auc{};  ///< of two classes
   /// A row an actual class, a column a prediction; empty where classes are too many for it.
   std::vector<std::vector<double>> matrix;
   std::vector<WrongImage> surest_errors;  ///< the surest first

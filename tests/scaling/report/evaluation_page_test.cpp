@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 namespace cputrain::report {
 namespace {
 
@@ -53,6 +55,46 @@ TEST(EvaluationPage, HasCountsRatesRecallAndPrecision) {
   EXPECT_EQ(texts(classes.rows[2]), (Texts{"10", "9", "8", "0.8000", "0.8889", "0.8421"}));
   EXPECT_EQ(document.card->figure, "0.9000");
   EXPECT_EQ(document.card->subject, "dogcat at 64x64, data photos");
+}
+
+/// The marks of a matrix, row after row.
+Texts rates_of(const std::vector<std::vector<double>>& matrix) {
+  EvaluationFacts facts = facts_of(matrix.size());
+  facts.matrix = matrix;
+  for (std::size_t c = 0; c < matrix.size(); ++c) {
+    facts.classes[c].images = std::accumulate(matrix[c].begin(), matrix[c].end(), 0.0);
+  }
+  Texts marks;
+  const Document document = evaluation_document(facts);
+  for (const Row& row : document.sections.at(0).tables.at(0).rows) {
+    for (const Entry& entry : row.entries) marks.push_back(entry.mark);
+  }
+  return marks;
+}
+
+TEST(EvaluationPage, PartsOfARowAddUpAsTheyAreShown) {
+  EXPECT_EQ(rates_of({{199, 1}, {4, 196}}), (Texts{"0.995", "0.005", "0.020", "0.980"}));
+  EXPECT_EQ(rates_of({{196, 4}, {3, 197}}), (Texts{"0.980", "0.020", "0.015", "0.985"}));
+  EXPECT_EQ(rates_of({{9, 1}, {5, 5}}), (Texts{"0.90", "0.10", "0.50", "0.50"}));
+  EXPECT_EQ(rates_of({{1, 1, 1}, {0, 3, 0}, {2, 2, 2}}),
+            (Texts{"0.34", "0.33", "0.33", "", "1.00", "", "0.34", "0.33", "0.33"}));
+  EXPECT_EQ(rates_of({{0, 0}, {1, 7}}), (Texts{"", "", "0.125", "0.875"}));
+}
+
+TEST(EvaluationPage, HasAveragesAndNoNumberForWhatIsNone) {
+  EvaluationFacts facts = facts_of(2);
+  facts.classes[1].images = facts.classes[1].predictions = facts.classes[1].correct = 0;
+  facts.macro = loop::MacroAverages{0.75, 0.5, 0.6};
+  facts.auc = 0.875;
+  const Document document = evaluation_document(facts);
+  const DocumentTable& classes = document.sections.at(1).tables.at(0);
+  EXPECT_EQ(texts(classes.rows[1]), (Texts{"0", "0", "0", "n/a", "n/a", "n/a"}));
+  EXPECT_EQ(texts(classes.rows[2]), (Texts{"", "", "", "0.7500", "0.5000", "0.6000"}));
+  EXPECT_TRUE(classes.rows[2].apart);
+  const auto fact =
+      std::ranges::find(document.card->facts, "AUC", &std::pair<std::string, std::string>::first);
+  ASSERT_NE(fact, document.card->facts.end());
+  EXPECT_EQ(fact->second, "0.8750");
 }
 
 TEST(EvaluationPage, OfManyClassesTheMatrixHasThoseWithMostErrors) {

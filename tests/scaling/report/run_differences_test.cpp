@@ -70,7 +70,8 @@ TEST(Differences, WhatNobodySaysIsNone) {
 
 TEST(Differences, OfManyRunsARowIsARun) {
   std::vector<RunRecord> runs;
-  for (int i = 0; i < 5; ++i) runs.push_back(run("r" + std::to_string(i), {{"lr", std::to_string(i)}}));
+  for (int i = 0; i < 5; ++i)
+    runs.push_back(run("r" + std::to_string(i), {{"lr", std::to_string(i)}}));
   const DocumentTable table = differences_section(runs).tables.at(0);
   EXPECT_EQ(table.head, Texts{"lr"});
   ASSERT_EQ(table.rows.size(), 5u);

@@ -124,9 +124,9 @@ TEST_F(RunFolders, WhatIsComputedFromKeptFeaturesIsNoSpeedOfTheNetwork) {
   EXPECT_EQ(kept.images_per_second(), 10);  // three images of the first were twins of others
   EXPECT_NEAR(kept.seconds_from_features().value(), 0.2, 1e-12);
   // A resume begins without features: its first epoch is the network's, too.
-  EXPECT_EQ(with(epoch(1, 10, 0) + epoch(2, 0.1, 100) + epoch(3, 5, 0) + kFinished)
-                .images_per_second(),
-            20);
+  EXPECT_EQ(
+      with(epoch(1, 10, 0) + epoch(2, 0.1, 100) + epoch(3, 5, 0) + kFinished).images_per_second(),
+      20);
   const RunRecord none = with(epoch(1, 10, 0) + epoch(2, 5, 0) + kFinished);
   EXPECT_EQ(none.images_per_second(), 20);
   EXPECT_FALSE(none.seconds_from_features());

@@ -14,8 +14,10 @@ using training::EvaluationFacts;
 constexpr std::size_t kMostWithRates = 12;  // classes whose counts have rates beside them
 constexpr std::size_t kMostPairs = 12;
 
-Entry part_entry(double part, double all) {
-  return figure_entry(all > 0 ? std::optional(part / all) : std::nullopt, decimals<4>);
+Entry ratio_entry(std::optional<double> ratio) {
+  Entry entry = figure_entry(ratio, decimals<4>);
+  if (!ratio) entry.text = "n/a";
+  return entry;
 }
 
 Entry count_entry(double count) { return figure_entry(count, decimals<0>); }
@@ -25,15 +27,24 @@ Section classes_section(const EvaluationFacts& facts) {
   using T = DocumentTable&;
   DocumentTable table = table_of<ClassPredictions>(
       "Recall: part of the images of a class that were predicted rightly; precision: part of the "
-      "predictions of a class that were right",
+      "predictions of a class that were right; F1: the harmonic mean of both",
       "class", facts.classes, &ClassPredictions::name,
       {{"images", [](C c, T) { return count_entry(c.images); }},
        {"predictions", [](C c, T) { return count_entry(c.predictions); }},
        {"right", [](C c, T) { return count_entry(c.correct); }},
-       {"recall", [](C c, T) { return part_entry(c.correct, c.images); }},
-       {"precision", [](C c, T) { return part_entry(c.correct, c.predictions); }},
-       // The harmonic mean of both.
-       {"F1", [](C c, T) { return part_entry(2 * c.correct, c.images + c.predictions); }}});
+       {"recall", [](C c, T) { return ratio_entry(c.recall()); }},
+       {"precision", [](C c, T) { return ratio_entry(c.precision()); }},
+       {"F1", [](C c, T) { return ratio_entry(c.f1()); }}});
+  if (facts.macro) {
+    table.rows.push_back({"macro average",
+                          {{},
+                           {},
+                           {},
+                           ratio_entry(facts.macro->recall),
+                           ratio_entry(facts.macro->precision),
+                           ratio_entry(facts.macro->f1)},
+                          true});
+  }
   table.filterable = facts.classes.size() > kMostWithRates;
   Section section{.id = "classes", .title = "By class", .tables = {std::move(table)}};
   if (facts.matrix.empty())
@@ -57,11 +68,75 @@ std::vector<std::size_t> shown_classes(const EvaluationFacts& facts) {
   return shown;
 }
 
-Entry matrix_entry(double count, double images, bool with_rate) {
+/// Parts of a row of the matrix as they are shown: whole numbers of 1 / scale.
+using Units = std::vector<double>;
+
+/// What the row comes to; less than 1 where some images have no prediction.
+double whole_units(const std::vector<double>& counts, double images, double scale) {
+  return std::floor(scale * std::accumulate(counts.begin(), counts.end(), 0.0) / images + 0.5);
+}
+
+Units rounded_units(const std::vector<double>& counts, double images, double scale) {
+  Units units;
+  for (const double count : counts) units.push_back(std::floor(scale * count / images + 0.5));
+  return units;
+}
+
+/// Rounded down, and the largest remainders up, until they add up.
+Units fitted_units(const std::vector<double>& counts, double images, double scale) {
+  Units units;
+  std::vector<std::pair<double, std::size_t>> remainders;
+  for (const double count : counts) {
+    units.push_back(std::floor(scale * count / images));
+    remainders.emplace_back(units.back() - scale * count / images, remainders.size());
+  }
+  std::ranges::sort(remainders);  // the largest first, since they are negative
+  double missing =
+      whole_units(counts, images, scale) - std::accumulate(units.begin(), units.end(), 0.0);
+  for (const auto& [remainder, place] : remainders) {
+    if (missing-- < 1 || remainder == 0) break;
+    ++units[place];
+  }
+  return units;
+}
+
+/// Texts of the parts of each row. A reader adds them up: there are as many decimals, of two to
+/// four, as make the parts of every row one; where none do, as of thirds, the parts of a row are
+/// rounded together.
+std::vector<std::vector<std::string>> rate_texts(const EvaluationFacts& facts) {
+  constexpr int kLeast = 2, kMost = 4;
+  const auto adds_up = [&](int decimals) {
+    const double scale = std::pow(10, decimals);
+    for (std::size_t row = 0; row < facts.matrix.size(); ++row) {
+      const double images = facts.classes[row].images;
+      if (images <= 0) continue;
+      const Units units = rounded_units(facts.matrix[row], images, scale);
+      if (std::accumulate(units.begin(), units.end(), 0.0) !=
+          whole_units(facts.matrix[row], images, scale)) {
+        return false;
+      }
+    }
+    return true;
+  };
+  int places = kLeast;
+  while (places <= kMost && !adds_up(places)) ++places;
+  const bool fit = places > kMost;
+  if (fit) places = kLeast;
+  const double scale = std::pow(10, places);
+  std::vector<std::vector<std::string>> texts(facts.matrix.size());
+  for (std::size_t row = 0; row < facts.matrix.size(); ++row) {
+    const double images = std::max(1.0, facts.classes[row].images);
+    for (const double part : (fit ? fitted_units : rounded_units)(facts.matrix[row], images, scale))
+      texts[row].push_back(fmt::format("{:.{}f}", part / scale, places));
+  }
+  return texts;
+}
+
+Entry matrix_entry(double count, double images, const std::string& rate) {
   Entry entry = count_entry(count);
   if (images <= 0) return entry;
   entry.shade = count / images;
-  if (with_rate && count > 0) entry.mark = fmt::format("{:.2f}", count / images);
+  if (count > 0) entry.mark = rate;
   return entry;
 }
 
@@ -72,11 +147,12 @@ DocumentTable matrix_table(const EvaluationFacts& facts, const std::vector<std::
                                              with_rates ? " and parts of a row" : ""),
                       .corner = "is \\ predicted"};
   for (const std::size_t column : shown) table.head.push_back(facts.classes[column].name);
+  const auto rates = with_rates ? rate_texts(facts) : std::vector<std::vector<std::string>>{};
   for (const std::size_t row : shown) {
     Row line{facts.classes[row].name, {}};
     for (const std::size_t column : shown) {
-      line.entries.push_back(
-          matrix_entry(facts.matrix[row][column], facts.classes[row].images, with_rates));
+      line.entries.push_back(matrix_entry(facts.matrix[row][column], facts.classes[row].images,
+                                          with_rates ? rates[row][column] : ""));
     }
     table.rows.push_back(std::move(line));
   }
@@ -111,7 +187,7 @@ DocumentTable mistakes_table(const EvaluationFacts& facts) {
       [&](M m) { return classes[m.truth].name; },
       {{"predicted", [&](M m, T) { return Entry{classes[m.prediction].name}; }},
        {"images", [](M m, T) { return count_entry(m.count); }},
-       {"of class", [&](M m, T) { return part_entry(m.count, classes[m.truth].images); }}});
+       {"of class", [&](M m, T) { return ratio_entry(m.count / classes[m.truth].images); }}});
 }
 
 Section confusion_section(const EvaluationFacts& facts) {
@@ -171,6 +247,8 @@ Card card_of(const EvaluationFacts& facts) {
   card.what = fmt::format("accuracy on {:.0f} images ({})", facts.images, part_text(facts.part));
   card.add("loss", std::isnan(facts.loss) ? "NaN" : fmt::format("{:.4f}", facts.loss));
   if (facts.among_five) card.add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
+  if (facts.macro) card.add("macro F1", fmt::format("{:.4f}", facts.macro->f1));
+  if (facts.auc) card.add("AUC", fmt::format("{:.4f}", *facts.auc));
   card.add("classes", std::to_string(facts.classes.size()));
   card.add("weights", facts.weights);
   card.add("machine", processor_text(facts.cpu, facts.cores));

@@ -153,12 +153,13 @@ Outcome outcome_of(const runfiles::Metrics& metrics, const RunRecord& run) {
 void take_identity(const nlohmann::ordered_json& training, RunRecord& run) {
   if (!training.is_object()) return;
   const nlohmann::json identity(training);
-  for (const char* fact : {"network", "classes", "training images", kValidationImages,
-                           training::kDamaged}) {
+  for (const char* fact :
+       {"network", "classes", "training images", kValidationImages, training::kDamaged}) {
     run.made_of[fact] = text_in(identity, fact);
   }
-  for (const auto& [name, key] : {std::pair{"hash of the data", "data"},
-                                  std::pair{"hash of the first weights", training::kFirstWeights}}) {
+  for (const auto& [name, key] :
+       {std::pair{"hash of the data", "data"},
+        std::pair{"hash of the first weights", training::kFirstWeights}}) {
     const std::string text = text_in(identity, key);
     const std::string_view hash = training::hash_or_text(text);
     if (hash != text) run.made_of[name] = hash;

@@ -124,8 +124,9 @@ Entry signed_entry(Value value, std::string (*text)(double)) {
 }
 
 DocumentTable figures_table(const std::vector<RunRecord>& both) {
-  DocumentTable table{.caption = "Figures, the difference of the second to the first, and how "
-                                 "many times the first the second is",
+  DocumentTable table{.caption =
+                          "Figures, the difference of the second to the first, and how "
+                          "many times the first the second is",
                       .corner = "figure",
                       .head = {both[0].name, both[1].name, "difference", "times"}};
   for (const ComparedFigure& figure : compared_figures(both)) {
@@ -150,9 +151,8 @@ std::optional<Interval> interval_of(Run run) {
 std::string accuracy_sentence(const std::vector<RunRecord>& both) {
   const auto a = both[0].best(), b = both[1].best();
   if (!a || !b) return "";
-  const std::string found =
-      fmt::format("Best validation accuracy: {:.4f} of {} and {:.4f} of {}", a->accuracy,
-                  both[0].name, b->accuracy, both[1].name);
+  const std::string found = fmt::format("Best validation accuracy: {:.4f} of {} and {:.4f} of {}",
+                                        a->accuracy, both[0].name, b->accuracy, both[1].name);
   if (value_of(both[0], "data") != value_of(both[1], "data"))
     return found + ", on other images, so they say nothing of each other.";
   const auto first = interval_of(both[0]), second = interval_of(both[1]);
@@ -205,8 +205,7 @@ Document run_difference_document(const std::vector<RunRecord>& both) {
   document.add(differences_section(both));
   if (document.sections.empty())
     document.summary.push_back("Nothing differs in their flags, data and machine.");
-  document.add(
-      Section{.id = "figures", .title = "Figures", .tables = {figures_table(both)}});
+  document.add(Section{.id = "figures", .title = "Figures", .tables = {figures_table(both)}});
   return document;
 }
 
@@ -218,9 +217,8 @@ Json value_json(Run run, const std::string& key) {
 Json run_difference_json(const std::vector<RunRecord>& both) {
   Json differences = Json::array(), figures = Json::array();
   for (const std::string& key : keys_that_differ(both)) {
-    differences.push_back({{"key", key},
-                           {"before", value_json(both[0], key)},
-                           {"after", value_json(both[1], key)}});
+    differences.push_back(
+        {{"key", key}, {"before", value_json(both[0], key)}, {"after", value_json(both[1], key)}});
   }
   for (const ComparedFigure& figure : compared_figures(both)) {
     figures.push_back({{"name", figure.name},

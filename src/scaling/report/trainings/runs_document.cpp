@@ -342,8 +342,7 @@ Document runs_document(const RunList& list) {
   if (auto starved = starved_sentence(list)) document.headline.push_back(std::move(*starved));
   document.add(runs_section(list));
   document.add(differences_section(list.runs));
-  for (const auto section :
-       {evaluations_section, repeats_section, curves_section, time_section}) {
+  for (const auto section : {evaluations_section, repeats_section, curves_section, time_section}) {
     document.add(section(list));
   }
   return document;
