@@ -136,6 +136,35 @@ class ReportForms(ProgramTest):
             self.assertEqual(browser.run(page, "document.querySelector('button.figure').title"),
                              './cputrain --batch 128 "<b>"')
 
+    @needs_browser
+    def test_the_page_begins_with_its_plot_and_has_few_keys(self):
+        times = {1: 400.0, 2: 220.0, 4: 130.0}
+        cells = [cell(n, batch, seconds / (1 + batch / 2048), backend=backend) for n, seconds in times.items()
+                 for batch in (128, 256, 512, 1024) for backend in ("cpu", "reference")]
+        self.reported(sweep(*cells), "--reference", PAPER)
+        text = self.text_of("s/report.html")
+        self.assertLess(text.index('class="headline"'), text.index("<details><summary>Where these figures are from"))
+        with Browser(self.path("s")) as browser:
+            page = browser.open("report.html", "document.querySelector('table')")
+            self.assertIn(("seconds", "drawn"), plots(self, browser, page))
+            self.assertLess(text.index('data-plot="seconds"'), text.index('id="card"'))
+            keys = browser.run(page, """[...document.querySelectorAll('header .keys button')].map(b =>
+                [b.lastChild.data, b.querySelector('line').getAttribute('stroke-dasharray')])""")
+            self.assertEqual([text for text, _ in keys], ["batch 128", "batch 256", "batch 512", "batch 1024", "cpu",
+                                                          "reference", "published", "ideal"])
+            self.assertEqual(len({dash for _, dash in keys[4:]}), 4, keys)
+            shown = """(chart => chart.data.datasets.filter((_, i) => chart.isDatasetVisible(i)).map(s => s.kind))
+                (Chart.getChart(document.querySelector('header canvas')))"""
+            self.assertIn("published", browser.run(page, shown))
+            browser.run(page, "document.querySelectorAll('header .keys button')[6].click()")
+            self.assertEqual(set(browser.run(page, shown)), {"cpu", "reference", "ideal"})
+            widths = "[...new Set([...document.querySelectorAll('.plot canvas')].map(c => c.clientWidth))]"
+            for window in 1280, 390:
+                browser.call("Emulation.setDeviceMetricsOverride", page, width=window, height=900, deviceScaleFactor=1,
+                             mobile=False)
+                self.assertEqual(len(browser.run(page, widths)), 1, window)
+                self.assertTrue(browser.run(page, "document.documentElement.scrollWidth <= window.innerWidth"), window)
+
 
 if __name__ == "__main__":
     unittest.main()

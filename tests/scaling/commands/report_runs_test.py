@@ -16,7 +16,7 @@ HOSTILE = "</script><script>alert(1)<|&\n\u202e\\input{x}"
 
 def epoch(n, accuracy, seconds, images=100):
     return {"type": "epoch", "epoch": n, "steps": 4, "images": images, "seconds": seconds, "loss": 1 / n,
-            "val_loss": 0.5, "val_accuracy": accuracy, "val_seconds": 1, "settled": {"steps": 4}}
+            "val_loss": 0.5, "val_accuracy": accuracy, "val_images": 100, "val_seconds": 1, "settled": {"steps": 4}}
 
 
 def steps(n, batch=25):
@@ -310,6 +310,16 @@ class Browsed(RunsTest):
                          mobile=False)
             wide = "(t => t.scrollWidth - t.clientWidth)(document.querySelector('#runs .table'))"
             self.assertEqual(browser.run(page, wide), 0)
+            # Heads stand upright in a narrow window alone.
+            upright = """new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() =>
+                done(document.querySelector('#runs table').classList.contains('upright')))))"""
+            self.assertFalse(browser.run(page, upright))
+            browser.call("Emulation.setDeviceMetricsOverride", page, width=390, height=844, deviceScaleFactor=1,
+                         mobile=False)
+            self.assertTrue(browser.run(page, upright))
+            browser.call("Emulation.setDeviceMetricsOverride", page, width=1280, height=900, deviceScaleFactor=1,
+                         mobile=False)
+            self.assertFalse(browser.run(page, upright))
             # What is saved, instead of a download.
             browser.run(page, """window.saved = []; URL.createObjectURL = blob => (window.blob = blob, 'blob:');
                 HTMLAnchorElement.prototype.click = function () { saved.push([this.download, blob.arrayBuffer().then(
@@ -329,6 +339,13 @@ class Browsed(RunsTest):
             titles = browser.run(page, "[...document.querySelectorAll('.plot h3')].map(h => h.textContent)")
             self.assertEqual(titles, ["Loss, data photos", "Loss, data others", "Accuracy of validation, data photos",
                                       "Accuracy of validation, data others"])
+            # Accuracies are drawn with what they may be (Wilson's interval of 50 and 90 of 100), and the axis has it.
+            accuracy = "(chart => %s)(Chart.getChart(document.querySelectorAll('.plot canvas')[2]))"
+            self.assertEqual(browser.run(page, accuracy % "chart.data.datasets[0].data.map(p => p.range)"),
+                             [[0.40383, 0.59617], [0.82563, 0.94477]])
+            self.assertTrue(browser.run(page, accuracy % "chart.data.datasets.every(s => s.band)"))
+            low, high = browser.run(page, accuracy % "[chart.scales.y.min, chart.scales.y.max]")
+            self.assertTrue(0 <= low <= 0.40383 and 0.98 < high <= 1, (low, high))  # 95 of 100: 0.8883 to 0.9785
             browser.run(page, press % ".plot .files button:nth-child(2)")
             name, text = browser.run(page, saved)
             rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
