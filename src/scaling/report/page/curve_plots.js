@@ -29,6 +29,14 @@ function across(key, names, redraw) {
   return { names, chosen: choice, choose: x => { chosen[key] = x; redraw(); } };
 }
 
+// As high as the intervals of its points, or as a few hundred images would make them: an axis that ends at the
+// accuracies themselves makes a cliff of two images.
+function accuracyAxis(sets) {
+  const points = sets.flatMap(set => set.data), ends = points.map(p => p.range || [p.y - 0.05, p.y + 0.05]);
+  return axis('accuracy', { type: 'linear', suggestedMin: Math.max(0, least(ends.map(e => e[0]))),
+    suggestedMax: Math.min(1, most(ends.map(e => e[1]))) });
+}
+
 // Curves of every cell, over the images seen or over the seconds of training.
 function cellCurves(key, title, name, { units, batchOf, place }) {
   const names = { images: 'images seen', seconds: 'seconds of training steps' };
@@ -96,13 +104,6 @@ const runPlots = (() => {
     return { text: run.name, colour: borderColor, dash: borderDash, has: set => set.run === run };
   });
 
-  // As high as the intervals of its points, or as a few hundred images would make them: an axis that ends at the
-  // accuracies themselves makes a cliff of two images.
-  function accuracyAxis(sets) {
-    const points = sets.flatMap(set => set.data), ends = points.map(p => p.range || [p.y - 0.05, p.y + 0.05]);
-    return axis('accuracy', { type: 'linear', suggestedMin: Math.max(0, least(ends.map(e => e[0]))),
-      suggestedMax: Math.min(1, most(ends.map(e => e[1]))) });
-  }
   const accuracyText = p => p.y.toFixed(4) + (p.range ? ` (${p.range.map(v => v.toFixed(4)).join(' to ')})` : '');
 
   function plotOf(key, title, yAxis, text, note, setsOf, keysBeside) {

@@ -131,9 +131,8 @@
     return byData(strong.filter(c => c.val_accuracy !== null), dataOfCell).map(({ members, suffix }) => {
       const sets = lines(members, strongRows, c => c.val_accuracy);
       for (const p of sets.flatMap(s => s.data)) if (p.cell.val_accuracy_interval) p.range = p.cell.val_accuracy_interval;
-      const all = sets.flatMap(s => s.data.flatMap(p => p.range || [p.y]));
       return draw(holder, 'Accuracy of validation' + suffix, { type: 'line', data: { datasets: sets }, options: lineOptions(
-        logAxis(units, over(sets), over(sets)), axis('accuracy', { suggestedMin: least(all), suggestedMax: most(all) }),
+        logAxis(units, over(sets), over(sets)), accuracyAxis(sets),
         (p, set) => `${place(p, set)}: ${p.y.toFixed(4)}`) }, null, 'Bars: 95 % over the validation images.');
     });
   }
