@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/statistics/statistics.h"
 #include "scaling/report/trainings/run_list.h"
 
 namespace cputrain::report {
@@ -245,6 +246,7 @@ Card card_of(const EvaluationFacts& facts) {
   card.subject = facts.model + ", data " + without_folders(facts.data);
   card.figure = facts.accuracy ? fmt::format("{:.4f}", *facts.accuracy) : kNotKnown;
   card.what = fmt::format("accuracy on {:.0f} images ({})", facts.images, part_text(facts.part));
+  if (facts.accuracy) card.add("95 % interval", interval_text(*facts.accuracy, facts.images));
   card.add("loss", std::isnan(facts.loss) ? "NaN" : fmt::format("{:.4f}", facts.loss));
   if (facts.among_five) card.add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
   if (facts.macro) card.add("macro F1", fmt::format("{:.4f}", facts.macro->f1));
@@ -260,6 +262,11 @@ Card card_of(const EvaluationFacts& facts) {
 }
 
 }  // namespace
+
+std::string interval_text(double accuracy, double images) {
+  const Interval range = accuracy_interval(accuracy, images);
+  return fmt::format("{:.4f} to {:.4f}", range.low, range.high);
+}
 
 std::string part_text(const std::string& part) { return part == "all" ? part : part + " part"; }
 

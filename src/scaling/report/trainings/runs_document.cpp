@@ -174,11 +174,6 @@ Section curves_section(const RunList& list) {
 
 // What `eval` found for the weights of the runs.
 
-std::string interval_text(const RunEvaluation& evaluation) {
-  const Interval range = accuracy_interval(*evaluation.accuracy, evaluation.images);
-  return fmt::format("{:.4f} to {:.4f}", range.low, range.high);
-}
-
 std::string or_dash(const std::string& text) { return text.empty() ? kNotKnown : text; }
 
 std::string images_text(const RunEvaluation& evaluation) {
@@ -214,7 +209,7 @@ Section evaluations_section(const RunList& list) {
     return figure_entry(e.what->images, [&](double) { return images_text(*e.what); });
   };
   const auto interval = [](E e, T) {
-    return Entry{e.what->accuracy ? interval_text(*e.what) : kNotKnown};
+    return Entry{e.what->accuracy ? interval_text(*e.what->accuracy, e.what->images) : kNotKnown};
   };
   const auto part = [](const RunEvaluation& e) { return e.part.empty() ? "" : part_text(e.part); };
   return Section{
@@ -329,8 +324,9 @@ Section time_section(const RunList& list) {
 std::string evaluation_text(const RunEvaluation& evaluation) {
   if (!evaluation.accuracy) return "";
   return fmt::format("{:.4f} ({}) on {} images of {} ({}){}", *evaluation.accuracy,
-                     interval_text(evaluation), images_text(evaluation),
-                     or_dash(without_folders(evaluation.data)), part_text(evaluation.part),
+                     interval_text(*evaluation.accuracy, evaluation.images),
+                     images_text(evaluation), or_dash(without_folders(evaluation.data)),
+                     part_text(evaluation.part),
                      evaluation.doubt.empty() ? "" : ", which training may have learnt from");
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/text.h"
+#include "scaling/report/trainings/evaluation_page.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "training/run/run_folder.h"
 
@@ -196,6 +197,9 @@ Card runs_card(const RunList& list) {
   card.subject = subject_of(choices, run);
   add_figure(card, run);
   if (list.runs.size() > 1) card.add("training", training_text(list));
+  const auto images = run.validation_images();
+  if (const auto best = run.best(); best && images)
+    card.add("95 % interval", interval_text(best->accuracy, static_cast<double>(*images)));
   card.add("machine", machine_text(run));
   card.add("time", time_text(run));
   if (!run.evaluations.empty()) card.add("evaluated", evaluation_text(run.evaluations.front()));
