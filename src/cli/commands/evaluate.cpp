@@ -206,6 +206,7 @@ training::EvaluationFacts evaluation_facts(const training::TrainingFlags& flags,
   facts.images = tally.images;
   facts.correct = counts.correct();
   facts.loss = tally.mean_loss();
+  facts.penalty = evaluation.penalty;
   facts.accuracy = tally.accuracy();
   facts.undecided = counts.undecided();
   facts.among_five = counts.top_five();

@@ -67,6 +67,7 @@ struct EvaluationFacts {
   std::string looks;  ///< the word of --tta; empty where an image is looked at as it is
   std::string doubt;  ///< why training may have learnt from these images; or empty
   double images = 0, correct = 0, loss = 0;
+  double penalty = 0;    ///< L2, of all weights; no part of the loss
   double undecided = 0;  ///< images whose predictions were NaN
   std::optional<double> accuracy{}, among_five{};
   std::vector<ClassPredictions> classes;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 
 namespace cputrain::report {
@@ -86,15 +87,18 @@ TEST(EvaluationPage, HasAveragesAndNoNumberForWhatIsNone) {
   facts.classes[1].images = facts.classes[1].predictions = facts.classes[1].correct = 0;
   facts.macro = loop::MacroAverages{0.75, 0.5, 0.6};
   facts.auc = 0.875;
+  facts.loss = 0.0641, facts.penalty = 0.1039;
   const Document document = evaluation_document(facts);
   const DocumentTable& classes = document.sections.at(1).tables.at(0);
   EXPECT_EQ(texts(classes.rows[1]), (Texts{"0", "0", "0", "n/a", "n/a", "n/a"}));
   EXPECT_EQ(texts(classes.rows[2]), (Texts{"", "", "", "0.7500", "0.5000", "0.6000"}));
   EXPECT_TRUE(classes.rows[2].apart);
-  const auto fact =
-      std::ranges::find(document.card->facts, "AUC", &std::pair<std::string, std::string>::first);
-  ASSERT_NE(fact, document.card->facts.end());
-  EXPECT_EQ(fact->second, "0.8750");
+  const std::map<std::string, std::string> card(document.card->facts.begin(),
+                                                document.card->facts.end());
+  EXPECT_EQ(card.at("AUC"), "0.8750");
+  EXPECT_EQ(card.at("macro F1"), "0.6000");
+  EXPECT_EQ(card.at("loss"), "0.0641");
+  EXPECT_EQ(card.at("L2 penalty"), "0.1039, not in the loss");
 }
 
 TEST(EvaluationPage, OfManyClassesTheMatrixHasThoseWithMostErrors) {

@@ -248,6 +248,8 @@ Card card_of(const EvaluationFacts& facts) {
   card.what = fmt::format("accuracy on {:.0f} images ({})", facts.images, part_text(facts.part));
   if (facts.accuracy) card.add("95 % interval", interval_text(*facts.accuracy, facts.images));
   card.add("loss", std::isnan(facts.loss) ? "NaN" : fmt::format("{:.4f}", facts.loss));
+  if (facts.penalty > 0)
+    card.add("L2 penalty", fmt::format("{:.4f}, not in the loss", facts.penalty));
   if (facts.among_five) card.add("top-5 accuracy", fmt::format("{:.4f}", *facts.among_five));
   if (facts.macro) card.add("macro F1", fmt::format("{:.4f}", facts.macro->f1));
   if (facts.auc) card.add("AUC", fmt::format("{:.4f}", *facts.auc));
