@@ -69,6 +69,36 @@ class EvaluatedParts(TinyTest):
         self.assertEqual((tested["part"], tested["images"]), ("test", 6))
         self.assertEqual([c["images"] for c in tested["classes"]], [4, 2])
 
+    def test_figures_beside_accuracy(self):
+        """F1 by the matrix, and the area under the ROC curve by all pairs of an image of each class."""
+        self.make("data", ant=14, bee=10)
+        self.tiny(0, "run", "data", "--epochs", "2")
+        words = ["--validation-split", "0"]
+        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data", "--threads", "1", *words,
+                           says=["F1", "Macro averages: recall", "Area under the ROC curve (AUC): "])
+        found = self.evaluate("data", *words, says=["learnt from"])
+        matrix = found["confusion"]
+        f1 = []
+        for c, row in enumerate(matrix):
+            all_of = sum(row) + sum(r[c] for r in matrix)
+            f1.append(2 * row[c] / all_of if all_of else None)
+        self.assertEqual([c["f1"] for c in found["classes"]], f1)
+        self.assertAlmostEqual(found["macro_f1"], sum(f1) / 2)
+        self.assertIn(f"F1 {found['macro_f1']:.4f}", done.stdout)
+        scores = {}
+        for name in "ant", "bee":
+            self.expect(0, "predict", "--weights", "run/weights.safetensors", "--threads", "1", f"data/{name}", "--json",
+                        name + ".json")
+            scores[name] = [p["probabilities"]["bee"] for p in self.json_of(name + ".json")["predictions"]]
+        pairs = [(b > a) + (b == a) / 2 for a in scores["ant"] for b in scores["bee"]]
+        self.assertAlmostEqual(found["auc"], sum(pairs) / len(pairs), places=6)
+        self.assertIn(f"(AUC): {found['auc']:.4f}", done.stdout)
+        self.make("one", bee=5)  # a class without an image
+        alone = self.evaluate("one")
+        self.assertIsNone(alone["auc"])
+        self.assertIsNone(alone["classes"][0]["accuracy"])
+        self.assertNotIn("nan", json.dumps(alone).lower())
+
     def test_a_folder_without_images_asks_nothing_of_the_weights(self):
         self.make("data", ant=8, bee=8)
         self.tiny(0, "run", "data")
