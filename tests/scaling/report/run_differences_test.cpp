@@ -13,8 +13,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-RunRecord run(const std::string& name, std::map<std::string, std::string> flags,
-              std::vector<double> accuracies = {0.5}) {
+RunRecord flagged_run(const std::string& name, std::map<std::string, std::string> flags,
+                      std::vector<double> accuracies = {0.5}) {
   RunRecord r;
   r.name = name;
   r.folder = "runs/" + name;
@@ -32,7 +32,7 @@ RunRecord run(const std::string& name, std::map<std::string, std::string> flags,
   return r;
 }
 
-Texts texts(const Row& row) {
+Texts row_texts(const Row& row) {
   Texts all{row.label};
   for (const Entry& entry : row.entries) all.push_back(entry.text);
   return all;
@@ -40,8 +40,9 @@ Texts texts(const Row& row) {
 
 TEST(Differences, AreFlagsThenFacts) {
   std::vector<RunRecord> runs{
-      run("a", {{"lr", "0.1"}, {"batch", "8"}, {"ranks", "1"}}),
-      run("b", {{"lr", "0.1"}, {"batch", "16"}, {"ranks", "2"}, {"weight-decay", "0.001"}})};
+      flagged_run("a", {{"lr", "0.1"}, {"batch", "8"}, {"ranks", "1"}}),
+      flagged_run("b",
+                  {{"lr", "0.1"}, {"batch", "16"}, {"ranks", "2"}, {"weight-decay", "0.001"}})};
   runs[1].made_of["seed"] = "2";
   EXPECT_EQ(keys_that_differ(runs), (Texts{"batch", "weight-decay", "ranks", "seed"}));
   const Section section = differences_section(runs);
@@ -49,18 +50,18 @@ TEST(Differences, AreFlagsThenFacts) {
   const DocumentTable& table = section.tables[0];
   EXPECT_EQ(table.head, (Texts{"a", "b"}));
   ASSERT_EQ(table.rows.size(), 4u);
-  EXPECT_EQ(texts(table.rows[0]), (Texts{"batch", "8", "16"}));
-  EXPECT_EQ(texts(table.rows[1]), (Texts{"weight-decay", kNotKnown, "0.001"}));
+  EXPECT_EQ(row_texts(table.rows[0]), (Texts{"batch", "8", "16"}));
+  EXPECT_EQ(row_texts(table.rows[1]), (Texts{"weight-decay", kNotKnown, "0.001"}));
   runs[1] = runs[0];
   EXPECT_TRUE(keys_that_differ(runs).empty());
   EXPECT_TRUE(differences_section(runs).id.empty());
 }
 
 TEST(Differences, WhatNobodySaysIsNone) {
-  RunRecord unread = run("unread", {});
+  RunRecord unread = flagged_run("unread", {});
   unread.model.clear();
-  RunRecord killed = run("killed", {{"lr", "0.1"}, {"ranks", ""}});
-  RunRecord whole = run("whole", {{"lr", "0.1"}, {"ranks", "1"}});
+  RunRecord killed = flagged_run("killed", {{"lr", "0.1"}, {"ranks", ""}});
+  RunRecord whole = flagged_run("whole", {{"lr", "0.1"}, {"ranks", "1"}});
   whole.made_of["network"] = "13 parameters (0123456789abcdef)";
   EXPECT_TRUE(keys_that_differ({unread, killed, whole}).empty());
   RunRecord other = whole;
@@ -71,18 +72,18 @@ TEST(Differences, WhatNobodySaysIsNone) {
 TEST(Differences, OfManyRunsARowIsARun) {
   std::vector<RunRecord> runs;
   for (int i = 0; i < 5; ++i)
-    runs.push_back(run("r" + std::to_string(i), {{"lr", std::to_string(i)}}));
+    runs.push_back(flagged_run("r" + std::to_string(i), {{"lr", std::to_string(i)}}));
   const DocumentTable table = differences_section(runs).tables.at(0);
   EXPECT_EQ(table.head, Texts{"lr"});
   ASSERT_EQ(table.rows.size(), 5u);
-  EXPECT_EQ(texts(table.rows[3]), (Texts{"r3", "3"}));
+  EXPECT_EQ(row_texts(table.rows[3]), (Texts{"r3", "3"}));
   EXPECT_TRUE(table.sortable && table.filterable);
 }
 
 TEST(Differences, AreInJsonAndCsv) {
   RunList list;
-  list.runs = {run("a", {{"batch", "8"}, {"label-smoothing", "0.1"}, {"odd\nkey", "1"}}),
-               run("b", {{"batch", "16"}})};
+  list.runs = {flagged_run("a", {{"batch", "8"}, {"label-smoothing", "0.1"}, {"odd\nkey", "1"}}),
+               flagged_run("b", {{"batch", "16"}})};
   const nlohmann::ordered_json json = runs_json(list);
   EXPECT_EQ(json["differences"], (Texts{"batch", "label-smoothing", "odd\nkey"}));
   EXPECT_EQ(json["runs"][0]["differs"]["label-smoothing"], "0.1");
@@ -96,8 +97,8 @@ TEST(Differences, AreInJsonAndCsv) {
 }
 
 TEST(RunDifference, HasFiguresAndWhatTheyAreWorth) {
-  RunRecord a = run("a", {{"lr", "0.1"}, {"data", "/d/photos"}}, {0.8, 0.9}),
-            b = run("b", {{"lr", "0.2"}, {"data", "/d/photos"}}, {0.95});
+  RunRecord a = flagged_run("a", {{"lr", "0.1"}, {"data", "/d/photos"}}, {0.8, 0.9}),
+            b = flagged_run("b", {{"lr", "0.2"}, {"data", "/d/photos"}}, {0.95});
   b.epochs[0].seconds = 5;
   const auto json = run_difference_json({a, b});
   EXPECT_EQ(json["differences"],
