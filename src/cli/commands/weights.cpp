@@ -70,8 +70,7 @@ class WeightsListCommand final : public WeightsCommand {
                 "Lists the networks of which others publish weights that learnt ImageNet, whose "
                 "they are, where they come from, and which are kept here.",
             .examples = {{"cputrain weights list", "Lists them, with the folder that keeps them."}},
-            .common = {"json"},
-            .others = "list"};
+            .common = {"json"}};
   }
   void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
     add_json_flag(f, options_.json);
@@ -209,7 +208,7 @@ std::unique_ptr<cli::Command> make_weights() {
        .examples = {{"cputrain weights fetch efficientnet-lite0",
                      "Brings them once; --weights imagenet then takes them."},
                     {"cputrain weights list", "Says which there are, and which are here."}},
-       .others = "pretrained,hub,zoo"});
+       .others = "pretrained,hub"});
 }
 std::unique_ptr<cli::Command> make_weights_fetch() {
   return std::make_unique<WeightsFetchCommand>();
