@@ -151,5 +151,27 @@ TEST(ChooseTraining, SaysThatTheImageIsTooSmall) {
   EXPECT_NE(text.find("--image-size 8"), std::string::npos) << text;
 }
 
+/// The advice is the least size that fits: with it the training begins, with one less it does not.
+TEST(ChooseTraining, SaysTheLeastSizeThatFits) {
+  std::size_t small = 0;
+  for (const char* model : {"dogcat", "nature7", "vgg16", "resnet18"}) {
+    TrainingFlags flags;
+    flags.model = model;
+    flags.image_size = 1;
+    const std::string text = testing::refusal_of(ExitCode::usage, [&] { choose_training(flags); });
+    if (text.empty()) continue;  // it takes every size
+    ++small;
+    constexpr std::string_view kAdvice = "use --image-size ";
+    const std::size_t at = text.find(kAdvice);
+    ASSERT_NE(at, std::string::npos) << text;
+    flags.image_size = std::stoi(text.substr(at + kAdvice.size()));
+    EXPECT_TRUE(text.ends_with(" or more")) << text;
+    EXPECT_EQ(choose_training(flags).image.height, flags.image_size);
+    flags.image_size = *flags.image_size - 1;
+    testing::refused(ExitCode::usage, [&] { choose_training(flags); });
+  }
+  EXPECT_GE(small, 2u);
+}
+
 }  // namespace
 }  // namespace cputrain::training

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "core/error.h"
@@ -178,6 +179,37 @@ void check_has_dropout(const TrainingSpec& spec, const model::Graph& graph) {
                                     spec.model->name));
 }
 
+/// What model/layers/maps.cpp advises where nothing is left of an image.
+constexpr std::string_view kLarger = "use a larger --image-size";
+
+/// Whether the network wants larger images than this; nothing where it has another complaint.
+std::optional<bool> is_too_small(const TrainingSpec& spec, int size, int classes) {
+  try {
+    spec.model->build({size, size, spec.image.channels}, classes);
+    return false;
+  } catch (const Error& error) {
+    if (std::string_view(error.what()).find(kLarger) == std::string_view::npos) return std::nullopt;
+    return true;
+  }
+}
+
+/// "use --image-size 46 or more": the least size that fits, by trying some 20 of them; without a
+/// number where none of these fits.
+std::string advised_size(const TrainingSpec& spec, int classes) {
+  constexpr int kLargest = 16384;
+  int small = spec.image.height, fits = small;
+  while (fits < kLargest && is_too_small(spec, fits, classes) == true) {
+    small = fits;
+    fits = std::min(fits * 2, kLargest);
+  }
+  while (fits - small > 1) {
+    const int middle = small + (fits - small) / 2;
+    (is_too_small(spec, middle, classes) == true ? small : fits) = middle;
+  }
+  const bool known = is_too_small(spec, fits, classes) == false;
+  return known ? fmt::format("use --image-size {} or more", fits) : std::string(kLarger);
+}
+
 model::Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
   try {
     model::Graph graph = spec.model->build(spec.image, classes);
@@ -192,9 +224,12 @@ model::Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
     }
     return graph;
   } catch (const Error& error) {
-    if (std::string_view(error.what()).find("--image-size") == std::string_view::npos) throw;
-    fail(ExitCode::usage, fmt::format("--image-size {} is too small for {}: {}", spec.image.height,
-                                      spec.model->name, error.what()));
+    const std::string what = error.what();
+    const std::size_t advice = what.find(kLarger);
+    if (advice == std::string::npos) throw;
+    fail(ExitCode::usage,
+         fmt::format("--image-size {} is too small for {}: {}{}", spec.image.height,
+                     spec.model->name, what.substr(0, advice), advised_size(spec, classes)));
   }
 }
 
