@@ -31,6 +31,7 @@ std::vector<std::string> data_libraries() {
                                      png_library(),
                                      webp_library(),
                                      tiff_library(),
+                                     heif_library(),
                                      "oneTBB interface " + std::to_string(tbb),
                                      std::string("zlib ") + zlibVersion()};
   std::erase(libraries, "");  // left out of this build

@@ -101,8 +101,8 @@ std::string describe(const Found& found, const data::DataSource& source, const D
     text += fmt::format(" Using {}.", describe_parts(source, found, parts, validation_name));
   }
   if (!found.remark.empty()) text += " " + found.remark;
-  if (const std::size_t count = found.unread.size(); count > 0) {
-    text += fmt::format(" Ignored {}.", counted(count, "other file"));
+  if (!found.unread.empty()) {
+    text += fmt::format(" Not read: {}.", data::unread_by_kind(found.unread));
   }
   return text;
 }

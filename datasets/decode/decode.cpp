@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <utility>
 
 #include "core/casts.h"
 #include "core/text.h"
+#include "datasets/decode/byte_order.h"
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/limits.h"
 #include "datasets/decode/orientation.h"
@@ -34,11 +34,34 @@ bool is_tiff(std::string_view text) {
          text.starts_with("II+\0"sv) || text.starts_with("MM\0+"sv);
 }
 
+/// What is in an ISO file is said by its brands (ISO/IEC 23008-12, 10), the first and those that it
+/// is compatible with. Where they are those of any coding, HEIC is the usual one.
+Format format_by_brands(std::span<const std::uint8_t> file) {
+  constexpr std::array<std::string_view, 8> kHevc{"heic", "heix", "heim", "heis",
+                                                  "hevc", "hevx", "hevm", "hevs"};
+  constexpr std::array<std::string_view, 4> kAny{"mif1", "mif2", "msf1", "miaf"};
+  constexpr std::size_t kMost = 256, kMajor = 8, kCompatible = 16;
+  const std::string_view text = as_text(file);
+  if (text.size() < kMajor + 4 || text.substr(4, 4) != "ftyp") return Format::unknown;
+  const std::uint64_t length = OrderedBytes(file, false).at(0, 4);
+  const std::size_t end = std::min<std::size_t>({to_size(length), text.size(), kMost});
+  bool any = false;
+  for (std::size_t at = kMajor; at + 4 <= end; at = std::max(at + 4, kCompatible)) {
+    const std::string_view brand = text.substr(at, 4);
+    if (brand == "avif" || brand == "avis") return Format::avif;
+    if (std::ranges::find(kHevc, brand) != kHevc.end()) return Format::heic;
+    any |= std::ranges::find(kAny, brand) != kAny.end();
+  }
+  return any ? Format::heic : Format::unknown;
+}
+
 /// Images that people do have but that are not read here; empty for anything else.
 std::string_view foreign_format(std::span<const std::uint8_t> file) {
   const std::string_view text = as_text(file.first(std::min<std::size_t>(file.size(), 16)));
   using namespace std::string_view_literals;
-  if (text.size() >= 12 && text.substr(4, 4) == "ftyp") return "HEIF or AVIF";
+  if (text.size() >= 12 && text.substr(4, 4) == "ftyp") {
+    return text.substr(8, 4) == "crx " ? "a RAW photograph (CR3)" : "a video (MP4 or QuickTime)";
+  }
   if (text.starts_with("\0\0\0\x0CjP  "sv)) return "JPEG 2000";
   if (text.starts_with("\xFF\x0A") || text.starts_with("\0\0\0\x0CJXL "sv)) return "JPEG XL";
   return {};
@@ -55,30 +78,8 @@ Format format_of(std::span<const std::uint8_t> file) {
     return Format::webp;
   }
   if (is_tiff(text)) return Format::tiff;
+  if (const Format format = format_by_brands(file); format != Format::unknown) return format;
   return is_bmp(file) ? Format::bmp : Format::unknown;
-}
-
-bool has_extension_of(std::string_view path, Format format) {
-  const std::size_t dot = path.rfind('.');
-  std::string ending(dot == std::string_view::npos ? "" : path.substr(dot + 1));
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  switch (format) {
-    case Format::jpeg:
-      return ending == "jpg" || ending == "jpeg" || ending == "jfif" || ending == "jpe";
-    case Format::png:
-      return ending == "png";
-    case Format::bmp:
-      return ending == "bmp";
-    case Format::gif:
-      return ending == "gif";
-    case Format::webp:
-      return ending == "webp";
-    case Format::tiff:
-      return ending == "tif" || ending == "tiff";
-    case Format::unknown:
-      break;
-  }
-  return false;
 }
 
 Decoded refused(data::ReadStatus status, std::string detail) {
@@ -122,6 +123,9 @@ Decoded decode_as(Format format, std::span<const std::uint8_t> file, DecodingBud
       return decode_webp(file, claim);
     case Format::tiff:
       return decode_tiff(file, claim);
+    case Format::heic:
+    case Format::avif:
+      return decode_heif(file, claim);
     case Format::unknown:
       break;
   }
@@ -130,8 +134,9 @@ Decoded decode_as(Format format, std::span<const std::uint8_t> file, DecodingBud
     return refused(data::ReadStatus::unsupported,
                    std::string(foreign) + " is not read; convert it to JPEG");
   }
-  return refused(data::ReadStatus::not_an_image,
-                 "its first bytes are not those of a JPEG, PNG, BMP, GIF, WebP or TIFF");
+  return refused(
+      data::ReadStatus::not_an_image,
+      "its first bytes are not those of a JPEG, PNG, BMP, GIF, WebP, TIFF, HEIC or AVIF");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace cputrain::datasets {
 
 /// What a file is by its first bytes; its name is never asked.
-enum class Format { jpeg, png, bmp, gif, webp, tiff, unknown };
+enum class Format { jpeg, png, bmp, gif, webp, tiff, heic, avif, unknown };
 
 /// Pixels as they are stored, RGB, rows from the top.
 struct Image {
@@ -28,11 +28,8 @@ struct Decoded {
 
 Format format_of(std::span<const std::uint8_t> file);
 
-/// Whether the ending of a path names this format ("jpg", "jpeg", "jpe" and "jfif" are one), any
-/// case.
-bool has_extension_of(std::string_view path, Format);
-
-/// Decodes a JPEG, PNG, BMP or TIFF, or the first image of a GIF or WebP, within limits.h. Never
+/// Decodes a JPEG, PNG, BMP or TIFF, the first image of a GIF or WebP, or the primary one of a HEIC
+/// or AVIF, within limits.h. Never
 /// throws for bad content; what is wrong is in the result. The outcome, pixels included, is a
 /// function of the file's bytes alone. Waits until the claim has room for it, and the claim, which
 /// counts the file's own bytes already, must outlive the image.

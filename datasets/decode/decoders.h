@@ -39,10 +39,17 @@ Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 /// JPEG in it is decoded as decode_jpeg() does, the rest by libtiff.
 Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
+/// HEIC and AVIF by libheif, whose pictures libde265 and dav1d decode: of a sequence or a burst the
+/// primary picture. Turned, mirrored and cropped as the file's own properties say (irot, imir,
+/// clap), which in this format decide, whatever EXIF data say (ISO/IEC 23008-12, 6.5.10). Alpha is
+/// dropped, of 10 and 12 bits the upper 8 stay.
+Decoded decode_heif(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
+
 /// Name and version of the library at run time; empty where the program was built without it.
 std::string png_library();
 std::string webp_library();
 std::string tiff_library();
+std::string heif_library();
 
 Decoded refused(data::ReadStatus, std::string detail);
 

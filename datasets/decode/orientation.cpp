@@ -102,6 +102,8 @@ int orientation_of(Format format, Bytes file) {
       return orientation_of_tiff(file);
     case Format::bmp:
     case Format::gif:
+    case Format::heic:  // libheif has turned it
+    case Format::avif:
     case Format::unknown:
       break;
   }

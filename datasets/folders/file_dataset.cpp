@@ -1,12 +1,9 @@
 #include "datasets/folders/file_dataset.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -16,14 +13,12 @@
 #include "datasets/decode/decode.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/content_hash.h"
+#include "datasets/folders/folder_names.h"
 #include "datasets/loader/read_file.h"
 #include "datasets/pixels/resize.h"
 
 namespace cputrain::datasets {
 namespace {
-
-constexpr std::array<std::string_view, 10> kEndings{".bmp", ".gif", ".jfif", ".jpe",  ".jpeg",
-                                                    ".jpg", ".png", ".tif",  ".tiff", ".webp"};
 
 std::string path_below(const std::string& root, std::string_view path) {
   return path.starts_with('/') ? std::string(path) : root + "/" + std::string(path);
@@ -118,9 +113,8 @@ class FileDataset final : public data::Dataset {
     facts.result = decoded.result;
     facts.flaw = data::flaw_of(decoded.result, decoded.image.rgb, exif_, decoded.stored);
     facts.content = ContentHash().add(file.bytes).value();
-    facts.wrong_extension =
-        facts.result.status == data::ReadStatus::ok &&
-        !has_extension_of(std::string(files_.path(index)), format_of(file.bytes));
+    facts.wrong_extension = facts.result.status == data::ReadStatus::ok &&
+                            kind_of_name(files_.path(index)).format != format_of(file.bytes);
     return facts;
   }
 
@@ -168,16 +162,6 @@ data::ReadResult read_image(const std::string& path, Shape image, const data::Re
   DecodingBudget budget;
   return read_within(budget, path, image, resize, exif, dst);
 }
-
-bool is_image_file_name(std::string_view name) {
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return false;
-  std::string ending(name.substr(dot));
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return std::ranges::find(kEndings, ending) != kEndings.end();
-}
-
-std::string image_endings() { return fmt::format("{}", fmt::join(kEndings, " ")); }
 
 FileData make_file_dataset(std::string root, ImageFiles files, std::vector<std::string> classes,
                            data::Exif exif) {

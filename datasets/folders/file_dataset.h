@@ -13,13 +13,6 @@ namespace cputrain::datasets {
 data::ReadResult read_image(const std::string& path, Shape image, const data::Resizing&, data::Exif,
                             std::span<std::uint8_t> dst);
 
-/// Whether the name ends in one of the endings of images that are looked at, any case: those of
-/// Keras (.bmp .gif .jpeg .jpg .png), .jfif, .jpe, .tif, .tiff and .webp. What a file is depends on
-/// its content.
-bool is_image_file_name(std::string_view name);
-/// These endings, for messages: ".bmp .gif ...".
-std::string image_endings();
-
 struct FileData {
   std::unique_ptr<data::Dataset> dataset;
   std::string conflict;  ///< a sentence about files that have two labels; or empty

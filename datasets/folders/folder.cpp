@@ -29,10 +29,10 @@ void list_class(const FolderNode& node, const std::string& path, const std::stri
 /// Files of the folder itself, beside its class folders.
 void list_loose(const FolderNode& node, const std::string& path, FolderListing& listing) {
   for (const UnreadName& file : node.unread) {
-    listing.unread.push_back({below(path, file.name), unread_reason(file.why)});
+    listing.unread.push_back({below(path, file.name), &unread_reason(file)});
   }
   for (const std::string& name : node.images) {
-    listing.unread.push_back({below(path, name), unread_reason(Unread::loose)});
+    listing.unread.push_back({below(path, name), &unread_reason(Unread::loose)});
   }
 }
 
@@ -59,7 +59,7 @@ FolderListing list_flat(const FolderNode& node, const std::string& path) {
   for (const std::string& name : node.images) {
     const std::string label = label_in_name(name);
     if (label.empty()) {
-      listing.unread.push_back({below(path, name), unread_reason(Unread::no_label)});
+      listing.unread.push_back({below(path, name), &unread_reason(Unread::no_label)});
     } else {
       by_label[label].push_back(below(path, name));
     }
@@ -68,7 +68,7 @@ FolderListing list_flat(const FolderNode& node, const std::string& path) {
     for (const std::string& file : paths) listing.files.add(file, label);
   }
   for (const UnreadName& file : node.unread) {
-    listing.unread.push_back({below(path, file.name), unread_reason(file.why)});
+    listing.unread.push_back({below(path, file.name), &unread_reason(file)});
   }
   for (const FolderNode& folder : node.folders) {
     add_unread(folder, below(path, folder.name), true, listing.unread);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -88,6 +89,70 @@ std::optional<Part> part_of_compound(std::string_view word) {
   return std::nullopt;
 }
 
+/// A kind with the names of its files: endings, and whole names without a dot before them.
+struct NamedKind {
+  FileKind kind;
+  std::string_view names;
+};
+
+/// Where two kinds share an ending, the first has it.
+constexpr std::array kKinds{
+    NamedKind{{Format::avif}, ".avif .avifs"},
+    NamedKind{{Format::bmp}, ".bmp"},
+    NamedKind{{Format::gif}, ".gif"},
+    NamedKind{{Format::heic}, ".heic .heics .heif .heifs .hif"},
+    NamedKind{{Format::jpeg}, ".jfif .jpe .jpeg .jpg"},
+    NamedKind{{Format::png}, ".png"},
+    NamedKind{{Format::tiff}, ".tif .tiff"},
+    NamedKind{{Format::webp}, ".webp"},
+    NamedKind{{Format::unknown, {"SVG", "SVG", true}}, ".svg .svgz"},
+    NamedKind{
+        {Format::unknown, {"RAW photograph", "RAW photographs", true, true}},
+        ".3fr .arw .cr2 .cr3 .crw .dng .erf .fff .gpr .iiq .kdc .mef .mos .mrw .nef .nrw .orf "
+        ".pef .raf .raw .rw2 .rwl .sr2 .srf .srw .x3f"},
+    NamedKind{{Format::unknown, {"JPEG 2000", "JPEG 2000", true}}, ".j2c .j2k .jp2 .jpf .jpx"},
+    NamedKind{{Format::unknown, {"JPEG XL", "JPEG XL", true}}, ".jxl"},
+    NamedKind{{Format::unknown, {"image of another format", "images of other formats", true, true}},
+              ".ai .bpg .cur .dcm .dds .dicom .emf .eps .exr .fit .fits .flif .hdr .ico .jxr .mpo "
+              ".nii .pbm .pcx .pfm .pgm .pnm .ppm .psb .psd .qoi .tga .wdp .wmf .xcf"},
+    NamedKind{{Format::unknown, {"video", "videos", true}},
+              ".3g2 .3gp .asf .avi .flv .insv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .ogv .vob "
+              ".webm .wmv"},
+    NamedKind{{Format::unknown, {"archive", "archives", true}},
+              ".7z .bz2 .gz .rar .tar .tbz .tgz .txz .xz .zip .zst"},
+    NamedKind{{Format::unknown, {"document", "documents"}},
+              ".doc .docx .odp .ods .odt .pdf .ppt .pptx .rtf .xls .xlsx"},
+    NamedKind{
+        {Format::unknown, {"text", "texts"}},
+        ".aae .bib .c .cfg .conf .cpp .css .csv .data .err .h .htm .html .ini .ipynb .java .js "
+        ".json .jsonl .list .log .lst .m .md .md5 .names .ndjson .out .pbtxt .pp3 .prototxt .py "
+        ".r .rst .sh .sha1 .sha256 .tex .toml .tsv .txt .url .xml .xmp .yaml .yml "
+        "authors changelog checksums classes copying labels licence license makefile manifest "
+        "md5sums notice readme sha1sums sha256sums"},
+    NamedKind{
+        {Format::unknown, {"file of a program", "files of programs"}},
+        ".arrow .bin .ctpack .db .h5 .hdf5 .keras .lmdb .mat .npy .npz .onnx .parquet .pickle "
+        ".pkl .pt .pth .safetensors .sqlite .tfrecord .tfrecords"},
+    NamedKind{{Format::unknown, {"file of a system", "files of systems"}},
+              "desktop.ini ehthumbs.db thumbs.db .lnk"},
+};
+constexpr FileKind kNoImage{Format::unknown,
+                            {"no image by its name", "no image by its name", true, true}};
+
+using KindsByName = std::map<std::string_view, const FileKind*>;
+
+KindsByName kinds_by_name() {
+  KindsByName kinds;
+  for (const NamedKind& one : kKinds) {
+    for (std::string_view rest = one.names; !rest.empty();) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      kinds.emplace(rest.substr(0, end), &one.kind);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  return kinds;
+}
+
 template <class Predicate>
 std::string words_but(std::string_view name, Predicate left_out) {
   auto words = words_of(name);
@@ -158,6 +223,29 @@ bool may_be_output(std::string_view name) {
                               ".out",  ".err",   ".md",  ".html", ".onnx"};
   const std::size_t ending = std::min(name.rfind('.'), name.size());
   return is_output_file(name) || kEndings.contains(name.substr(ending));
+}
+
+const FileKind& kind_of_name(std::string_view path) {
+  static const KindsByName kinds = kinds_by_name();
+  const std::string name = lower_case(path.substr(path.rfind('/') + 1));
+  if (const auto whole = kinds.find(name); whole != kinds.end() && !name.starts_with('.')) {
+    return *whole->second;
+  }
+  const std::size_t dot = std::min(name.rfind('.'), name.size());
+  const auto found = kinds.find(std::string_view(name).substr(dot));
+  return found == kinds.end() ? kNoImage : *found->second;
+}
+
+bool is_image_file_name(std::string_view path) {
+  return kind_of_name(path).format != Format::unknown;
+}
+
+std::string image_endings() {
+  std::vector<std::string> endings;
+  for (const NamedKind& one : kKinds) {
+    if (one.kind.format != Format::unknown) endings.emplace_back(one.names);
+  }
+  return join(endings, " ");
 }
 
 std::string label_in_name(std::string_view name) {

@@ -3,6 +3,9 @@
 #include <string>
 #include <string_view>
 
+#include "data/dataset.h"
+#include "datasets/decode/decode.h"
+
 /// What names of folders and files mean where a data set is a folder.
 namespace cputrain::datasets {
 
@@ -44,6 +47,19 @@ bool is_output_file(std::string_view name);
 
 /// Whether such a file may lie in an output folder beside these: tables, logs, weights.
 bool may_be_output(std::string_view name);
+
+/// What a file is by its name, whatever it holds.
+struct FileKind {
+  Format format = Format::unknown;  ///< of images that are looked at
+  data::UnreadReason reason{};      ///< of all others
+};
+const FileKind& kind_of_name(std::string_view path);
+
+/// Whether the name ends in one of the endings of images that are looked at, any case. What a file
+/// is depends on its content.
+bool is_image_file_name(std::string_view path);
+/// These endings, for messages: ".avif .bmp ...".
+std::string image_endings();
 
 /// "cat" of Kaggle's "cat.17.jpg"; empty when the name has another form.
 std::string label_in_name(std::string_view name);

@@ -4,14 +4,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <map>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "datasets/decode/limits.h"
-#include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_names.h"
 
 namespace cputrain::datasets {
@@ -43,10 +41,9 @@ Identity identity_of(const fs::path& folder) {
 template <class Predicate>
 bool holds_only(const FolderNode& node, Predicate fits) {
   return node.image_count == 0 &&
-         std::ranges::all_of(node.unread,
-                             [&](const UnreadName& file) {
-                               return file.why == Unread::ending && fits(file.name);
-                             }) &&
+         std::ranges::all_of(
+             node.unread,
+             [&](const UnreadName& file) { return file.why == Unread::name && fits(file.name); }) &&
          std::ranges::all_of(node.folders,
                              [&](const FolderNode& below) { return holds_only(below, fits); });
 }
@@ -130,7 +127,7 @@ class Walk {
     } else if (image) {
       node.images.push_back(std::move(name));
     } else {
-      node.unread.push_back({std::move(name), Unread::ending});
+      node.unread.push_back({std::move(name), Unread::name});
     }
   }
 
@@ -163,57 +160,37 @@ class Walk {
   bool held_output_ = false;  ///< the folder that read() returned last did
 };
 
-/// What a file that is not read is counted as, for one and for several.
-struct Kind {
-  std::string one, several;
-  auto operator<=>(const Kind&) const = default;
-};
-
-Kind kind_of(const UnreadName& file) {
-  switch (file.why) {
-    case Unread::hidden:
-      return {"hidden image", "hidden images"};
-    case Unread::broken_link:
-      return {"broken link", "broken links"};
-    case Unread::back_link:
-      return {"link to a folder above it", "links to folders above it"};
-    case Unread::no_file:
-      return {"device or socket", "devices or sockets"};
-    default:
-      break;
-  }
-  const std::string ending = lower_case(fs::path(file.name).extension().string());
-  const std::string text = ending.empty() ? "without an ending" : ending;
-  return {text, text};
-}
-
-void count_kinds(const FolderNode& node, std::map<Kind, std::size_t>& kinds) {
-  for (const UnreadName& file : node.unread) ++kinds[kind_of(file)];
-  for (const FolderNode& folder : node.folders) count_kinds(folder, kinds);
-}
-
 }  // namespace
 
-std::string_view unread_reason(Unread why) {
-  switch (why) {
-    case Unread::ending:
-      return "no image by its name";
+const data::UnreadReason& unread_reason(const UnreadName& file) {
+  using Reason = data::UnreadReason;
+  static constexpr Reason kHidden{"hidden", "hidden images"};
+  static constexpr Reason kBrokenLink{"broken link", "broken links", true};
+  static constexpr Reason kBackLink{"link to a folder above it", "links to folders above them"};
+  static constexpr Reason kNoFile{"no file", "devices or sockets"};
+  static constexpr Reason kNoLabel{"no label", "images without a label"};
+  static constexpr Reason kLoose{"beside the class folders", "images beside the class folders"};
+  static constexpr Reason kUnused{"in a folder that is not used",
+                                  "images in folders that are not used"};
+  switch (file.why) {
+    case Unread::name:
+      break;
     case Unread::hidden:
-      return "hidden";
+      return kHidden;
     case Unread::broken_link:
-      return "broken link";
+      return kBrokenLink;
     case Unread::back_link:
-      return "link to a folder above it";
+      return kBackLink;
     case Unread::no_file:
-      return "no file";
+      return kNoFile;
     case Unread::no_label:
-      return "no label";
+      return kNoLabel;
     case Unread::loose:
-      return "beside the class folders";
+      return kLoose;
     case Unread::unused:
-      return "in a folder that is not used";
+      return kUnused;
   }
-  return "unknown";
+  return kind_of_name(file.name).reason;
 }
 
 std::vector<const FolderNode*> FolderNode::folders_with_images() const {
@@ -232,19 +209,10 @@ bool holds_no_file(const FolderNode& node) {
 }
 
 std::string unread_content(const FolderNode& node) {
-  std::map<Kind, std::size_t> kinds;
-  count_kinds(node, kinds);
-  std::vector<std::pair<Kind, std::size_t>> sorted(kinds.begin(), kinds.end());
-  std::ranges::stable_sort(sorted, std::ranges::greater{},
-                           [](const auto& one) { return one.second; });
-  constexpr std::size_t kShown = 6;
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
-    const auto& [kind, count] = sorted[i];
-    parts.push_back(fmt::format("{} {}", count, count == 1 ? kind.one : kind.several));
-  }
-  if (sorted.size() > kShown) parts.push_back("...");
-  return parts.empty() ? "nothing" : join(parts, ", ");
+  std::vector<data::UnreadFile> files;
+  add_unread(node, "", false, files);
+  const std::string kinds = data::unread_by_kind(files);
+  return kinds.empty() ? "nothing" : kinds;
 }
 
 void add_unread(const FolderNode& node, const std::string& path, bool images_too,
@@ -253,11 +221,11 @@ void add_unread(const FolderNode& node, const std::string& path, bool images_too
     return path.empty() ? name : fmt::format("{}/{}", path, name);
   };
   for (const UnreadName& file : node.unread) {
-    files.push_back({below(file.name), unread_reason(file.why)});
+    files.push_back({below(file.name), &unread_reason(file)});
   }
   if (images_too) {
     for (const std::string& name : node.images) {
-      files.push_back({below(name), unread_reason(Unread::unused)});
+      files.push_back({below(name), &unread_reason(Unread::unused)});
     }
   }
   for (const FolderNode& folder : node.folders) {

@@ -12,14 +12,17 @@
 namespace cputrain::datasets {
 
 /// Why a file of a folder is not read.
-enum class Unread { ending, hidden, broken_link, back_link, no_file, no_label, loose, unused };
-/// "broken link", "no image by its name", ...: for people and as a value in JSON.
-std::string_view unread_reason(Unread);
+enum class Unread { name, hidden, broken_link, back_link, no_file, no_label, loose, unused };
 
 struct UnreadName {
   std::string name;
   Unread why;
 };
+
+/// A file's; where its name says why, this is what the name is of (kind_of_name()).
+const data::UnreadReason& unread_reason(const UnreadName&);
+/// The same for an image, whose name does not matter.
+inline const data::UnreadReason& unread_reason(Unread why) { return unread_reason({{}, why}); }
 
 /// A folder and all below it, read once.
 struct FolderNode {
@@ -40,7 +43,7 @@ FolderNode read_tree(const std::filesystem::path&);
 /// Whether no file lies in a folder or below it, read or not.
 bool holds_no_file(const FolderNode&);
 
-/// What lies in a folder and is not read, by ending: "12 .heic, 3 .txt, 1 broken link"; "nothing".
+/// What lies in a folder and is not read, by kind: "SVG 12, texts 3, broken link 1"; "nothing".
 std::string unread_content(const FolderNode&);
 
 /// Adds the files of a node that are not read, images included if `images_too`, with the path of

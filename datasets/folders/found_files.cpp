@@ -20,6 +20,7 @@
 #include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder.h"
 #include "datasets/folders/folder_layout.h"
+#include "datasets/folders/folder_names.h"
 #include "datasets/folders/found.h"
 #include "datasets/formats/pickles.h"
 #include "datasets/lists/annotation_files.h"
@@ -216,10 +217,10 @@ class FolderFinder {
   void add_unread_around(const FolderNode& node, const std::string& above,
                          const std::set<std::string>& parts) {
     for (const UnreadName& file : node.unread) {
-      found_.unread.push_back({above + file.name, unread_reason(file.why)});
+      found_.unread.push_back({above + file.name, &unread_reason(file)});
     }
     for (const std::string& name : node.images) {
-      found_.unread.push_back({above + name, unread_reason(Unread::unused)});
+      found_.unread.push_back({above + name, &unread_reason(Unread::unused)});
     }
     for (const FolderNode& folder : node.folders) {
       const std::string path = above + folder.name, inner = path + "/";

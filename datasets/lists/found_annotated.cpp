@@ -88,7 +88,7 @@ class AnnotatedFinder {
   std::vector<std::uint32_t> add(Placed placed, const fs::path& root, ImageFiles& all) {
     const std::string before = way_from(root, placed);
     for (const std::string& path : placed.annotations.unlabelled) {
-      found_.unread.push_back({before + path, unread_reason(Unread::no_label)});
+      found_.unread.push_back({before + path, &unread_reason(Unread::no_label)});
     }
     const std::size_t begin = all.size();
     all.add(placed.annotations.files, before);

@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_names.h"
 
 namespace cputrain::datasets {

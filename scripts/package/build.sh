@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by the scripts that make packages, in the project's root: `build_package` builds all of what is installed,
-# in build-package, and sets SOURCE_DATE_EPOCH.
+# Sourced by the scripts that make packages, in the project's root: `build_package [OPTION...]` builds all of what is
+# installed, in build-package with these options of CMake, and sets SOURCE_DATE_EPOCH.
 
 build_package() {
   local launcher
@@ -11,6 +11,6 @@ build_package() {
   export SOURCE_DATE_EPOCH
   launcher=$(command -v ccache || true)
   cmake -S . -B build-package -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr -DCPUTRAIN_TESTS=OFF \
-    -DCPUTRAIN_ROOT_LINK=OFF -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher"
+    -DCPUTRAIN_ROOT_LINK=OFF -DCMAKE_CXX_COMPILER_LAUNCHER="$launcher" "$@"
   cmake --build build-package -j "$(nproc)"
 }

@@ -11,7 +11,8 @@ namespace cputrain {
 /// The process's exit status. The numbers are a promise to scripts (src/logging/README.md).
 enum class ExitCode : int {
   ok = 0,
-  failed = 1,         ///< a loss or weight is NaN or infinite, in training or in `eval`
+  failed = 1,         ///< a loss or weight is NaN or infinite, a case of `selftest` failed, or
+                      ///< `data check` found many files that are not read
   usage = 2,          ///< unknown flag, value, combination; more than machine or `ulimit` allow
   disagree = 64,      ///< ranks have different programs, flags, data or pixels, or no common MPI
   data = 65,          ///< bad data, model or weight file

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <functional>
+#include <map>
+#include <set>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -17,6 +21,16 @@ constexpr const char* kWords[] = {"cifar10", "cifar100", "idx", "inat", kCoco, k
 /// Nothing brighter is nearly black. 12 bits that lie in 16 come to 15, or to 16 where a reader
 /// rounds.
 constexpr std::uint8_t kDark = 16;
+
+/// ".cr2", in lower case.
+std::string ending_of(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return "without an ending";
+  std::string ending(name.substr(dot));
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return ending;
+}
 
 bool is_one_colour(std::span<const std::uint8_t> rgb) {
   return std::ranges::equal(rgb.subspan(3), rgb.first(rgb.size() - 3));
@@ -60,6 +74,34 @@ std::string absolute_data_spec(const std::string& text) {
   if (spec.word == kSynthetic) return text;
   for (std::string& part : spec.parts) part = system::absolute_path(part);
   return (spec.word.empty() ? "" : spec.word + ":") + join(spec.parts, ",");
+}
+
+std::string unread_by_kind(const std::vector<UnreadFile>& files) {
+  struct Kind {
+    const UnreadReason* reason = nullptr;
+    std::size_t count = 0;
+    std::set<std::string> endings;
+  };
+  std::map<std::string_view, Kind> by_name;
+  for (const UnreadFile& file : files) {
+    Kind& kind = by_name[file.reason->one];
+    kind.reason = file.reason;
+    ++kind.count;
+    if (file.reason->tells_endings) kind.endings.insert(ending_of(file.path));
+  }
+  std::vector<Kind> kinds;
+  for (auto& [name, kind] : by_name) kinds.push_back(std::move(kind));
+  std::ranges::stable_sort(kinds, std::ranges::greater{}, &Kind::count);
+  std::vector<std::string> parts;
+  for (const Kind& kind : kinds) {
+    constexpr std::size_t kShown = 4;
+    std::vector<std::string> endings(kind.endings.begin(), kind.endings.end());
+    if (endings.size() > kShown) endings.resize(kShown), endings.emplace_back("...");
+    parts.push_back(fmt::format(
+        "{}{} {}", kind.count == 1 ? kind.reason->one : kind.reason->several,
+        endings.empty() ? "" : " (" + join(endings, ", ") + ")", with_commas(kind.count)));
+  }
+  return join(parts, ", ");
 }
 
 std::string_view flaw_text(Flaw flaw) {

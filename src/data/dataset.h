@@ -140,11 +140,23 @@ class Dataset {
   virtual std::optional<ReadyForm> ready_form() const { return std::nullopt; }
 };
 
+/// Why a file is not read: what it is by its name, or where it lies. One of each is in the program.
+struct UnreadReason {
+  std::string_view one;      ///< "video", "broken link"; of a file, for people and in JSON
+  std::string_view several;  ///< "videos"
+  bool missed = false;       ///< someone may take it for an image of the data: no text, for example
+  bool tells_endings = false;  ///< the kind has many, and they say more than its name
+};
+
 /// A file that was found beside the images and is not read.
 struct UnreadFile {
-  std::string path;         ///< below the folder of the data
-  std::string_view reason;  ///< a literal: "broken link", "no image by its name", ...
+  std::string path;  ///< below the folder of the data
+  const UnreadReason* reason;
 };
+
+/// "RAW photographs (.cr2, .dng) 12, SVG 3, no image by its name 5", the most frequent first; empty
+/// for none.
+std::string unread_by_kind(const std::vector<UnreadFile>&);
 
 /// The images below a folder, and its files that are none.
 struct ListedImages {

@@ -78,16 +78,16 @@ class Data(ProgramTest):
                                                    ", doubled images, ", ", classes without images, "])
         os.mkdir(self.path("d/third"))
         for n in range(3):
-            self.write(f"d/third/{n}.heic", "x")
+            self.write(f"d/third/{n}.svg", "x")
         words = [*FLAGS, "--data", "d", "--steps", "2"]
         for command in ([*words, "--out", "no"], ["data", "info", "d"]):
-            self.expect(65, *command, says=["'third'", "3 .heic", "--allow-empty-classes"])
-        self.expect(65, "data", "check", "d", says=["Not read, no image by its name: 3", "third/0.heic",
+            self.expect(65, *command, says=["'third'", "SVG 3", "--allow-empty-classes"])
+        self.expect(65, "data", "check", "d", says=["Not read, SVG: 3", "third/0.svg",
                                                     "Classes without an image that can be read: 1",
                                                     "\nFound: classes without images (1)"])
-        self.expect(0, "data", "check", "d", "--allow-empty-classes")
+        self.expect(1, "data", "check", "d", "--allow-empty-classes", says=["3 of 23 files, more than a tenth"])
         for n in range(3):  # read by their names, and garbage
-            os.rename(self.path(f"d/third/{n}.heic"), self.path(f"d/third/{n}.jfif"))
+            os.rename(self.path(f"d/third/{n}.svg"), self.path(f"d/third/{n}.jfif"))
         self.expect(65, *words, "--out", "no", says=["'third'", "none of its 3 training images"])
         self.assertFalse(os.path.exists(self.path("no/weights.safetensors")))
         self.expect(0, *words, "--out", "run", "--allow-empty-classes",
@@ -98,6 +98,25 @@ class Data(ProgramTest):
         done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "d", "--allow-empty-classes",
                            "--json", "-")
         self.assertEqual(json.loads(done.stdout)["images"], 2)
+
+    def test_files_that_are_not_read_are_told_by_kind(self):
+        self.synth("d", 20)
+        for name in ("README.md", "Thumbs.db", "d1/.DS_Store", "labels.csv", "notes.txt"):
+            self.write(os.path.join("d/large_spots", os.path.basename(name)), "x")
+        self.write("d/small_spots/1.cr2", "x")
+        self.write("d/small_spots/2.mov", "x")
+        kinds = "Not read: texts 3, RAW photograph (.cr2) 1, file of a system 1, video 1."
+        self.expect(0, "data", "info", "d", says=[kinds])
+        done = self.expect(0, "data", "check", "d", "--json", "check.json", says=[kinds])  # 2 of 22
+        report = self.json_of("check.json")
+        self.assertNotIn("more than a tenth", done.stdout + done.stderr)
+        self.assertIn({"kind": "RAW photographs", "files": 1, "example": "small_spots/1.cr2"}, report["not_read_by_kind"])
+        self.assertIn({"path": "small_spots/2.mov", "reason": "video"}, report["not_read"])
+        self.write("d/small_spots/3.svg", "x")
+        self.expect(1, "data", "check", "d", "--json", "-", says=["3 of 23 files, more than a tenth", "SVG 1", "convert"])
+        self.expect(0, *FLAGS, "--data", "d", "--steps", "1", "--out", "run", says=["SVG 1"])
+        self.write("d/small_spots/4.png", "x")  # a damaged one counts more
+        self.expect(65, "data", "check", "d")
 
     def test_a_run_folder_in_the_data_leaves_it_readable(self):
         self.synth("d", 20)

@@ -130,7 +130,8 @@ class Predictions(ProgramTest):
         self.write("data/red/notes.txt", "no image by its name")
         self.write("data/red/broken.jpg", "no image")
         os.symlink("nowhere.jpg", self.path("data/red/link.jpg"))
-        passed = "folder data/red: 2 files are passed over (1 broken link, 1 no image by its name)"
+        self.write("data/red/drawing.svg", "<svg/>")
+        passed = "folder data/red: 3 files are passed over (SVG 1, broken link 1, text 1)"
         done = self.expect(65, "predict", "--weights", "run/weights.safetensors", "--top", "3",
                            "data/red", "data/blue/0.bmp", says=["broken.jpg", passed])
         lines = done.stdout.splitlines()
@@ -140,6 +141,19 @@ class Predictions(ProgramTest):
             shares = [float(part.split(" ")[0]) for part in line.split("(")[1:]]
             self.assertEqual(len(shares), 3)
             self.assertEqual(shares, sorted(shares, reverse=True))
+        os.remove(self.path("data/red/broken.jpg"))
+        self.write("data/red/.hidden.jpg", "x")
+        self.expect(0, "predict", "--weights", "run/weights.safetensors", "--csv", "p.csv", "--json", "p.json", "data/red",
+                    says=[f"{len(lines) - 1} images:", passed])
+        with open(self.path("p.csv"), newline="") as f:
+            rows = {row["file"]: row for row in csv.DictReader(f)}
+        named = sorted(os.path.join("data/red", name) for name in os.listdir(self.path("data/red")) if name[0] != ".")
+        self.assertEqual(list(rows), named)
+        for name in ("drawing.svg", "link.jpg", "notes.txt"):
+            self.assertEqual(set(rows["data/red/" + name].values()), {"data/red/" + name, ""})
+        errors = {p["file"]: p["error"] for p in self.json_of("p.json")["predictions"] if "error" in p}
+        self.assertEqual(errors, {"data/red/drawing.svg": "passed over (SVG)", "data/red/link.jpg":
+                                  "passed over (broken link)", "data/red/notes.txt": "passed over (text)"})
         os.mkdir(self.path("empty"))
         self.expect(65, "predict", "--weights", "run/weights.safetensors", "empty", says=["empty"])
 

@@ -142,6 +142,19 @@ TEST(Mutation, OtherTiffAndWebp) {
   }
 }
 
+/// Each case makes a decoder of its own: fewer of each file.
+TEST(Mutation, HeicAndAvif) {
+  constexpr std::uint32_t kFirstKind = 200, kFew = 400;
+  std::uint32_t kind = kFirstKind;
+  for (const char* name : {"heic", "heic in tiles", "heic with alpha", "heic turned and mirrored",
+                           "heic, larger", "heic of 10 bits", "avif", "avif in tiles",
+                           "avif with alpha", "avif of 12 bits", "avif grey"}) {
+    const GoldenFile& file = image_file(name);
+    if (!is_built(file)) GTEST_SKIP() << "no libheif in this build";
+    decode_mutations(file.bytes, kind++, unchanged, kFew);
+  }
+}
+
 /// A wrong checksum ends most of the cases of `png` early; here all are set right again.
 TEST(Mutation, PngWithRightChecksums) {
   decode_mutations(png_of(small_image()), 6, with_png_checksums);

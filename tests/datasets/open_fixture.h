@@ -79,11 +79,11 @@ class OpenTest : public ::testing::Test {
     return files;
   }
 
-  /// "notes.txt: no image by its name", sorted.
+  /// "notes.txt: text", sorted.
   static std::vector<std::string> unread(const data::DataSource& source) {
     std::vector<std::string> lines;
     for (const data::UnreadFile& file : source.unread) {
-      lines.push_back(file.path + ": " + std::string(file.reason));
+      lines.push_back(file.path + ": " + std::string(file.reason->one));
     }
     std::ranges::sort(lines);
     return lines;

@@ -33,13 +33,15 @@ TEST_F(Open, ClassFolders) {
   const data::DataSource source = open_here(0);
   EXPECT_EQ(names(source), (Names{"cat/with space \xC3\xA9.jpg cat", "cat/deep/1.gif cat",
                                   "dog/a.jpeg dog", "dog/b.PNG dog"}));
-  EXPECT_EQ(unread(source), (Names{"cat/Thumbs.db: no image by its name",
-                                   "cat/notes.txt: no image by its name", "dog/.2.png: hidden"}));
+  EXPECT_EQ(unread(source), (Names{"cat/Thumbs.db: file of a system", "cat/notes.txt: text",
+                                   "dog/.2.png: hidden"}));
   EXPECT_EQ(source.ignored, 3u);
   EXPECT_EQ(source.train.size(), 4u);
   EXPECT_TRUE(source.validation.empty());
-  EXPECT_EQ(source.description,
-            "Found 4 files belonging to 2 classes. Using 4 for training. Ignored 3 other files.");
+  EXPECT_EQ(
+      source.description,
+      "Found 4 files belonging to 2 classes. Using 4 for training. Not read: file of a system "
+      "1, hidden 1, text 1.");
   EXPECT_TRUE(source.description.starts_with("Found 4 files belonging to 2 classes."))
       << source.description;
 }

@@ -30,8 +30,8 @@ bool decoded(const datasets::Bytes& file) {
 
 }  // namespace
 
-/// The good files of the formats that this build reads, as Pillow and libtiff wrote them, and JPEG
-/// files of libjpeg.
+/// The good files of the formats that this build reads, as Pillow, libtiff and libheif wrote them,
+/// and JPEG files of libjpeg.
 std::vector<std::string> fuzzer_seeds() {
   std::vector<std::string> seeds;
   for (const auto& file : datasets::image_files()) {

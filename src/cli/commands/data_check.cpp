@@ -61,9 +61,38 @@ Json flaws_json(const std::vector<data::CheckReport::FlawRow>& rows) {
 Json unread_json(const std::vector<data::UnreadFile>& files) {
   Json list = Json::array();
   for (const data::UnreadFile& file : files) {
-    list.push_back({{"path", file.path}, {"reason", file.reason}});
+    list.push_back({{"path", file.path}, {"reason", file.reason->one}});
   }
   return list;
+}
+
+/// Paths by what such files are called where they are counted.
+std::map<std::string_view, std::vector<std::string>> paths_by_kind(
+    const std::vector<data::UnreadFile>& files) {
+  std::map<std::string_view, std::vector<std::string>> paths;
+  for (const data::UnreadFile& file : files) paths[file.reason->several].push_back(file.path);
+  return paths;
+}
+
+Json kinds_json(const std::vector<data::UnreadFile>& files) {
+  Json list = Json::array();
+  for (const auto& [kind, paths] : paths_by_kind(files)) {
+    list.push_back({{"kind", kind}, {"files", paths.size()}, {"example", paths.front()}});
+  }
+  return list;
+}
+
+/// A sentence where more than a tenth of the files are not read that may be images of the data;
+/// else empty.
+std::string too_much_missed(const data::CheckReport& report) {
+  std::vector<data::UnreadFile> missed = report.unread;
+  std::erase_if(missed, [](const data::UnreadFile& file) { return !file.reason->missed; });
+  const std::size_t all = report.samples + missed.size();
+  if (missed.size() * 10 <= all) return "";
+  return fmt::format(
+      "{} of {} files, more than a tenth, may be images of the data and are not read: {}; convert "
+      "them to JPEG, or move them away",
+      with_commas(missed.size()), with_commas(all), data::unread_by_kind(missed));
 }
 
 /// The first few of a list, and how many more there are.
@@ -84,10 +113,8 @@ std::vector<std::string> joined(const std::vector<std::vector<std::string>>& gro
 }
 
 void print_unread(const std::vector<data::UnreadFile>& files) {
-  std::map<std::string_view, std::vector<std::string>> by_reason;
-  for (const data::UnreadFile& file : files) by_reason[file.reason].push_back(file.path);
-  for (const auto& [reason, paths] : by_reason) {
-    print_some(fmt::format("Not read, {}", reason), paths);
+  for (const auto& [kind, paths] : paths_by_kind(files)) {
+    print_some(fmt::format("Not read, {}", kind), paths);
   }
 }
 
@@ -158,6 +185,7 @@ Json check_json(const data::CheckReport& report) {
           {"counts", std::move(counts)},
           {"ignored", report.ignored},
           {"not_read", unread_json(report.unread)},
+          {"not_read_by_kind", kinds_json(report.unread)},
           {"bad", std::move(bad)},
           {"wrong_extension", report.wrong_extension},
           {"warned", report.warned},
@@ -174,10 +202,12 @@ Json check_json(const data::CheckReport& report) {
 }
 
 void print_check(const data::CheckReport& report, data::Exif exif) {
-  system::print("{} {} listed, {} can be used, {} other {} ignored\n", with_commas(report.samples),
-                plural("image", static_cast<double>(report.samples)),
+  const std::string kinds = data::unread_by_kind(report.unread);
+  system::print("{} {} listed, {} can be used, {} other {} not read{}\n",
+                with_commas(report.samples), plural("image", static_cast<double>(report.samples)),
                 with_commas(report.by_status[0]), with_commas(report.ignored),
-                plural("file", static_cast<double>(report.ignored)));
+                plural("file", static_cast<double>(report.ignored)),
+                kinds.empty() ? "" : ": " + kinds);
   for (const auto& file : report.bad) {  // every one: this is what the command is for
     system::print("  {}: {} ({})\n", file.name, word_of(file.result.status), file.result.detail);
   }
@@ -218,7 +248,8 @@ class DataCheckCommand final : public DataCommand {
             .summary = "find damaged, doubled and wrongly named images",
             .about =
                 "Reads every image and lists those that are damaged, doubled or left out, "
-                "with the reason.",
+                "with the reason. Ends with 65 where there are damaged ones, and with 1 where more "
+                "than a tenth of the files are no images that are read.",
             .words = "DATA",
             .examples = {{"cputrain data check photos", "Checks a folder of class folders."},
                          {"cputrain data check photos --json check.json",
@@ -237,9 +268,12 @@ class DataCheckCommand final : public DataCommand {
                                     training::progress_line(session, "Checking"));
     if (options_.prints()) print_check(report, source.exif);
     training::write_json(session, options_.json, check_json(report));
+    const std::string missed = too_much_missed(report);
+    if (!missed.empty()) training::warn(session, missed);
     const bool good =
         report.bad.empty() && (report.empty_classes.empty() || options_.allow_empty_classes);
-    return good ? ExitCode::ok : ExitCode::data;
+    if (!good) return ExitCode::data;
+    return missed.empty() ? ExitCode::ok : ExitCode::failed;
   }
 };
 

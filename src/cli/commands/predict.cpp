@@ -44,43 +44,45 @@ struct PredictOptions : cli::Options {
   }
 };
 
-/// "folder scan: 3 files are passed over (1 broken link, 2 no image by its name)", but for hidden
-/// ones; empty for none.
-std::string passed_over(const std::string& folder, const std::vector<data::UnreadFile>& unread) {
-  std::map<std::string_view, std::size_t> reasons;
-  for (const data::UnreadFile& file : unread) {
-    if (file.reason != "hidden") ++reasons[file.reason];
-  }
-  std::size_t count = 0;
-  std::vector<std::string> parts;
-  for (const auto& [reason, files] : reasons) {
-    count += files;
-    parts.push_back(fmt::format("{} {}", files, reason));
-  }
-  if (count == 0) return "";
-  return fmt::format("folder {}: {} file{} passed over ({})", folder, count,
-                     count == 1 ? " is" : "s are", join(parts, ", "));
+/// A file to predict, or one of a folder that is none.
+struct NamedFile {
+  std::string path;
+  const data::UnreadReason* passed_over = nullptr;
+};
+
+/// "folder scan: 3 files are passed over (SVG 2, broken link 1)"; empty for none.
+std::string passed_over_text(const std::string& folder,
+                             const std::vector<data::UnreadFile>& unread) {
+  if (unread.empty()) return "";
+  return fmt::format("folder {}: {} file{} passed over ({})", folder, unread.size(),
+                     unread.size() == 1 ? " is" : "s are", data::unread_by_kind(unread));
 }
 
-/// Files as they were named; a folder stands for the images below it.
-std::vector<std::string> expand_folders(const std::vector<std::string>& words,
-                                        const training::Services& services) {
-  std::vector<std::string> files;
+/// Files as they were named; a folder stands for the images below it, with the other files there
+/// that are not hidden.
+std::vector<NamedFile> expand_folders(const std::vector<std::string>& words,
+                                      const training::Services& services) {
+  std::vector<NamedFile> files;
   for (const std::string& word : words) {
     std::error_code ignored;  // what cannot be looked at fails when it is read, and says why
     if (!std::filesystem::is_directory(word, ignored)) {
-      files.push_back(word);
+      files.push_back({word});
       continue;
     }
-    const auto [found, unread] = services.data.list_images(word);
-    const std::string other = passed_over(word, unread);
+    auto [found, unread] = services.data.list_images(word);
+    std::erase_if(unread,
+                  [](const data::UnreadFile& file) { return file.reason->one == "hidden"; });
+    const std::string other = passed_over_text(word, unread);
     if (!other.empty()) system::tell(other);
     if (found.empty()) {
       fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to predict); "
                                        "name a folder of .jpg, .png or other image files",
                                        word));
     }
-    files.insert(files.end(), found.begin(), found.end());
+    const auto begin = static_cast<std::ptrdiff_t>(files.size());
+    for (std::string& path : found) files.push_back({std::move(path)});
+    for (data::UnreadFile& file : unread) files.push_back({std::move(file.path), file.reason});
+    std::ranges::sort(files.begin() + begin, files.end(), {}, &NamedFile::path);
   }
   return files;
 }
@@ -88,23 +90,26 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& words,
 /// Images of one call of the program; those that cannot be read stay out.
 struct Images {
   std::vector<std::vector<std::uint8_t>> pixels;
-  std::vector<Json> predictions;  ///< one a file, in order; an "error" for unreadable ones
+  std::vector<Json> predictions;  ///< one a file, in order; an "error" for those without one
 };
 
-Images read_images(std::span<const std::string> files, const training::Services& services,
+Images read_images(std::span<const NamedFile> files, const training::Services& services,
                    const weights::ModelDescription& model, data::Exif exif) {
   const Shape image = model.graph.image();
   Images images;
-  for (const std::string& file : files) {
+  for (const auto& [path, passed_over] : files) {
+    Json& prediction = images.predictions.emplace_back(Json{{"file", path}});
+    if (passed_over) {
+      prediction["error"] = fmt::format("passed over ({})", passed_over->one);
+      continue;
+    }
     std::vector<std::uint8_t> pixels(image.size());
-    const data::ReadResult read = services.data.read_image(file, image, model.resize, exif, pixels);
-    Json prediction{{"file", file}};
+    const data::ReadResult read = services.data.read_image(path, image, model.resize, exif, pixels);
     if (read.status == data::ReadStatus::ok) {
       images.pixels.push_back(std::move(pixels));
     } else {
       prediction["error"] = fmt::format("{} ({})", word_of(read.status), read.detail);
     }
-    images.predictions.push_back(std::move(prediction));
   }
   return images;
 }
@@ -249,11 +254,12 @@ std::string predicted_text(const std::vector<std::size_t>& by_class, std::size_t
   return text;
 }
 
-/// Predicts every file on rank 0; returns how many could not be predicted.
+/// Predicts every file on rank 0; returns how many could not be predicted. What folders hold beside
+/// images is told with them, and has its rows.
 std::size_t predict(const PredictOptions& options, const training::Services& services,
                     const training::Session& session, const weights::ModelDescription& model) {
-  const std::vector<std::string> names = expand_folders(options.files, services);
-  const std::span<const std::string> files = names;
+  const std::vector<NamedFile> names = expand_folders(options.files, services);
+  const std::span<const NamedFile> files = names;
   const std::optional<int> top = top_of(options, session, model);
   const auto at_once = std::min(
       files.size(), static_cast<std::size_t>(training::micro_batch_size(options, session)));
@@ -275,9 +281,11 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
     Images images = read_images(some, services, model, options.exif.value_or(model.exif));
     run_images(images, at_once, options.flips, *inference.program, model, services.data);
     session.communicator->pulse().moved();
-    for (Json& entry : images.predictions) {
-      if (prints || entry.contains("error")) print_prediction(entry, top);
-      errors += entry.contains("error");
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      Json& entry = images.predictions[i];
+      const bool failed = entry.contains("error") && !some[i].passed_over;
+      if (failed || (prints && !some[i].passed_over)) print_prediction(entry, top);
+      errors += failed;
       count(entry, model.classes, by_class);
       table.add(entry);
       if (!options.json.empty()) predictions.push_back(with_best(std::move(entry), top));

@@ -135,7 +135,9 @@ Done.
 .B 1
 The training failed: the loss or a weight is NaN or infinite. Of
 .BR selftest :
-a case failed.
+a case failed. Of
+.BR "data check" :
+more than a tenth of the files are not read.
 .TP
 .B 2
 Wrong usage, a GPU where there is none, or more memory, threads or space than there is.

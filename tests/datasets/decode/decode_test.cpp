@@ -96,14 +96,23 @@ TEST(Decode, FormatIsWhatTheContentSays) {
     EXPECT_EQ(format_of(bytes_of(tiff)), Format::tiff);
   }
   EXPECT_EQ(format_of(bytes_of("BMW is a maker of cars")), Format::unknown);
-  EXPECT_TRUE(has_extension_of("a/b.JPEG", Format::jpeg));
-  EXPECT_FALSE(has_extension_of("a/b.jpg", Format::png));
-  for (const char* name : {"a.jpg", "a.jpeg", "a.jfif", "a.JPE"}) {
-    EXPECT_TRUE(has_extension_of(name, Format::jpeg)) << name;
-  }
-  EXPECT_TRUE(has_extension_of("a.webp", Format::webp));
-  EXPECT_TRUE(has_extension_of("a.tif", Format::tiff) && has_extension_of("a.TIFF", Format::tiff));
-  EXPECT_FALSE(has_extension_of("png", Format::png));
+}
+
+/// The first brand, or one of those that the file is compatible with.
+TEST(Decode, BrandsTellHeicFromAvif) {
+  const auto format = [](std::string_view brands) {
+    const char length = static_cast<char>(8 + brands.size());
+    return format_of(bytes_of(std::string(3, '\0') + length + "ftyp" + std::string(brands)));
+  };
+  EXPECT_EQ(format("heic\0\0\0\0mif1heic"sv), Format::heic);
+  EXPECT_EQ(format("heix\0\0\0\0"sv), Format::heic);
+  EXPECT_EQ(format("mif1\0\0\0\0mif1heic"sv), Format::heic);
+  EXPECT_EQ(format("mif1\0\0\0\0mif1miafavif"sv), Format::avif);
+  EXPECT_EQ(format("avif\0\0\0\0"sv), Format::avif);
+  EXPECT_EQ(format("msf1\0\0\0\0"sv), Format::heic);
+  EXPECT_EQ(format("isom\0\0\0\0isommp42"sv), Format::unknown);
+  EXPECT_EQ(format("isomavif"sv), Format::unknown) << "four bytes are no brand";
+  EXPECT_EQ(format("he"sv), Format::unknown);
 }
 
 TEST(Decode, WhatIsNoImageSaysSo) {
@@ -111,7 +120,7 @@ TEST(Decode, WhatIsNoImageSaysSo) {
   EXPECT_EQ(status_of(bytes_of("not an image")), data::ReadStatus::not_an_image);
   EXPECT_EQ(status_of(Bytes(64, 0)), data::ReadStatus::not_an_image);
   for (const std::string_view foreign : {"\0\0\0\x1C"
-                                         "ftypheic\0\0\0\0"sv,
+                                         "ftypqt  \0\0\0\0"sv,
                                          "\0\0\0\x0CjP  \r\n\x87\n"sv, "\xFF\x0A\0\0"sv}) {
     EXPECT_EQ(status_of(bytes_of(foreign)), data::ReadStatus::unsupported);
   }

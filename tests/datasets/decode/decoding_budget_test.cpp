@@ -144,6 +144,17 @@ TEST(DecodingBudget, CountsWhatLibwebpKeeps) {
             std::size_t{19} * 16 * 3 + kPixels * 4 + 8 * 21'000);
 }
 
+TEST(DecodingBudget, CountsWhatLibheifKeeps) {
+  if (!is_built(image_file("heic"))) GTEST_SKIP() << "no libheif in this build";
+  // 14 x 10 pixels: RGB, 16 bytes per pixel or 28 where there are more than 8 bits, 1 MiB, and the
+  // file once more.
+  constexpr std::size_t kPixels = 14 * 10, kMargin = 1'048'576;
+  const Bytes& plain = image_file("avif").bytes;
+  EXPECT_EQ(claimed(plain), plain.size() + kPixels * (3 + 16) + kMargin);
+  const Bytes& deep = image_file("avif of 10 bits").bytes;
+  EXPECT_EQ(claimed(deep), deep.size() + kPixels * (3 + 28) + kMargin);
+}
+
 long peak_kilobytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -284,6 +295,20 @@ TEST(Bombs, TagsOfATiffThatLieOnEachOther) {
   EXPECT_GE(claimed(large), claimed(plain.bytes) + 1'000'000);
   EXPECT_LT(claimed(large), claimed(plain.bytes) + 10'000'000);
   EXPECT_EQ(decode(large).image.rgb, plain.image.rgb) << decode(large).result.detail;
+}
+
+/// 256 million pixels in the header; 4.4 million in a coded picture that the header calls tiny.
+TEST(Bombs, HeicAndAvifBeyondTheirPixels) {
+  for (const std::string kind : {"heic", "avif"}) {
+    const GoldenFile& vast = image_file(kind + " that says a vast size");
+    if (!is_built(vast)) GTEST_SKIP() << "no libheif in this build";
+    EXPECT_EQ(claimed(vast.bytes), vast.bytes.size()) << kind;
+    const long before = peak_kilobytes();
+    const GoldenFile& hidden = image_file(kind + " of far more pixels than it says");
+    const data::ReadResult result = decode(hidden.bytes).result;
+    EXPECT_EQ(result.status, data::ReadStatus::too_large) << result.detail;
+    EXPECT_LT(peak_kilobytes() - before, 4000) << kind;
+  }
 }
 
 TEST(Bombs, WebpBeyondThePixelsIsRefusedByItsHeader) {

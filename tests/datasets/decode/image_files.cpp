@@ -19,10 +19,8 @@ Bytes bytes_of_hex(const std::string& text) {
   return bytes;
 }
 
-std::vector<GoldenFile> read_files() {
-  std::vector<GoldenFile> files;
-  for (const auto& entry :
-       nlohmann::json::parse(testing::test_data("datasets/decode/image_files.json"))) {
+void read_files(const char* name, std::vector<GoldenFile>& files) {
+  for (const auto& entry : nlohmann::json::parse(testing::test_data(name))) {
     const std::string status = entry.at("status");
     GoldenFile file{.name = entry.at("name"),
                     .bytes = bytes_of_hex(entry.at("file")),
@@ -35,13 +33,17 @@ std::vector<GoldenFile> read_files() {
     }
     files.push_back(std::move(file));
   }
-  return files;
 }
 
 }  // namespace
 
 const std::vector<GoldenFile>& image_files() {
-  static const std::vector<GoldenFile> files = read_files();
+  static const std::vector<GoldenFile> files = [] {
+    std::vector<GoldenFile> all;
+    read_files("datasets/decode/image_files.json", all);
+    read_files("datasets/decode/heif_files.json", all);
+    return all;
+  }();
   return files;
 }
 
@@ -61,7 +63,9 @@ int largest_difference(const Image& a, const Image& b) {
 }
 
 bool is_built(const GoldenFile& file) {
-  return !(file.name.starts_with("webp") && webp_library().empty()) &&
+  const bool heif = file.name.starts_with("he") || file.name.starts_with("avif");
+  return !(heif && heif_library().empty()) &&
+         !(file.name.starts_with("webp") && webp_library().empty()) &&
          !(file.name.starts_with("tiff") && tiff_library().empty());
 }
 

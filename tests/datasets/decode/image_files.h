@@ -7,7 +7,8 @@
 
 namespace cputrain::datasets {
 
-/// One of image_files.json, which make_image_files.py writes with Pillow.
+/// One of image_files.json, which make_image_files.py writes with Pillow, or of heif_files.json,
+/// which make_heif_files.py writes with libheif.
 struct GoldenFile {
   std::string name;
   Bytes bytes;

@@ -31,7 +31,7 @@ TEST(ImageFiles, AreWhatOtherProgramsSee) {
 }
 
 TEST(ImageFiles, AreUnsupportedWhereTheLibraryIsLeftOut) {
-  for (const char* name : {"webp", "tiff"}) {
+  for (const char* name : {"webp", "tiff", "heic", "avif"}) {
     const GoldenFile& file = image_file(name);
     if (is_built(file)) continue;
     const data::ReadResult result = decode(file.bytes).result;
@@ -54,6 +54,23 @@ TEST(ImageFiles, CutAnywhereGiveNoOtherPixels) {
       EXPECT_EQ(largest_difference(cut.image, whole.image), 0) << file.name << " at " << size;
     }
     EXPECT_GT(truncated * 2, file.bytes.size()) << file.name;
+  }
+}
+
+/// The file's properties have turned it; `turned` is for what EXIF turns, which does not count
+/// here.
+TEST(ImageFiles, HeicAndAvifAreNotTurnedTwice) {
+  for (const char* kind : {"heic", "avif"}) {
+    for (const char* what : {" with EXIF and a turn", " with EXIF alone", " turned by 90"}) {
+      const GoldenFile& file = image_file(std::string(kind) + what);
+      if (!is_built(file)) GTEST_SKIP() << "no libheif in this build";
+      const Decoded decoded = decode(file.bytes);
+      EXPECT_EQ(decoded.orientation, 1) << file.name;
+      EXPECT_FALSE(decoded.result.turned) << file.name;
+    }
+    const GoldenFile& alpha = image_file(std::string(kind) + " with alpha");
+    EXPECT_TRUE(decode(alpha.bytes).stored.alpha);
+    EXPECT_FALSE(decode(image_file(kind).bytes).stored.alpha);
   }
 }
 
@@ -84,6 +101,7 @@ TEST(Libraries, AreNamedWithTheVersionThatRuns) {
   EXPECT_TRUE(png_library().starts_with("libpng 1."));
   EXPECT_TRUE(webp_library().empty() || webp_library().starts_with("libwebp 1."));
   EXPECT_TRUE(tiff_library().empty() || tiff_library().starts_with("libtiff 4."));
+  EXPECT_TRUE(heif_library().empty() || heif_library().starts_with("libheif 1."));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 #include "datasets/datasets.h"
-#include "datasets/folders/file_dataset.h"
+#include "datasets/folders/folder_names.h"
 #include "tests/datasets/open_fixture.h"
 #include "tests/support/refusal.h"
 
@@ -24,31 +24,70 @@ class Classes : public OpenTest {
 
 TEST(ImageNames, EndingsInAnyCase) {
   for (const char* name : {"a.jpg", "a.JPEG", "a.jfif", "a.JPE", "a.png", "a.bmp", "a.gif",
-                           "a.WebP", "a.tif", "a.TIFF", "b.c.jpg"}) {
+                           "a.WebP", "a.tif", "a.TIFF", "b.c.jpg", "a.heic", "a.HIF", "a.avif"}) {
     EXPECT_TRUE(is_image_file_name(name)) << name;
     const std::string listed = " " + image_endings() + " ";
     std::string ending = fs::path(name).extension().string();
     for (char& c : ending) c = static_cast<char>(std::tolower(c));
     EXPECT_NE(listed.find(" " + ending + " "), std::string::npos) << listed;
   }
-  for (const char* name : {"a.heic", "a.txt", "jpg", "a.jpg.txt", "a.", ""}) {
+  for (const char* name : {"a.svg", "a.txt", "jpg", "a.jpg.txt", "a.", "a.jpg/b", ""}) {
     EXPECT_FALSE(is_image_file_name(name)) << name;
   }
+}
+
+TEST(ImageNames, SayWhatElseAFileIs) {
+  const auto kind = [](const char* name) { return kind_of_name(name).reason; };
+  for (const auto& [name, one] :
+       std::vector<std::pair<const char*, std::string_view>>{{"a/b.SVG", "SVG"},
+                                                             {"a.cr2", "RAW photograph"},
+                                                             {"a.b.DNG", "RAW photograph"},
+                                                             {"IMG_1.MOV", "video"},
+                                                             {"photos.zip", "archive"},
+                                                             {"labels.csv.gz", "archive"},
+                                                             {"README", "text"},
+                                                             {"sub/labels", "text"},
+                                                             {"IMG_1.AAE", "text"},
+                                                             {"Thumbs.db", "file of a system"},
+                                                             {"other.db", "file of a program"},
+                                                             {"a.foo", "no image by its name"},
+                                                             {"readme.foo", "no image by its name"},
+                                                             {".svg", "SVG"},
+                                                             {"", "no image by its name"}}) {
+    EXPECT_EQ(kind(name).one, one) << name;
+  }
+  EXPECT_TRUE(kind("a.svg").missed && kind("a.mp4").missed && kind("a.foo").missed);
+  EXPECT_FALSE(kind("README").missed || kind("Thumbs.db").missed || kind("a.pdf").missed);
+  EXPECT_EQ(kind_of_name("a.JPE").format, Format::jpeg);
+  EXPECT_EQ(kind_of_name("a.heif").format, Format::heic);
+  EXPECT_EQ(kind_of_name("a.avif").format, Format::avif);
+}
+
+TEST(ImageNames, AreCountedByKind) {
+  std::vector<data::UnreadFile> files;
+  EXPECT_EQ(data::unread_by_kind(files), "");
+  for (const char* name : {"1.svg", "1.cr2", "a/2.CR2", "3.dng", "1.mp4", "x.foo", "x", "y.foo"}) {
+    files.push_back({name, &kind_of_name(name).reason});
+  }
+  EXPECT_EQ(data::unread_by_kind(files),
+            "RAW photographs (.cr2, .dng) 3, no image by its name (.foo, without an ending) 3, "
+            "SVG 1, video 1");
+  for (int i = 0; i < 1200; ++i) files.push_back({"2.mov", &kind_of_name("2.mov").reason});
+  EXPECT_TRUE(data::unread_by_kind(files).starts_with("videos 1,201, RAW"));
 }
 
 TEST_F(Classes, AnEmptyClassIsAnErrorThatSaysWhatLiesInIt) {
   add("cat/1.png"), add("dog/1.png"), add_folder("third");
   expect_refused({"'third' (its folder holds nothing)", "--allow-empty-classes"});
-  for (int i = 0; i < 3; ++i) add_text("third/" + std::to_string(i) + ".HEIC", "x");
+  for (int i = 0; i < 3; ++i) add_text("third/" + std::to_string(i) + ".SVG", "x");
   add_text("third/deep/notes.txt", "x"), add_text("third/README", "x"), add("third/.4.png");
   link("nowhere.png", "third/5.png");
   add_folder("fourth");
-  expect_refused({"3 .heic", "1 .txt", "1 without an ending", "1 hidden image", "1 broken link",
-                  "classes 'fourth'"});
+  expect_refused({"SVG 3", "texts 2", "hidden 1", "broken link 1", "classes 'fourth'"});
 }
 
 TEST_F(Classes, AnEmptyClassThatIsAllowedStaysAClass) {
-  add_class("cat", 4), add_class("emu", 4), add_text("cow/1.heic", "x");
+  add_class("cat", 4), add_class("emu", 4), add_text("cow/1.svg", "x");
   allow_empty_classes_ = true;
   const data::DataSource source = open_here(0.25);
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "cow", "emu"}));
@@ -56,7 +95,7 @@ TEST_F(Classes, AnEmptyClassThatIsAllowedStaysAClass) {
   EXPECT_EQ(source.dataset->label(source.train.back()), 2);
   EXPECT_EQ(source.train.size(), 6u);
   ASSERT_EQ(source.warnings.size(), 1u);
-  EXPECT_NE(source.warnings[0].find("'cow' (its folder holds 1 .heic)"), std::string::npos);
+  EXPECT_NE(source.warnings[0].find("'cow' (its folder holds SVG 1)"), std::string::npos);
   EXPECT_EQ(source.empty_classes, Names{"cow"});
 }
 
@@ -66,19 +105,15 @@ TEST_F(Classes, NamesOfPartsDoNotHideAnEmptyClass) {
     std::string word;
   };
   const std::vector<Case> cases{
-      {{"cat/1", "train_station/1"},
-       {"test_tube/1.heic"},
-       "'test_tube' (its folder holds 1 .heic)"},
-      {{"cat/1", "train_station/1"}, {"valid/1.heic"}, "'valid' (its folder holds 1 .heic)"},
+      {{"cat/1", "train_station/1"}, {"test_tube/1.svg"}, "'test_tube' (its folder holds SVG 1)"},
+      {{"cat/1", "train_station/1"}, {"valid/1.svg"}, "'valid' (its folder holds SVG 1)"},
       {{"train/car/1", "train/ship/1"},
-       {"train/train/deep/1.heic"},
-       "'train' (its folder 'train/train' holds 1 .heic)"},
-      {{"car/1", "ship/1"},
-       {"train/1.heic", "train/MANIFEST"},
-       "'train' (its folder holds 1 .heic"},
-      {{"car/1", "ship/1"}, {"bus/1.heic", "bus/cells.json"}, "'bus'"},
-      {{"car/1", "ship/1"}, {"bus/a/1.avif", "bus/b.safetensors"}, "'bus'"},
-      {{"paper/1", "glass/1"}, {"Recycled/1.heic"}, "'Recycled'"}};
+       {"train/train/deep/1.svg"},
+       "'train' (its folder 'train/train' holds SVG 1)"},
+      {{"car/1", "ship/1"}, {"train/1.svg", "train/MANIFEST"}, "'train' (its folder holds SVG 1"},
+      {{"car/1", "ship/1"}, {"bus/1.svg", "bus/cells.json"}, "'bus'"},
+      {{"car/1", "ship/1"}, {"bus/a/1.jxl", "bus/b.safetensors"}, "'bus'"},
+      {{"paper/1", "glass/1"}, {"Recycled/1.svg"}, "'Recycled'"}};
   for (const auto& [images, unread, word] : cases) {
     for (const std::string& name : images) add(name + ".png");
     for (const std::string& name : unread) add_text(name, "x");
@@ -134,7 +169,7 @@ TEST_F(Classes, APartBesideTrainingMayLackClasses) {
   add_folder("val/emu");
   expect_refused({"'emu' (its folder 'val/emu' holds nothing)"});
   fs::remove(folder_.path() / "val/emu");
-  add("test/cat/1.png"), add_text("test/emu/1.heic", "x");
+  add("test/cat/1.png"), add_text("test/emu/1.svg", "x");
   const data::DataSource source = open_here();
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
   EXPECT_EQ(part(source, source.test), Names{"test/cat/1.png"});

@@ -155,7 +155,7 @@ TEST_F(Layout, PartsAreFoundInTheFoldersThatTheyArePackedInto) {
     clear();
   }
   add("train/images/cat/1.png"), add("train/images/dog/1.png"), add_text("train/labels/1.txt", "");
-  EXPECT_EQ(unread(open_here(0)), Names{"train/labels/1.txt: no image by its name"});
+  EXPECT_EQ(unread(open_here(0)), Names{"train/labels/1.txt: text"});
 }
 
 TEST_F(Layout, ValidBesideInvalidIsAClass) {

@@ -88,7 +88,7 @@ TEST_F(AnnotationsTest, InatSplitsByFileAndLabelsBySuperCategory) {
   const data::DataSource named = open_data({.spec = "inat:" + path(), .list_unread = true});
   ASSERT_EQ(named.unread.size(), 1u);
   EXPECT_EQ(named.unread[0].path, "train_val_images/Some folder/13.jpg");
-  EXPECT_EQ(named.unread[0].reason, "no label");
+  EXPECT_EQ(named.unread[0].reason->one, "no label");
   EXPECT_NE(source.description.find("val2017.json"), std::string::npos);
   Bytes pixels(192);
   EXPECT_EQ(data.read(0, {8, 8, 3}, data::Resize::bilinear, pixels).status, data::ReadStatus::ok);

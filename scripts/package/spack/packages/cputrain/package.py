@@ -29,6 +29,7 @@ class Cputrain(CMakePackage):
     variant("hdf5", default=True, description="Reads weights of Keras")
     variant("webp", default=True, description="Reads WebP images")
     variant("tiff", default=True, description="Reads TIFF images")
+    variant("heif", default=True, description="Reads HEIC and AVIF images")
     variant("simulator", default=True, description="The command simulate, by SimGrid's SMPI")
     variant("cuda", default=False, description="The plugin of --backend cuda")
 
@@ -57,6 +58,9 @@ class Cputrain(CMakePackage):
     depends_on("hdf5@1.10: ~mpi", when="+hdf5")  # loaded for such weights alone
     depends_on("libwebp", when="+webp")
     depends_on("libtiff@4.5:", when="+tiff")
+    depends_on("libheif@1.15:", when="+heif")
+    depends_on("libde265", when="+heif")
+    depends_on("dav1d", when="+heif")
     depends_on("onnx@1.12:", when="+onnx")
     depends_on("protobuf@3.21", when="+onnx")
     depends_on("simgrid@3.32: +smpi", when="+simulator")
@@ -66,7 +70,7 @@ class Cputrain(CMakePackage):
     conflicts("platform=darwin", msg="the program is written for Linux")
 
     def cmake_args(self):
-        options = ["mpi", "onednn", "onnx", "hdf5", "webp", "tiff"]
+        options = ["mpi", "onednn", "onnx", "hdf5", "webp", "tiff", "heif"]
         return [
             *(self.define_from_variant(f"CPUTRAIN_{name.upper()}", name) for name in options),
             self.define_from_variant("CPUTRAIN_SMPI", "simulator"),
