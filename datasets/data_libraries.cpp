@@ -5,6 +5,7 @@
 #include <tbb/version.h>
 #include <zlib.h>
 
+#include "datasets/archives/archive_entry.h"
 #include "datasets/datasets.h"
 #include "datasets/decode/decoders.h"
 
@@ -32,6 +33,7 @@ std::vector<std::string> data_libraries() {
                                      webp_library(),
                                      tiff_library(),
                                      heif_library(),
+                                     archive_library(),
                                      "oneTBB interface " + std::to_string(tbb),
                                      std::string("zlib ") + zlibVersion()};
   std::erase(libraries, "");  // left out of this build

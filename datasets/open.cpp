@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kForms =
-    "a folder of class folders, a list file, cifar10:DIR, cifar100:DIR, idx:DIR, inat:DIR, "
-    "coco:FILE.json, FILE.ctpack or synthetic[:N]";
+    "a folder of class folders, an archive of it (FILE.zip, FILE.tar), a list file, cifar10:DIR, "
+    "cifar100:DIR, idx:DIR, inat:DIR, coco:FILE.json, FILE.ctpack or synthetic[:N]";
 
 /// A path without a word before it.
 Found find_path(const data::DataRequest& request) {
@@ -33,6 +33,7 @@ Found find_path(const data::DataRequest& request) {
   std::error_code error;
   const auto kind = fs::status(spec, error).type();
   if (kind == fs::file_type::directory) return find_folder(request);
+  if (const auto archive = parse_archive_spec(spec)) return find_archive(request, *archive);
   if (kind == fs::file_type::not_found) {
     fail(ExitCode::data,
          fmt::format("--data '{}' does not exist (it should be {}); check the path", spec, kForms));

@@ -29,6 +29,13 @@ constexpr std::size_t kMaxDecoderBytes = std::size_t{1} << 30;
 constexpr std::size_t kDecodingBytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxFiles = 50'000'000;
 constexpr std::size_t kMaxClasses = 100'000;
+/// What an archive may hold: paths, and bytes in all its files together, beside those free for all
+/// so many times its own. Images hardly shrink, and what shrinks a thousand times is a bomb.
+constexpr std::size_t kMaxArchivePath = 4096;
+constexpr std::size_t kMaxArchiveFolders = 256;  ///< one in the other
+constexpr std::uint64_t kMaxUnpackedTimes = 100;
+constexpr std::uint64_t kFreeUnpackedBytes = std::uint64_t{256} << 20;
+constexpr std::size_t kMaxShards = 100'000;
 
 /// For sides of at least 1.
 constexpr bool exceeds_limits(std::int64_t width, std::int64_t height) {

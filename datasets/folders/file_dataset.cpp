@@ -10,6 +10,7 @@
 
 #include "core/casts.h"
 #include "data/classes/alike_names.h"
+#include "datasets/archives/archive_spec.h"
 #include "datasets/decode/decode.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/content_hash.h"
@@ -21,14 +22,13 @@ namespace cputrain::datasets {
 namespace {
 
 std::string path_below(const std::string& root, std::string_view path) {
-  return path.starts_with('/') ? std::string(path) : root + "/" + std::string(path);
+  const bool whole = path.starts_with('/') || root.empty();
+  return whole ? std::string(path) : root + "/" + std::string(path);
 }
 
-data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Shape image,
+data::ReadResult decode_file(const FileContent& file, DecodingBudget::Claim& claim, Shape image,
                              const data::Resizing& resize, data::Exif exif,
                              std::span<std::uint8_t> dst) {
-  DecodingBudget::Claim claim(budget);
-  const FileContent file = read_file(path, kMaxFileBytes, &claim);
   if (file.result.status != data::ReadStatus::ok) return file.result;
   const Decoded decoded = decode(file.bytes, claim);
   if (decoded.result.status == data::ReadStatus::ok)
@@ -38,8 +38,12 @@ data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Sh
 
 class FileDataset final : public data::Dataset {
  public:
-  FileDataset(std::string root, ImageFiles files, std::vector<std::string> classes, data::Exif exif)
-      : root_(std::move(root)), files_(std::move(files)), exif_(exif) {
+  FileDataset(std::string root, ImageFiles files, std::vector<std::string> classes, data::Exif exif,
+              std::shared_ptr<const ArchiveFiles> archive)
+      : root_(std::move(root)),
+        files_(std::move(files)),
+        exif_(exif),
+        archive_(std::move(archive)) {
     files_.number_by(std::move(classes));
     ContentHash hash;
     for (const std::string& name : files_.names()) hash.add(data::composed(name));
@@ -88,25 +92,29 @@ class FileDataset final : public data::Dataset {
   const std::vector<std::string>& classes() const override { return files_.names(); }
   int label(std::size_t index) const override { return to_int(files_.label_number(index)); }
   std::string name(std::size_t index) const override {
-    return path_below(root_, files_.path(index));
+    return archive_ ? archive_->name(path(index)) : path(index);
   }
   std::uint64_t fingerprint() const override { return fingerprint_; }
 
   std::optional<std::uint64_t> content(std::size_t index) const override {
-    DecodingBudget::Claim claim(budget_);
-    const FileContent file = read_file(name(index), kMaxFileBytes, &claim);
-    if (file.result.status != data::ReadStatus::ok) return std::nullopt;
-    return ContentHash().add(file.bytes).value();
+    const std::vector<std::uint8_t> bytes = file(index);
+    return bytes.empty() ? std::nullopt : std::optional(ContentHash().add(bytes).value());
   }
 
   data::ReadResult read(std::size_t index, Shape image, const data::Resizing& resize,
                         std::span<std::uint8_t> dst) const override {
-    return read_within(budget_, name(index), image, resize, exif_, dst);
+    DecodingBudget::Claim claim(budget_);
+    return decode_file(content_of(index, claim), claim, image, resize, exif_, dst);
+  }
+
+  std::vector<std::uint8_t> file(std::size_t index) const override {
+    DecodingBudget::Claim claim(budget_);
+    return content_of(index, claim).bytes;
   }
 
   data::SampleFacts inspect(std::size_t index) const override {
     DecodingBudget::Claim claim(budget_);
-    const FileContent file = read_file(name(index), kMaxFileBytes, &claim);
+    const FileContent file = content_of(index, claim);
     if (file.result.status != data::ReadStatus::ok) return {file.result};
     data::SampleFacts facts;
     const Decoded decoded = decode(file.bytes, claim);
@@ -119,6 +127,14 @@ class FileDataset final : public data::Dataset {
   }
 
  private:
+  /// Where the file is looked for: on disk, or in the archive.
+  std::string path(std::size_t index) const { return path_below(root_, files_.path(index)); }
+
+  FileContent content_of(std::size_t index, DecodingBudget::Claim& claim) const {
+    return archive_ ? archive_->read(path(index), &claim)
+                    : read_file(path(index), kMaxFileBytes, &claim);
+  }
+
   /// The same for all paths that lead to one file.
   struct Identity {
     std::uint64_t device, inode;
@@ -139,9 +155,10 @@ class FileDataset final : public data::Dataset {
                        files_.path(seen.index) == files_.path(index) &&
                        files_.label_number(seen.index) == files_.label_number(index);
     if (again) return seen.bytes;
+    if (archive_) return archive_->bytes(path(index));  // there no file has two paths
     seen = {0, key, index};
     struct stat facts {};
-    if (::stat(name(index).c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return 0;
+    if (::stat(path(index).c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return 0;
     identities_.push_back({facts.st_dev, facts.st_ino, index});
     seen.bytes = static_cast<std::uint64_t>(facts.st_size);
     return seen.bytes;
@@ -150,7 +167,8 @@ class FileDataset final : public data::Dataset {
   std::string root_;
   ImageFiles files_;
   data::Exif exif_;
-  std::vector<Identity> identities_;  ///< until find_conflict()
+  std::shared_ptr<const ArchiveFiles> archive_;  ///< null: files of the disk
+  std::vector<Identity> identities_;             ///< until find_conflict()
   std::uint64_t fingerprint_ = 0;
   mutable DecodingBudget budget_;  // for all threads that read this data set
 };
@@ -159,14 +177,19 @@ class FileDataset final : public data::Dataset {
 
 data::ReadResult read_image(const std::string& path, Shape image, const data::Resizing& resize,
                             data::Exif exif, std::span<std::uint8_t> dst) {
+  if (parse_archive_spec(path)) {
+    return {data::ReadStatus::unsupported,
+            "archives are read as --data of train, eval and data; unpack it"};
+  }
   DecodingBudget budget;
-  return read_within(budget, path, image, resize, exif, dst);
+  DecodingBudget::Claim claim(budget);
+  return decode_file(read_file(path, kMaxFileBytes, &claim), claim, image, resize, exif, dst);
 }
 
 FileData make_file_dataset(std::string root, ImageFiles files, std::vector<std::string> classes,
-                           data::Exif exif) {
-  auto dataset =
-      std::make_unique<FileDataset>(std::move(root), std::move(files), std::move(classes), exif);
+                           data::Exif exif, std::shared_ptr<const ArchiveFiles> archive) {
+  auto dataset = std::make_unique<FileDataset>(std::move(root), std::move(files),
+                                               std::move(classes), exif, std::move(archive));
   std::string conflict = dataset->find_conflict();
   return {std::move(dataset), std::move(conflict)};
 }

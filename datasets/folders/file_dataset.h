@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "datasets/archives/archive_files.h"
 #include "datasets/folders/image_files.h"
 
 namespace cputrain::datasets {
@@ -18,10 +19,11 @@ struct FileData {
   std::string conflict;  ///< a sentence about files that have two labels; or empty
 };
 
-/// Images in files. `classes` holds every label; its order numbers them. The sizes of the files go
-/// into the fingerprint and are asked for here, and which files are one and the same (hard and
-/// symbolic links, paths that a list names twice).
+/// Images in files, those of archives where they are given: `root` is a folder in them then, or
+/// empty. `classes` holds every label; its order numbers them. The sizes of the files go into the
+/// fingerprint and are asked for here, and which files are one and the same (hard and symbolic
+/// links, paths that a list names twice).
 FileData make_file_dataset(std::string root, ImageFiles, std::vector<std::string> classes,
-                           data::Exif);
+                           data::Exif, std::shared_ptr<const ArchiveFiles> archive = {});
 
 }  // namespace cputrain::datasets

@@ -48,6 +48,29 @@ bool holds_only(const FolderNode& node, Predicate fits) {
                              [&](const FolderNode& below) { return holds_only(below, fits); });
 }
 
+/// What training, sweeps and TensorBoard leave behind; also a folder of nothing but such folders,
+/// as `held_output` says.
+bool is_output(const FolderNode& node, bool held_output) {
+  if (!holds_only(node, may_be_output)) return false;
+  const bool has_sign = std::ranges::any_of(
+      node.unread, [](const UnreadName& file) { return is_output_file(file.name); });
+  return has_sign || (held_output && node.unread.empty() && node.folders.empty());
+}
+
+/// Puts a file where it belongs. "._1.jpg" is what macOS writes beside 1.jpg: no image.
+void add_file(FolderNode& node, std::string name, std::optional<Unread> flaw) {
+  const bool image = is_image_file_name(name);
+  if (name.starts_with('.')) {
+    if (image && !name.starts_with("._")) node.unread.push_back({name, Unread::hidden});
+  } else if (flaw) {
+    node.unread.push_back({std::move(name), *flaw});
+  } else if (image) {
+    node.images.push_back(std::move(name));
+  } else {
+    node.unread.push_back({std::move(name), Unread::name});
+  }
+}
+
 class Walk {
  public:
   explicit Walk(fs::path root) : root_(std::move(root)) {
@@ -66,7 +89,7 @@ class Walk {
     bool held_output = false;
     for (const auto& [child, linked] : read_names(folder, node, through_link)) {
       FolderNode below = read(folder / child, child, through_link || linked);
-      if (is_output(below)) {
+      if (is_output(below, held_output_)) {
         held_output = true;
       } else {
         node.image_count += below.image_count;
@@ -117,18 +140,12 @@ class Walk {
       }
       return;
     }
-    const bool image = is_image_file_name(name);
-    if (name.starts_with('.')) {  // "._1.jpg" is what macOS writes beside 1.jpg: no image
-      if (image && !name.starts_with("._")) node.unread.push_back({name, Unread::hidden});
-    } else if (linked && kind != fs::file_type::regular && !fs::exists(entry.path(), error)) {
-      node.unread.push_back({std::move(name), Unread::broken_link});
-    } else if (kind != fs::file_type::regular) {
-      node.unread.push_back({std::move(name), Unread::no_file});
-    } else if (image) {
-      node.images.push_back(std::move(name));
-    } else {
-      node.unread.push_back({std::move(name), Unread::name});
+    std::optional<Unread> flaw;
+    if (kind != fs::file_type::regular) {
+      const bool broken = linked && !fs::exists(entry.path(), error);
+      flaw = broken ? Unread::broken_link : Unread::no_file;
     }
+    add_file(node, std::move(name), flaw);
   }
 
   bool leads_back(const fs::path& folder) const {
@@ -146,17 +163,50 @@ class Walk {
                     root_.string(), with_commas(kMost)));
   }
 
-  /// What training, sweeps and TensorBoard leave behind; also a folder of nothing but such folders.
-  bool is_output(const FolderNode& node) const {
-    if (!holds_only(node, may_be_output)) return false;
-    const bool has_sign = std::ranges::any_of(
-        node.unread, [](const UnreadName& file) { return is_output_file(file.name); });
-    return has_sign || (held_output_ && node.unread.empty() && node.folders.empty());
-  }
-
   fs::path root_;
   std::vector<Identity> above_;  ///< from the root of the file system to the folder being read
   std::size_t images_ = 0, linked_ = 0;
+  bool held_output_ = false;  ///< the folder that read() returned last did
+};
+
+/// Entries of an archive as the folders that they lie in.
+class EntryWalk {
+ public:
+  /// `before`: bytes of the folder's own path, with which all the entries begin.
+  FolderNode read(std::span<const TreeEntry> entries, std::size_t before, std::string name) {
+    FolderNode node{std::move(name), {}, {}, {}, 0};
+    bool held_output = false;
+    while (!entries.empty()) {
+      const std::string_view path = entries.front().path;
+      const std::size_t end = path.find('/', before);
+      if (end == std::string_view::npos) {
+        const std::string_view file = path.substr(before);  // none in the folder's own entry
+        if (!file.empty()) add_file(node, std::string(file), entries.front().flaw);
+        entries = entries.subspan(1);
+        continue;
+      }
+      const auto behind = std::ranges::partition_point(entries, [&](const TreeEntry& entry) {
+        return entry.path.starts_with(path.substr(0, end + 1));
+      });
+      const std::span<const TreeEntry> inner(entries.begin(), behind);
+      entries = {behind, entries.end()};
+      std::string child(path.substr(before, end - before));
+      if (is_system_folder(child)) continue;
+      FolderNode below = read(inner, end + 1, std::move(child));
+      if (is_output(below, held_output_)) {
+        held_output = true;
+      } else {
+        node.image_count += below.image_count;
+        node.folders.push_back(std::move(below));
+      }
+    }
+    std::ranges::sort(node.folders, {}, &FolderNode::name);  // 'a-b/' is before 'a/', 'a-b' is not
+    node.image_count += node.images.size();
+    held_output_ = held_output;
+    return node;
+  }
+
+ private:
   bool held_output_ = false;  ///< the folder that read() returned last did
 };
 
@@ -167,6 +217,7 @@ const data::UnreadReason& unread_reason(const UnreadName& file) {
   static constexpr Reason kHidden{"hidden", "hidden images"};
   static constexpr Reason kBrokenLink{"broken link", "broken links", true};
   static constexpr Reason kBackLink{"link to a folder above it", "links to folders above them"};
+  static constexpr Reason kArchivedLink{"link in an archive", "links in archives", true};
   static constexpr Reason kNoFile{"no file", "devices or sockets"};
   static constexpr Reason kNoLabel{"no label", "images without a label"};
   static constexpr Reason kLoose{"beside the class folders", "images beside the class folders"};
@@ -181,6 +232,8 @@ const data::UnreadReason& unread_reason(const UnreadName& file) {
       return kBrokenLink;
     case Unread::back_link:
       return kBackLink;
+    case Unread::archived_link:
+      return kArchivedLink;
     case Unread::no_file:
       return kNoFile;
     case Unread::no_label:
@@ -202,6 +255,8 @@ std::vector<const FolderNode*> FolderNode::folders_with_images() const {
 }
 
 FolderNode read_tree(const fs::path& folder) { return Walk(folder).read(folder, "", false); }
+
+FolderNode tree_of(std::span<const TreeEntry> entries) { return EntryWalk().read(entries, 0, ""); }
 
 bool holds_no_file(const FolderNode& node) {
   return node.image_count == 0 && node.unread.empty() &&

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,7 +13,17 @@
 namespace cputrain::datasets {
 
 /// Why a file of a folder is not read.
-enum class Unread { name, hidden, broken_link, back_link, no_file, no_label, loose, unused };
+enum class Unread {
+  name,
+  hidden,
+  broken_link,
+  back_link,
+  archived_link,
+  no_file,
+  no_label,
+  loose,
+  unused
+};
 
 struct UnreadName {
   std::string name;
@@ -39,6 +50,15 @@ struct FolderNode {
 /// above itself is cut. System folders are left out, and folders that hold output of training and
 /// nothing else. Error(data) where a folder cannot be read, and for more than kMaxFiles images.
 FolderNode read_tree(const std::filesystem::path&);
+
+/// An entry of an archive.
+struct TreeEntry {
+  std::string_view path;       ///< of a folder with '/' behind it
+  std::optional<Unread> flaw;  ///< why it cannot be read, whatever its name
+};
+
+/// The same of entries, each once, sorted by their paths.
+FolderNode tree_of(std::span<const TreeEntry>);
 
 /// Whether no file lies in a folder or below it, read or not.
 bool holds_no_file(const FolderNode&);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "data/pipeline.h"
+#include "datasets/archives/archive_files.h"
+#include "datasets/archives/archive_spec.h"
 #include "datasets/folders/image_files.h"
 
 /// The forms in which --data may name a data set. Each function lists one and decodes nothing;
@@ -37,10 +39,20 @@ void take_alike_classes(ImageFiles&, const std::vector<std::string>& known, Foun
 
 /// Makes the data set of `found`, with a warning where one file has two labels.
 void set_files(Found& found, std::string root, ImageFiles, std::vector<std::string> classes,
-               data::Exif);
+               data::Exif, std::shared_ptr<const ArchiveFiles> = {});
+
+/// Files of a folder of the disk, or of archives and their folder of this path.
+struct FilesIn {
+  std::shared_ptr<const ArchiveFiles> archive{};
+  std::string path{};
+};
+
+/// The data set that a tree of files is. `name`: of its folder, for messages.
+Found find_files(const data::DataRequest&, std::string name, FolderNode tree, FilesIn);
 
 /// Only the request's folder and its rule for classes without images count.
 Found find_folder(const data::DataRequest&);
+Found find_archive(const data::DataRequest&, const ArchiveSpec&);
 Found find_list(const std::string& path, data::Exif);
 /// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category; without a
 /// second file `validation` is empty.

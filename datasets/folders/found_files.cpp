@@ -50,7 +50,7 @@ std::string spec_of(const std::string& folder) {
 }
 
 [[noreturn]] void fail_no_images(const std::string& path, const FolderNode& node,
-                                 const std::vector<EmptyClass>& empty) {
+                                 const std::vector<EmptyClass>& empty, bool archived) {
   if (const std::string pickle = find_pickle(path); !pickle.empty()) refuse_pickle(pickle);
   if (const std::string spec = spec_of(path); !spec.empty()) {
     fail(ExitCode::data, fmt::format("'{0}' holds the files of another form (there are no images "
@@ -66,9 +66,10 @@ std::string spec_of(const std::string& folder) {
       node.unread, [](const UnreadName& file) { return is_list_name(file.name); });
   if (!node.images.empty() && list != node.unread.end()) {
     fail(ExitCode::data, fmt::format("'{0}' holds {1} {3} in no class folders, and beside them "
-                                     "'{2}'; if that says their classes, use --data {0}/{2}",
+                                     "'{2}'; if that says their classes, {4}use --data {0}/{2}",
                                      path, with_commas(node.images.size()), list->name,
-                                     plural("image", to_double(node.images.size()))));
+                                     plural("image", to_double(node.images.size())),
+                                     archived ? "unpack the archive and " : ""));
   }
   if (!node.images.empty()) {
     fail(ExitCode::data,
@@ -110,8 +111,8 @@ std::vector<std::string> united(const std::vector<std::string>& classes,
 /// Files of a folder as they are listed, with the classes that they make.
 class FolderFinder {
  public:
-  explicit FolderFinder(const data::DataRequest& request)
-      : request_(request), path_(request.spec), tree_(read_tree(path_)) {}
+  FolderFinder(const data::DataRequest& request, std::string name, FolderNode tree, FilesIn in)
+      : request_(request), path_(std::move(name)), tree_(std::move(tree)), in_(std::move(in)) {}
 
   Found find() {
     const FolderLayout layout = find_layout(tree_, path_);
@@ -129,7 +130,8 @@ class FolderFinder {
     if (layout.train) add_unread_beside(layout);
     tell_left_out(layout.left_out);
     keep_empty_classes();
-    set_files(found_, path_, std::move(files_), united(learnt, empty_), request_.exif);
+    set_files(found_, in_.path, std::move(files_), united(learnt, empty_), request_.exif,
+              in_.archive);
     return std::move(found_);
   }
 
@@ -146,7 +148,9 @@ class FolderFinder {
                        whole(part.path), kMaxClasses));
     }
     FolderListing listing = list_folder(*part.node, part.path, flat);
-    if (listing.files.empty()) fail_no_images(whole(part.path), *part.node, listing.empty_classes);
+    if (listing.files.empty()) {
+      fail_no_images(whole(part.path), *part.node, listing.empty_classes, in_.archive != nullptr);
+    }
     return listing;
   }
 
@@ -254,6 +258,7 @@ class FolderFinder {
   const data::DataRequest& request_;
   std::string path_;
   FolderNode tree_;
+  FilesIn in_;
   ImageFiles files_;
   std::vector<EmptyClass> empty_;
   Found found_;
@@ -281,12 +286,19 @@ void take_alike_classes(ImageFiles& files, const std::vector<std::string>& known
 }
 
 void set_files(Found& found, std::string root, ImageFiles files, std::vector<std::string> classes,
-               data::Exif exif) {
-  FileData data = make_file_dataset(std::move(root), std::move(files), std::move(classes), exif);
+               data::Exif exif, std::shared_ptr<const ArchiveFiles> archive) {
+  FileData data = make_file_dataset(std::move(root), std::move(files), std::move(classes), exif,
+                                    std::move(archive));
   found.dataset = std::move(data.dataset);
   if (!data.conflict.empty()) found.warnings.push_back(std::move(data.conflict));
 }
 
-Found find_folder(const data::DataRequest& request) { return FolderFinder(request).find(); }
+Found find_files(const data::DataRequest& request, std::string name, FolderNode tree, FilesIn in) {
+  return FolderFinder(request, std::move(name), std::move(tree), std::move(in)).find();
+}
+
+Found find_folder(const data::DataRequest& request) {
+  return find_files(request, request.spec, read_tree(request.spec), {.path = request.spec});
+}
 
 }  // namespace cputrain::datasets

@@ -32,6 +32,10 @@ void fail_changed(const std::string& path, const std::string& what) {
 ContainerFile::ContainerFile(const std::string& path, const std::string& purpose)
     : path_(path), file_(opened(path, purpose)) {}
 
+void ContainerFile::check_unchanged() const {
+  if (!file_.is_unchanged()) fail_changed(path_, "it was written into");
+}
+
 void ContainerFile::read(std::size_t offset, std::span<std::uint8_t> dst) const {
   try {
     file_.read_at(offset, std::as_writable_bytes(dst));

@@ -22,6 +22,8 @@ class ContainerFile {
   const std::string& path() const { return path_; }
   /// Bytes that it had when it was opened.
   std::size_t size() const { return to_size(file_.size()); }
+  /// Error(data) where its size or the time of its last change is another one by now.
+  void check_unchanged() const;
   /// Fills all of `dst`. Error(data) where the file has become shorter, or cannot be read.
   void read(std::size_t offset, std::span<std::uint8_t> dst) const;
   /// Calls use(piece) for these bytes, one piece after the other.

@@ -11,7 +11,7 @@
 namespace cputrain::datasets {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
+constexpr std::size_t kMaxListBytes = std::size_t{2} << 30;
 
 class FilePieces {
  public:
@@ -37,7 +37,7 @@ class FilePieces {
 
 TextPieces pieces_of_file(const std::string& path, const std::string& purpose) {
   const auto file = std::make_shared<FilePieces>(path, purpose);
-  if (file->size() > kMaxBytes) {
+  if (file->size() > kMaxListBytes) {
     fail(ExitCode::data, fmt::format("'{}' has more than 2 GiB ({}, which needs no more); check "
                                      "what it is",
                                      path, purpose));

@@ -12,7 +12,6 @@
 #include "datasets/decode/limits.h"
 #include "datasets/decode/turbo_decoder.h"
 #include "datasets/loader/batch_loader.h"
-#include "datasets/loader/read_file.h"
 #include "datasets/loader/work_arena.h"
 #include "datasets/pixels/change.h"
 #include "datasets/pixels/resize.h"
@@ -30,24 +29,19 @@ constexpr double kLeastSeconds = 0.05;  ///< in a measurement: a few images go m
 std::vector<File> read_jpegs(const data::DataSource& source, data::InputBench& bench) {
   std::vector<File> files;
   TurboDecoder codec;
-  if (source.dataset->ready_form()) {  // names of packed images are those of files elsewhere
-    bench.left_out = source.train.size();
-    return files;
-  }
   for (const std::uint32_t sample : source.train) {
-    FileContent file = read_file(source.dataset->name(sample), kMaxFileBytes);
-    const bool jpeg =
-        file.result.status == data::ReadStatus::ok && format_of(file.bytes) == Format::jpeg;
-    const Decoded decoded =
-        jpeg ? decode(file.bytes) : Decoded{{data::ReadStatus::unsupported, {}}, {}};
+    File file = source.dataset->file(sample);
+    const Decoded decoded = format_of(file) == Format::jpeg
+                                ? decode(file)
+                                : Decoded{{data::ReadStatus::unsupported, {}}, {}};
     if (decoded.result.status != data::ReadStatus::ok || decoded.result.warned ||
-        codec.decode(file.bytes).empty()) {
+        codec.decode(file).empty()) {
       ++bench.left_out;
       continue;
     }
     bench.megapixels += 1e-6 * decoded.image.width * decoded.image.height;
-    bench.bytes += file.bytes.size();
-    files.push_back(std::move(file.bytes));
+    bench.bytes += file.size();
+    files.push_back(std::move(file));
   }
   bench.images = files.size();
   return files;

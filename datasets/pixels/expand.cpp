@@ -51,6 +51,9 @@ class SixFold final : public data::Dataset {
   std::optional<std::uint64_t> content(std::size_t index) const override {
     return originals_->content(index / data::kTurns);
   }
+  std::vector<std::uint8_t> file(std::size_t index) const override {
+    return originals_->file(index / data::kTurns);
+  }
   std::uint64_t origin() const override { return originals_->origin(); }
   std::uint64_t fingerprint() const override {
     return ContentHash().add("six turns").add(originals_->fingerprint()).value();

@@ -128,6 +128,8 @@ class Dataset {
     const SampleFacts facts = inspect(index);
     return facts.result.status == ReadStatus::ok ? std::optional(facts.content) : std::nullopt;
   }
+  /// All bytes of the file that holds the image and nothing else; empty where there is none.
+  virtual std::vector<std::uint8_t> file(std::size_t) const { return {}; }
   /// A hash of what the data set consists of (names, sizes, labels), compared between ranks.
   virtual std::uint64_t fingerprint() const = 0;
   /// The same of the data that this was packed from.

@@ -53,6 +53,14 @@ RegularFile::RegularFile(const std::filesystem::path& path)
     throw std::runtime_error("is no regular file");
   }
   size_ = static_cast<std::uintmax_t>(about.st_size);
+  changed_ = about.st_mtim;
+}
+
+bool RegularFile::is_unchanged() const {
+  struct stat about {};
+  return ::fstat(file_.number(), &about) == 0 &&
+         static_cast<std::uintmax_t>(about.st_size) == size_ &&
+         about.st_mtim.tv_sec == changed_.tv_sec && about.st_mtim.tv_nsec == changed_.tv_nsec;
 }
 
 std::size_t RegularFile::read_some(std::uintmax_t offset, std::span<std::byte> dst) const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -44,6 +45,8 @@ class RegularFile {
 
   /// Bytes that it had when it was opened.
   std::uintmax_t size() const { return size_; }
+  /// Whether its size and the time of its last change are those that it had then.
+  bool is_unchanged() const;
   /// Bytes read: fewer than asked for at the end of the file only.
   std::size_t read_some(std::uintmax_t offset, std::span<std::byte> dst) const;
   /// Fills all of `dst`.
@@ -52,6 +55,7 @@ class RegularFile {
  private:
   Descriptor file_;
   std::uintmax_t size_ = 0;
+  timespec changed_{};
 };
 
 /// All of a regular file of at most `most` bytes, which may grow meanwhile.

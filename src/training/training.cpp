@@ -325,8 +325,9 @@ void Training::check_replicas() const {
 
 Training open_training(const Session& session, TrainingSpec spec) {
   reached(session, comm::Phase::data);
-  auto source = std::make_shared<const data::DataSource>(
-      session.services.data.open(spec.flags.data_request(spec.seed)));
+  data::DataRequest request = spec.flags.data_request(spec.seed);
+  request.readers = static_cast<std::size_t>(session.nodes.local_size());
+  auto source = std::make_shared<const data::DataSource>(session.services.data.open(request));
   say_data(session, *source);
   follow_ready_form(spec, *source);
   const data::CacheSize cache = session.services.data.cache_size(*source, image_form(spec));

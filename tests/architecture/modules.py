@@ -163,10 +163,11 @@ def against_links(tree):
     return problems
 
 
-# What belongs to adapters: MPI, NCCL, CUDA, oneDNN, TBB, OpenMP, SimGrid, ONNX, protobuf, libmd, libcsv, zlib, codecs.
+# What belongs to adapters: MPI, NCCL, CUDA, oneDNN, TBB, OpenMP, SimGrid, ONNX, protobuf, libmd, libcsv, zlib,
+# libarchive, codecs.
 FOREIGN = re.compile(
     r'\s*#\s*include\s*[<"]((mpi|nccl|omp|cu[a-z0-9_]+|dnnl[a-z_]*|turbojpeg|jpeglib|jerror|(libpng/)?png|tiff[a-z]*|hdf5'
-    r"|(stb/)?stb_[a-z_]+|hwloc|zlib|md5|sha2|csv)\.h|(oneapi|tbb|webp|libheif|libde265|dav1d|smpi|simgrid|cub|thrust|onnx|google)/)")
+    r"|(stb/)?stb_[a-z_]+|hwloc|zlib|md5|sha2|csv|archive(_entry)?)\.h|(oneapi|tbb|webp|libheif|libde265|dav1d|smpi|simgrid|cub|thrust|onnx|google)/)")
 
 
 def foreign_headers(tree):

@@ -65,7 +65,7 @@ void warn_of_preprocessing(const EvalOptions& options, const training::Session& 
 /// What is looked at, and why, in one line.
 training::EvaluationPart open_part(const EvalOptions& options, const training::Session& session,
                                    const weights::ModelDescription& model) {
-  training::EvaluationPart part = training::open_to_evaluate(options, session.services, model);
+  training::EvaluationPart part = training::open_to_evaluate(options, session, model);
   const std::string images = with_commas(part.source.validation.size());
   training::say_data(session, part.source);
   const std::string line = fmt::format(

@@ -37,6 +37,7 @@ class Relabelled final : public Dataset {
   std::optional<std::uint64_t> content(std::size_t index) const override {
     return data_->content(index);
   }
+  std::vector<std::uint8_t> file(std::size_t index) const override { return data_->file(index); }
   std::uint64_t fingerprint() const override { return data_->fingerprint(); }
   std::uint64_t origin() const override { return data_->origin(); }
   View view(std::size_t index) const override { return data_->view(index); }

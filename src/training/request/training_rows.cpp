@@ -114,10 +114,11 @@ void add_model(FlagRows& r) {
 
 void add_data(FlagRows& r) {
   r.part("data", kIdentity);
-  r.text("data", &Flags::data, "DATA",
-         "a folder of class folders or of cat.N.jpg files, a list file, or a packed FILE.ctpack; "
-         "also cifar10:DIR, cifar100:DIR, idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], and "
-         "synthetic[:N] [synthetic]")
+  r.text(
+       "data", &Flags::data, "DATA",
+       "a folder of class folders or of cat.N.jpg files, a .zip or .tar of one, a list file, or a "
+       "packed FILE.ctpack; also cifar10:DIR, cifar100:DIR, idx:DIR, inat:DIR, "
+       "coco:TRAIN.json[,VAL.json], and synthetic[:N] [synthetic]")
       .identity(false)  // its images are
       .recorded([](const TrainingSpec& s) { return s.flags.data_or_synthetic(); });
   r.real("validation-split", &Flags::validation_split, 0, 0.99,

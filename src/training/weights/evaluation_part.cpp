@@ -21,20 +21,21 @@ std::optional<weights::PastTraining> past_of(const weights::ModelDescription& mo
 }
 
 /// Opens without limits, divided as in training where nothing else is asked for.
-data::DataSource open_divided(const Services& services, const TrainingFlags& flags,
+data::DataSource open_divided(const Session& session, const TrainingFlags& flags,
                               const weights::ModelDescription& model, data::DataRequest& request) {
   request = flags.data_request(flags.seed.value_or(model.seed));
   request.validation_split = flags.validation_split.value_or(model.validation_split);
   request.limit_train = request.limit_validation = {};
   request.to_evaluate = true;
+  request.readers = static_cast<std::size_t>(session.nodes.local_size());
   request.known_classes = model.classes;
   request.exif = flags.exif.value_or(model.exif);
   const bool asked = flags.was_given("expand");
   if (!asked && model.data) request.expand = model.data->expand;
-  data::DataSource source = services.data.open(request);
+  data::DataSource source = session.services.data.open(request);
   if (asked || request.expand == data::Expand::none || is_same(source, model)) return source;
   request.expand = data::Expand::none;  // as it lies there: this is other data
-  return services.data.open(request);
+  return session.services.data.open(request);
 }
 
 struct Part {
@@ -120,14 +121,15 @@ Part choose_part(const data::DataSource& source, const TrainingFlags& flags,
 
 }  // namespace
 
-EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& services,
+EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Session& session,
                                 const weights::ModelDescription& model) {
   data::DataRequest request;
-  data::DataSource source = open_divided(services, flags, model, request);
+  data::DataSource source = open_divided(session, flags, model, request);
   Part part = choose_part(source, flags, model, request);
   doubt_learnt_images(source, model, part);
   if (flags.limit_val) {
-    part.samples = services.data.limited(*source.dataset, part.samples, *flags.limit_val, request);
+    part.samples =
+        session.services.data.limited(*source.dataset, part.samples, *flags.limit_val, request);
   }
   source.validation = std::move(part.samples);
   source.train.clear();

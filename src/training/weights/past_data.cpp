@@ -73,12 +73,15 @@ constexpr Fact kFacts[] = {
      "the packed file's form; data pack --exif makes another",
      [](const weights::Preprocessing& p) { return p.exif ? std::string(word_of(*p.exif)) : ""; }}};
 
-/// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder.
+/// A hash of the place of a data set, for TrainingData::place; 0 where it is no file or folder. No
+/// file may have the name of a range of archives, or of a folder in one.
 std::uint64_t place_of_data(const std::string& spec) {
+  const data::DataSpec data = data::parse_data_spec(spec);
+  if (data.word == data::kSynthetic) return 0;
   std::vector<std::string> places;
-  for (const std::string& path : data::parse_data_spec(spec).parts) {
+  for (const std::string& path : data.parts) {
     std::error_code error;
-    places.push_back(std::filesystem::canonical(path, error).string());
+    places.push_back(std::filesystem::weakly_canonical(path, error).string());
     if (error) return 0;
   }
   return places.empty() ? 0 : Fnv1a().add(join(places, ",")).value();

@@ -67,7 +67,7 @@ struct EvaluationPart {
 /// its own validation part; else all of it. --validation-split or --seed ask for a part made by
 /// them. --limit-val applies to what was chosen. Error(data) where the data has classes that the
 /// weights do not know.
-EvaluationPart open_to_evaluate(const TrainingFlags&, const Services&,
+EvaluationPart open_to_evaluate(const TrainingFlags&, const Session&,
                                 const weights::ModelDescription&);
 
 }  // namespace cputrain::training

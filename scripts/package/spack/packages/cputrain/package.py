@@ -30,6 +30,7 @@ class Cputrain(CMakePackage):
     variant("webp", default=True, description="Reads WebP images")
     variant("tiff", default=True, description="Reads TIFF images")
     variant("heif", default=True, description="Reads HEIC and AVIF images")
+    variant("archive", default=True, description="Reads tar archives")
     variant("simulator", default=True, description="The command simulate, by SimGrid's SMPI")
     variant("cuda", default=False, description="The plugin of --backend cuda")
 
@@ -61,6 +62,7 @@ class Cputrain(CMakePackage):
     depends_on("libheif@1.15:", when="+heif")
     depends_on("libde265", when="+heif")
     depends_on("dav1d", when="+heif")
+    depends_on("libarchive@3.6:", when="+archive")
     depends_on("onnx@1.12:", when="+onnx")
     depends_on("protobuf@3.21", when="+onnx")
     depends_on("simgrid@3.32: +smpi", when="+simulator")
@@ -70,7 +72,7 @@ class Cputrain(CMakePackage):
     conflicts("platform=darwin", msg="the program is written for Linux")
 
     def cmake_args(self):
-        options = ["mpi", "onednn", "onnx", "hdf5", "webp", "tiff", "heif"]
+        options = ["mpi", "onednn", "onnx", "hdf5", "webp", "tiff", "heif", "archive"]
         return [
             *(self.define_from_variant(f"CPUTRAIN_{name.upper()}", name) for name in options),
             self.define_from_variant("CPUTRAIN_SMPI", "simulator"),

@@ -1,0 +1,180 @@
+#include "datasets/archives/zip_entries.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+namespace cputrain::datasets {
+namespace {
+
+using Bytes = std::span<const std::uint8_t>;
+
+constexpr std::uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator = 0x07064b50,
+                        kEntry = 0x02014b50, kLocal = 0x04034b50;
+constexpr std::size_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20, kEntryBytes = 46,
+                      kLocalBytes = 30, kMostComment = 65535;
+constexpr std::uint64_t kElsewhere = 0xffffffff;  ///< the number stands in a field of ZIP64
+constexpr std::uint64_t kZip64 = 1;
+
+[[noreturn]] void damaged_zip(const char* what) {
+  throw std::runtime_error(fmt::format("is a damaged zip archive ({})", what));
+}
+
+/// A whole number of so many bytes, the lowest first.
+std::uint64_t zip_number(Bytes bytes, std::size_t at, std::size_t count) {
+  if (at > bytes.size() || bytes.size() - at < count) damaged_zip("a number is cut");
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    value |= std::uint64_t{bytes[at + i]} << (8 * i);
+  }
+  return value;
+}
+
+/// The archive, of which the piece that was read last is kept.
+class ZipWindow {
+ public:
+  explicit ZipWindow(const ContainerFile& file) : file_(file), size_(file.size()) {}
+
+  /// Until the next call.
+  Bytes at(std::uint64_t offset, std::size_t count) {
+    if (offset > size_ || size_ - offset < count) damaged_zip("it ends too early");
+    if (offset < begin_ || offset + count > begin_ + kept_.size()) {
+      constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
+      kept_.resize(std::min(size_ - offset, std::max<std::uint64_t>(count, kPiece)));
+      file_.read(offset, kept_);
+      begin_ = offset;
+    }
+    return Bytes(kept_).subspan(offset - begin_, count);
+  }
+
+ private:
+  const ContainerFile& file_;
+  std::uint64_t size_, begin_ = 0;
+  std::vector<std::uint8_t> kept_;
+};
+
+struct DirectoryPlace {
+  std::uint64_t begin, end, entries;
+  std::uint64_t before;  ///< bytes before the archive, which its places do not count
+};
+
+/// The record that has the numbers of a large archive, where there is one.
+void take_end64(ZipWindow& archive, DirectoryPlace& found, std::uint64_t& bytes) {
+  if (found.end < kLocatorBytes + kEnd64Bytes) return;
+  const Bytes locator = archive.at(found.end - kLocatorBytes, kLocatorBytes);
+  if (zip_number(locator, 0, 4) != kLocator) return;
+  const std::uint64_t usual = found.end - kLocatorBytes - kEnd64Bytes;
+  const std::uint64_t told = zip_number(locator, 8, 8);
+  const bool is_usual = zip_number(archive.at(usual, 4), 0, 4) == kEnd64;
+  found.end = is_usual ? usual : told;
+  const Bytes record = archive.at(found.end, kEnd64Bytes);
+  if (zip_number(record, 0, 4) != kEnd64) damaged_zip("its directory is missing");
+  found.entries = zip_number(record, 32, 8);
+  bytes = zip_number(record, 40, 8);
+  found.begin = zip_number(record, 48, 8);
+}
+
+/// The last record of the archive says where the directory is. A comment may stand behind it.
+DirectoryPlace find_zip_directory(ZipWindow& archive, std::uint64_t size) {
+  const std::uint64_t first = size - std::min<std::uint64_t>(size, kEndBytes + kMostComment);
+  const Bytes tail = archive.at(first, static_cast<std::size_t>(size - first));
+  if (tail.size() < kEndBytes) damaged_zip("its directory is missing");
+  std::size_t at = tail.size() - kEndBytes;
+  const auto is_end = [&] {
+    return zip_number(tail, at, 4) == kEnd &&
+           zip_number(tail, at + 20, 2) <= tail.size() - at - kEndBytes;
+  };
+  while (!is_end()) {
+    if (at-- == 0) damaged_zip("its directory is missing");
+  }
+  if (const auto part = zip_number(tail, at + 4, 2); part != 0 && part != 0xffff) {
+    throw std::runtime_error("is one of several parts of a zip archive");
+  }
+  DirectoryPlace found{zip_number(tail, at + 16, 4), first + at, zip_number(tail, at + 10, 2), 0};
+  std::uint64_t bytes = zip_number(tail, at + 12, 4);
+  take_end64(archive, found, bytes);
+  if (bytes > found.end || found.begin > found.end - bytes) damaged_zip("its directory is cut");
+  if (found.entries > bytes / kEntryBytes) damaged_zip("its directory is cut");
+  found.before = found.end - bytes - found.begin;
+  found.begin += found.before;
+  return found;
+}
+
+/// Numbers that are too large for an entry stand in a field of ZIP64, one after the other.
+void take_zip64(Bytes fields, ZipEntry& entry) {
+  std::size_t at = 0;
+  while (at + 4 <= fields.size() && zip_number(fields, at, 2) != kZip64) {
+    at += 4 + zip_number(fields, at + 2, 2);
+  }
+  at += 4;
+  for (std::uint64_t* number : {&entry.bytes, &entry.packed, &entry.header}) {
+    if (*number != kElsewhere) continue;
+    *number = zip_number(fields, at, 8);
+    at += 8;
+  }
+}
+
+/// `head`: the entry with its name and the fields behind it.
+ZipEntry entry_of(Bytes head, std::size_t name_bytes) {
+  const auto low = [&](std::size_t at, std::size_t count) {
+    return static_cast<std::uint32_t>(zip_number(head, at, count));
+  };
+  constexpr std::uint32_t kDos = 0, kUnix = 3, kDarwin = 19, kDosFolder = 0x10;
+  const std::uint32_t system = low(5, 1), attributes = low(38, 4);
+  ZipEntry entry;
+  entry.name = {reinterpret_cast<const char*>(head.data()) + kEntryBytes, name_bytes};
+  entry.bytes = zip_number(head, 24, 4);
+  entry.packed = zip_number(head, 20, 4);
+  entry.header = zip_number(head, 42, 4);
+  entry.checksum = low(16, 4);
+  entry.method = static_cast<std::uint16_t>(low(10, 2));
+  entry.encrypted = (low(8, 2) & 1) != 0;
+  entry.of_dos = system == kDos;
+  if (system == kUnix || system == kDarwin) {
+    entry.mode = attributes >> 16;
+  } else if ((attributes & kDosFolder) != 0) {
+    entry.mode = S_IFDIR;
+  }
+  take_zip64(head.subspan(kEntryBytes + name_bytes), entry);
+  return entry;
+}
+
+}  // namespace
+
+void for_each_zip_entry(const ContainerFile& file,
+                        const std::function<void(const ZipEntry&)>& use) {
+  ZipWindow archive(file);
+  const DirectoryPlace directory = find_zip_directory(archive, file.size());
+  std::uint64_t at = directory.begin;
+  for (std::uint64_t left = directory.entries; left > 0; --left) {
+    if (at > directory.end || directory.end - at < kEntryBytes) damaged_zip("its directory is cut");
+    const Bytes head = archive.at(at, kEntryBytes);
+    if (zip_number(head, 0, 4) != kEntry) damaged_zip("its directory has something else in it");
+    const std::size_t name = zip_number(head, 28, 2), fields = zip_number(head, 30, 2);
+    const std::size_t whole = kEntryBytes + name + fields + zip_number(head, 32, 2);
+    if (directory.end - at < whole) damaged_zip("its directory is cut");
+    ZipEntry entry = entry_of(archive.at(at, kEntryBytes + name + fields), name);
+    entry.header += directory.before;
+    use(entry);
+    at += whole;
+  }
+}
+
+std::uint64_t zip_content(const ContainerFile& file, std::uint64_t header, std::uint64_t packed) {
+  const std::uint64_t size = file.size();
+  std::array<std::uint8_t, kLocalBytes> head{};
+  if (header > size || size - header < kLocalBytes) damaged_zip("a file has no beginning");
+  file.read(header, head);
+  if (zip_number(head, 0, 4) != kLocal) damaged_zip("a file has no beginning");
+  const std::uint64_t begin =
+      header + kLocalBytes + zip_number(head, 26, 2) + zip_number(head, 28, 2);
+  if (begin > size || size - begin < packed) damaged_zip("a file is cut");
+  return begin;
+}
+
+}  // namespace cputrain::datasets
