@@ -58,7 +58,9 @@ class Predictions(ProgramTest):
             predicted = sum(row[i] for row in matrix)
             self.assertEqual(c, {"name": name, "images": sum(matrix[i]), "answers": predicted,
                                  "accuracy": matrix[i][i] / sum(matrix[i]),
-                                 "precision": matrix[i][i] / predicted if predicted else None})
+                                 "precision": matrix[i][i] / predicted if predicted else None,
+                                 "f1": 2 * matrix[i][i] / (sum(matrix[i]) + predicted)})
+        self.assertAlmostEqual(result["macro_f1"], sum(c["f1"] for c in result["classes"]) / len(names))
         with open(self.path("c.csv"), newline="") as f:
             header, *rows = csv.reader(f)
         self.assertEqual(header[1:], names)
