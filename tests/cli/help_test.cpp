@@ -290,7 +290,7 @@ TEST(Hints, FlagsOfOtherFrameworksAreCalledSoHere) {
            {"export", "--format", "use --onnx FILE, --safetensors FILE"},
            {"predict", "--threshold", "--csv FILE and --json FILE have the probability"},
            {"predict", "--gradcam", "cputrain eval --page FILE"},
-           {"eval", "--auc", "areas under ROC curves"},
+           {"eval", "--auc", "area under the ROC curve"},
            {"eval", "--multi-label", "each image has one class here"}}) {
     const std::string message = message_of({command, word, "8"});
     EXPECT_NE(message.find(says), std::string::npos) << message;

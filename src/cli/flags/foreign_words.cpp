@@ -168,7 +168,8 @@ constexpr ForeignWords kForeignFlags[] = {
      "no map of what decided is drawn; cputrain eval --page FILE shows the images that were most "
      "surely predicted wrong"},
     {"auc,roc,roc-auc,auroc", "confusion",
-     "it is not needed: the areas under ROC curves are in what eval prints, and in --json FILE"},
+     "it is not needed: eval prints the area under the ROC curve of two classes, and --json FILE "
+     "has it"},
     {"multi-label,multilabel,multi-labels", "",
      "each image has one class here; train a network for each label, whose two classes are with "
      "it and without it"},
