@@ -108,7 +108,7 @@ class Usage(ProgramTest):
                     with open(os.path.join(place, name), errors="replace") as f:
                         text = f.read()
                     if text.startswith("#!/bin/bash") or name.endswith(".sh"):
-                        ours |= set(re.findall(r"\bCPUTRAIN_[A-Z_]+", text))
+                        ours |= set(re.findall(r"\bCPUTRAIN_[A-Z_]+\b(?!:BOOL)", text))  # but options of a cache
                     ours |= set(re.findall(r"environ(?:\.get\(|\[)\"(CPUTRAIN_[A-Z_]+)\"", text))
                     if name == "CMakeLists.txt" or name.endswith(".cmake"):
                         ours |= set(re.findall(r"[\";](CPUTRAIN_[A-Z_]+)=\$", text))
