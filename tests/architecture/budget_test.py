@@ -52,14 +52,14 @@ def counts(tree):
                 for name in re.findall(FUNCTION, code[path], re.M)]
     one = sum(len(places[name] - {place}) == 1 for place, name in declared)
     result = {
-        "lines of src": 74700lines(src),
+        "lines of src": lines(src),
         "files of src": len(src),
         "files of src with at most 40 lines": sum(texts[path].count("\n") <= 40 for path in src),
         "types per 1,000 lines of src": 1000 * found(TYPE, code, src) / lines(src),
         "percent of lines of src that are includes and namespaces": 100 * found(FRAME, texts, src) / lines(src),
         "percent of functions in headers of src that one other file names": 100 * one / max(len(declared), 1),
         "lines of src/README.md": tree.text("src/README.md").count("\n"),
-        "words of guides": 55750sum(len(tree.text(path).split()) for path in tree.files
+        "words of guides": sum(len(tree.text(path).split()) for path in tree.files
                                if path.endswith(".md") and not path.startswith("results/")),
     }
     for top in ("backends", "datasets"):
