@@ -242,7 +242,7 @@ TEST_F(Layout, EmptyParts) {
   EXPECT_EQ(open_here(0.5).train.size(), 2u) << "each class keeps an image";
   fs::remove_all(folder_.path() / "train");
   add("cat/1.png"), add("dog/1.png"), add_folder("train"), add_folder("validation");
-  expect_refused({"'test' (its folder holds 1 .csv)"});
+  expect_refused({"'test' (its folder holds text 1)"});
   fs::remove_all(folder_.path() / "test");
   const data::DataSource source = open_here();
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
