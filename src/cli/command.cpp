@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
+#include "checkpoint/folder.h"
 #include "cli/flags/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -63,16 +65,22 @@ void take_imagenet(Options& options, bool leads) {
                         printable(model), options.program, by_hand));
 }
 
-/// What writes a result replaces the file that is there.
-void check_results_beside(Command& command) {
-  const std::string& weights = command.options().weights;
+/// What writes a result replaces the file that is there. `run` is the folder of the weights' run,
+/// which may keep others beside them; empty: there is none.
+void check_results_beside(Command& command, const std::filesystem::path& run) {
+  std::vector<std::filesystem::path> kept{command.options().weights};
+  if (!run.empty()) {
+    kept.insert(kept.end(), {run / training::kWeightsName, run / checkpoint::kBestName});
+  }
   for (const auto& [flag, file] : command.results()) {
-    std::error_code none;  // no such file: none is lost
-    if (file.empty() || !std::filesystem::equivalent(file, weights, none)) continue;
-    fail(ExitCode::usage,
-         fmt::format("{} {}: this file holds the weights (the result would replace "
-                     "them); name another file",
-                     flag, file));
+    for (const std::filesystem::path& weights : kept) {
+      std::error_code none;  // no such file: none is lost
+      if (file.empty() || !std::filesystem::equivalent(file, weights, none)) continue;
+      fail(ExitCode::usage,
+           fmt::format("{} {}: this file holds the weights (the result would replace "
+                       "them); name another file",
+                       flag, file));
+    }
   }
 }
 
@@ -116,7 +124,7 @@ void Command::choose_files(bool leads, const training::Services& services) {
     const training::NamedWeights found = training::find_weights(options.weights);
     options.weights = found.file.string();
     if (leads) check_file(options.weights, services.read_keras);
-    check_results_beside(*this);
+    check_results_beside(*this, found.run);
     if (leads && !found.chosen.empty() && options.verbose != 0) system::tell(found.chosen);
     take_run_of_weights(found.run);
   } catch (const Error&) {
