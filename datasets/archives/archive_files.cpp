@@ -294,6 +294,9 @@ std::string ArchiveFiles::label(std::string_view image) const {
   const std::string path = label_path(image);
   if (path.empty()) return {};
   const FileContent file = read(path, nullptr);
+  if (file.result.status != data::ReadStatus::ok) {
+    fail_damaged(archives_[find(path)->archive].path(), file.result.detail);
+  }
   std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
   constexpr std::string_view kBlank = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));

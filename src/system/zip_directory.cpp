@@ -96,7 +96,9 @@ ZipDirectory::ZipDirectory(std::uint64_t size, Read read) : size_(size), read_(s
   }
   directory_ = read_piece(read_, begin, first + end);
   std::size_t entry = 0;
-  for (std::uint32_t left = number_at(tail, end + 10, 2); left > 0; --left) {
+  const std::uint32_t count = number_at(tail, end + 10, 2);
+  if (count == 0xffff) throw std::runtime_error("is a zip archive of more than 65,534 files");
+  for (std::uint32_t left = count; left > 0; --left) {
     if (number_at(directory_, entry, 4) != kEntry) damaged_archive("its directory is cut");
     const std::uint32_t length = number_at(directory_, entry + 28, 2);
     // The last one of a name counts, as in Python.

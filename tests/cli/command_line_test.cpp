@@ -263,7 +263,7 @@ TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
   EXPECT_EQ(refused({"--precision", "double"}), "--precision double needs --backend slow");
   EXPECT_EQ(refused({"--precision", "bf16"}),
             "--precision bf16 needs --backend cpu, in a build that has it");
-  const std::string help = std::get<std::string>(parse({"train", "--help"}, {}, choices));
+  const std::string help = std::get<std::string>(parse({"train", "--help-all"}, {}, choices));
   EXPECT_NE(help.find("[quick]"), std::string::npos) << help;
   EXPECT_EQ(help.find("reference"), std::string::npos) << help;
 }

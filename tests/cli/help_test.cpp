@@ -270,7 +270,7 @@ TEST(Hints, FlagsOfOtherFrameworksAreCalledSoHere) {
            {"-v", "use --verbose 3"},
            {"--train-dir", "--data DIR"},
            {"--nproc-per-node", "mpirun -np N"},
-           {"--pretrained", "use --weights with the folder of a run"},
+           {"--pretrained", "use --weights with a file or the folder of a run"},
            {"--compile", "it is not needed"},
            {"--wandb", "wandb sync RUN"},
            {"--mlflow", "mlflow.log_metrics"},

@@ -35,7 +35,7 @@ class PlannedMemory(ProgramTest):
 
     def words(self, model, size, micro_batch, batch, *more):
         return ["train", "--model", model, "--image-size", str(size), "--micro-batch", str(micro_batch), "--batch",
-                str(batch), "--data", "synthetic:80", "--threads", "1", *more]
+                str(batch), "--data", "synthetic:80", "--threads", "1", "--no-save-best", *more]
 
     def trained(self, ranks, words, steps=3):
         """The bytes of the node, pages of files left out; of one process beside what the kernel tells its parent."""

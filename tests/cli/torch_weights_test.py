@@ -154,6 +154,11 @@ class TorchWeights(TinyTest):
         with self.subTest("kept values"):
             kept = b"".join(b"]r" + struct.pack("<I", i * 977) for i in range(900_000))
             self.refused(self.of_pickle(b"\x80\x02" + kept + b"."), "holds no arrays by name")
+        with self.subTest("lists of a dict, each the same"):
+            lists = b"(]q\x00" + b"h\x00" * 1_000_000 + b"tR."
+            self.refused(self.of_pickle(b"\x80\x02ccollections\nOrderedDict\n" + lists), "a dict of several lists")
+        with self.subTest("a long name"):
+            self.refused(archive(state_of({"n" * 5000: ("F32", [1], bytes(4))})), "a name of over 4,096 bytes")
         with self.subTest("a text of many bytes"):
             self.refused(self.of_pickle(b"\x80\x04\x8d" + struct.pack("<Q", 2**62) + b"."), "it ends too early")
         with self.subTest("long"):

@@ -61,7 +61,10 @@ class Av1Decoder {
   heif_error decode(heif_image** image) {
     Dav1dPicture shown{};
     const int result = find_picture(shown);
-    if (too_large_) return kCodedTooLarge;
+    if (too_large_) {
+      dav1d_picture_unref(&shown);
+      return kCodedTooLarge;
+    }
     if (result != 0) return damaged_picture("damaged AV1 data");
     CodedPicture picture{.width = shown.p.w,
                          .height = shown.p.h,

@@ -161,11 +161,11 @@ class Fetch {
   fs::path from_address(const std::string& address) {
     const fs::path file = work_.path(name_of_address(address));
     system::tell("{}: fetching {}", entry_.name, address);
-    start(
-        "curl",
-        {"curl", "--fail", "--location", "--proto", "=http,https", "--retry", "2",
-         "--connect-timeout", "20", "--silent", "--show-error", "--output", file.string(), address},
-        "fetch " + address, "download it elsewhere");
+    start("curl",
+          {"curl", "--fail", "--location", "--proto", "=http,https", "--retry", "2", "--globoff",
+           "--max-filesize", "8G", "--connect-timeout", "20", "--silent", "--show-error",
+           "--output", file.string(), address},
+          "fetch " + address, "download it elsewhere");
     return file;
   }
 
@@ -271,6 +271,9 @@ class Fetch {
     }
     std::vector<std::string> environment;
     for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
+    // Else `python3 -m` takes modules of the current folder, which has somebody's data (from 3.11
+    // on).
+    environment.emplace_back("PYTHONSAFEPATH=1");
     const fs::path log = work_.path("log");
     system::ChildProcess child(words, environment, log);
     wait_for(child);

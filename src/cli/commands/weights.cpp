@@ -85,7 +85,9 @@ class WeightsListCommand final : public WeightsCommand {
       if (!published && !kept) continue;
       Json one{{"model", entry.name}, {"file", nullptr}, {"bytes", nullptr}};
       if (kept) one["file"] = kept->string();
-      if (kept) one["bytes"] = fs::file_size(*kept);
+      std::error_code gone;
+      const auto bytes = kept ? fs::file_size(*kept, gone) : 0;
+      if (kept && !gone) one["bytes"] = bytes;
       one["source"] = published ? Json(published->source) : Json();
       one["from"] = published ? Json(origin_of(*published)) : Json();
       list.push_back(std::move(one));

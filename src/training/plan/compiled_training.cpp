@@ -308,6 +308,11 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
       checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer,
                                  session.nodes.nodes(), plan.spec.flags.safety.kept());
   mine.snapshot = snapshot.arrays;
+  // The best weights wait in memory of their own for storage that is slow (RunControl).
+  const SafetyFlags& safety = plan.spec.flags.safety;
+  if (session.leads() && safety.takes_checkpoints() && safety.keeps_best()) {
+    mine.snapshot += layout.arena_size * size_of(layout.dtype);
+  }
   // The weights, while their averages are evaluated (loop::Parts::aside).
   if (plan.spec.optimizer.ema > 0 && session.leads()) {
     mine.state += layout.arena_size * size_of(layout.dtype);

@@ -43,8 +43,8 @@ struct Pickled {
 };
 
 /// Reads a pickle of Python (protocols 2 to 5: its documentation is in pickletools.py) that begins
-/// at byte `begin` of a file and ends before `end`. It may have 64 MB and 4,000,000 values, whose
-/// memory follows their bytes. Other instructions than those that data is made of are refused, and
+/// at byte `begin` of a file and ends before `end`. It may have 64 MB and 4,000,000 values, which
+/// take up to 400 MB. Other instructions than those that data is made of are refused, and
 /// globals ("os.system") unless they are `known`. Throws std::runtime_error with what is wrong.
 Pickled read_pickle(const system::RegularFile&, std::uint64_t begin, std::uint64_t end,
                     const std::function<bool(std::string_view)>& known);

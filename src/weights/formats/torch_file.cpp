@@ -29,7 +29,7 @@ using Place = PickledValue::Place;
 constexpr const char* kHowToSave =
     "save the arrays alone in the program that wrote it: torch.save(model.state_dict(), "
     "'weights.pth')";
-constexpr std::size_t kMostArrays = 100'000, kMostExtents = 64;
+constexpr std::size_t kMostArrays = 100'000, kMostExtents = 64, kLongestName = 4096;
 
 [[noreturn]] void unfit(const std::string& what) { throw std::runtime_error(what); }
 
@@ -108,7 +108,7 @@ class State {
     if (parts.size() < 5 || p_[parts[0]].text != "storage") unfit("names something beside arrays");
     const NumberKind* numbers = numbers_of(p_[parts[1]].text, "Storage");
     if (!numbers) unfit("has a storage of unknown numbers");
-    StorageName name{numbers, p_[parts[2]].text, size_of(parts[4])};
+    StorageName name{numbers, name_of(parts[2]), size_of(parts[4])};
     const auto view = parts.size() > 5 ? items_of(p_[parts[5]]) : std::span<const Place>();
     if (view.size() == 3) {
       name.of = name.count;
@@ -126,12 +126,13 @@ class State {
     if (value.kind == Kind::dict) return value.items;
     if (value.kind != Kind::call || p_[value.items[0]].text != kOrderedDict) return {};
     std::vector<Place> pairs;
-    // Python 2 gives it a list of pairs as its argument.
-    for (const Place argument : items_of(p_[value.items[1]])) {
-      for (const Place pair : items_of(p_[argument])) {
-        const auto parts = items_of(p_[pair]);
-        if (parts.size() == 2) pairs.insert(pairs.end(), parts.begin(), parts.end());
-      }
+    // Python 2 gives it a list of pairs as its argument. Many lists may be the same one, so that
+    // their sizes would multiply.
+    const auto arguments = items_of(p_[value.items[1]]);
+    if (arguments.size() > 1) unfit("has a dict of several lists");
+    for (const Place pair : arguments.empty() ? arguments : items_of(p_[arguments[0]])) {
+      const auto parts = items_of(p_[pair]);
+      if (parts.size() == 2) pairs.insert(pairs.end(), parts.begin(), parts.end());
     }
     pairs.insert(pairs.end(), value.items.begin() + 2, value.items.end());
     return pairs;
@@ -164,6 +165,12 @@ class State {
     const PickledValue& value = p_[place];
     if (value.kind != Kind::number || value.number < 0) unfit("has a size that is no whole number");
     return static_cast<std::uint64_t>(value.number);
+  }
+  /// It is copied wherever it is used.
+  const std::string& name_of(Place place) const {
+    const std::string& text = p_[place].text;
+    if (text.size() > kLongestName) unfit("has a name of over 4,096 bytes");
+    return text;
   }
   std::span<const Place> items_of(const PickledValue& value) const {
     return value.kind == Kind::sequence ? std::span<const Place>(value.items)
@@ -267,14 +274,15 @@ template <class Find>
 std::vector<TensorInfo> tensors_of(const State& state, const Find& find) {
   std::map<std::string, TensorInfo> tensors;  // of two of one name the last counts, as in Python
   const std::vector<Place> pairs = arrays_of(state);
+  std::size_t arrays = 0;
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
     const auto parts = state.array(pairs[i + 1]);
     if (parts.size() < 4 || state.pickled()[pairs[i]].kind != Kind::text) continue;
     const PickledValue& storage = state.pickled()[parts[0]];
     if (storage.kind != Kind::outside) unfit("has an array without numbers");
-    const std::string& name = state.pickled()[pairs[i]].text;
+    const std::string& name = state.name_of(pairs[i]);
+    if (++arrays > kMostArrays) unfit("has over 100,000 arrays");
     tensors.insert_or_assign(name, tensor_of(state, name, parts, find(state.storage(storage))));
-    if (tensors.size() > kMostArrays) unfit("has over 100,000 arrays");
   }
   if (tensors.empty()) unfit("holds no arrays by name" + names_in(state));
   std::vector<TensorInfo> list;
@@ -351,7 +359,7 @@ std::vector<TensorInfo> tensors_of_pickles(const system::RegularFile& file) {
   const State keys = next();
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> places;  // begin, bytes
   for (const Place place : keys.items_of(keys.pickled()[keys.pickled().top])) {
-    const std::string& key = keys.pickled()[place].text;
+    const std::string& key = keys.name_of(place);
     const auto kind = kinds.find(key);
     if (kind == kinds.end()) unfit(fmt::format("has numbers {} of no kind", printable(key)));
     std::uint64_t count = 0;

@@ -11,7 +11,7 @@ namespace cputrain::weights {
 /// run, and numbers stay in the file until they are read. Of a checkpoint those are taken that it
 /// calls "state_dict_ema", "model_ema", "state_dict" or "model", averages before the last step's as
 /// timm does. Error(data) for what is no such file, holds a program, or has an array that does not
-/// lie in it or reads numbers twice.
+/// lie in it.
 TensorFile open_torch_file(const std::filesystem::path&);
 
 }  // namespace cputrain::weights
