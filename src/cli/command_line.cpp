@@ -155,8 +155,22 @@ void check_out(const std::string& out) {
                    out));
 }
 
+/// Where a flag's own file is forgotten before `*.jpg`, the first photograph takes its place.
+void check_no_image(const char* flag, const std::string& file) {
+  const std::string name = small_letters(file);
+  for (const std::string_view ending : {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif",
+                                        ".tiff", ".heic", ".heif", ".avif"}) {
+    if (!name.ends_with(ending)) continue;
+    fail(ExitCode::usage,
+         fmt::format("{} {}: {} is the ending of an image (the result would replace it); name "
+                     "another file",
+                     flag, printable(file), ending));
+  }
+}
+
 void check_results(const std::vector<std::pair<const char*, std::string>>& results) {
   for (auto one = results.begin(); one != results.end(); ++one) {
+    check_no_image(one->first, one->second);
     for (auto other = one + 1; other != results.end(); ++other) {
       if (one->second.empty() || one->second != other->second) continue;
       fail(ExitCode::usage, fmt::format("{} {} and {} {}: {} carries one of them", one->first,

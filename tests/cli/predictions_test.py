@@ -100,6 +100,9 @@ class Predictions(ProgramTest):
         self.expect(2, "eval", "--weights", "run/weights.safetensors", "--page", "-", "--json", "-",
                     says=["--page - and --json -: standard output carries one of them"])
         self.expect(2, "eval", "--weights", "run", "--page", "a", "--json", "a", says=["one file carries one of them"])
+        for words in (["predict", "--weights", "run", "b.jpg", "--csv"], ["eval", "--weights", "run", "--page"],
+                      ["data", "check", "data", "--json"]):
+            self.expect(2, *words, "a.JPG", says=["a.JPG: .jpg is the ending of an image"])
         weights = self.bytes_of("run/weights.safetensors")
         for flag in ("--page", "--json", "--confusion"):  # by another name of the file
             self.expect(2, "eval", "--weights", "run", flag, "run/../run/weights.safetensors",
