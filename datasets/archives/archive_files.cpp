@@ -294,7 +294,8 @@ std::string ArchiveFiles::label(std::string_view image) const {
   const std::string path = label_path(image);
   if (path.empty()) return {};
   const FileContent file = read(path, nullptr);
-  if (file.result.status != data::ReadStatus::ok) {
+  if (file.result.status != data::ReadStatus::ok &&
+      file.result.status != data::ReadStatus::empty) {  // which is no number, as said below
     fail_damaged(archives_[find(path)->archive].path(), file.result.detail);
   }
   std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());

@@ -126,7 +126,7 @@ class LockedMemory(TinyTest):
                     says=["simulate", "locked", "host's memory"])
 
     def plan(self, *words, code=0, **options):
-        return self.tiny(code, "no", "data", "--dry-run", *words, **options)
+        return self.tiny(code, "no", "data", "--dry-run", "--no-save-best", *words, **options)
 
     def test_its_memory_is_counted(self):
         text = self.plan("--optimizer", "adam").stdout

@@ -50,8 +50,8 @@ class Photographs(TinyTest):
         self.assertNotEqual(self.evaluate("turned", "--exif", "apply", run="old")["loss"], kept)
 
     def test_another_choice_than_that_of_weights_is_warned_of(self):
-        self.train("old", "turned", "--exif", "ignore")
-        run, says = ["--weights", "old"], "warning: --weights old/best.safetensors learnt from photographs read with " \
+        self.train("old", "turned", "--exif", "ignore", "--no-save-best")
+        run, says = ["--weights", "old"], "warning: --weights old/weights.safetensors learnt from photographs read with " \
                                           "--exif ignore; here it is --exif apply ("
         files = ["turned/cat/01.png"]
         commands = {"train": (["--model", "tiny.json", "--data", "turned", "--threads", "1", "--out", "new", "--overwrite",

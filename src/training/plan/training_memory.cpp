@@ -169,7 +169,8 @@ std::string remedy(const Session& session, const TrainingPlan& plan, const Train
   if (fits_in_bf16(session, plan, memory, images, capacity))
     others.emplace_back("--precision bf16");
   if (memory.without_snapshot().fits()) {
-    others.emplace_back("--checkpoint-every 0 (a stop then keeps the weights alone)");
+    others.emplace_back(
+        "--checkpoint-every 0 --no-save-best (a stop then keeps the weights alone)");
   }
   const std::string other = join(others, ", or ");
   TrainingMemory of_packed = memory;
