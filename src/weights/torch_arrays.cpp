@@ -328,8 +328,7 @@ WeightArrays our_arrays(const TensorFile& file, const Found& found) {
                        .arrays = std::move(arrays)});
 }
 
-/// The shape of a fully connected layer that is written as a convolution whose kernel covers its
-/// whole map: the numbers have the same order.
+/// A dense layer may be written as a convolution over its whole map: the numbers lie alike.
 std::vector<std::size_t> as_dense(const std::vector<std::size_t>& extents, std::size_t wanted) {
   if (wanted != 2 || extents.size() != 4) return extents;
   return {extents[0], extents[1] * extents[2] * extents[3]};
