@@ -30,6 +30,8 @@ class Fnv1a {
 /// and every burst of wrong bits that is no longer than 32. Piece by piece: `before` is that of all
 /// bytes before these.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
+/// CRC-32, as in zip archives and Ethernet: of "123456789" it is cbf43926.
+std::uint32_t crc32_zip(std::span<const std::byte> bytes, std::uint32_t before = 0);
 inline std::uint32_t crc32c(std::string_view text, std::uint32_t before = 0) {
   return crc32c(std::as_bytes(std::span(text)), before);
 }
