@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -35,15 +34,6 @@ constexpr std::size_t kLastLine = kChecksum.size() + 8 + 1;  // eight digits, th
   fail(ExitCode::data, what);  // after the file's name, among what is wrong with a checkpoint
 }
 
-/// All of the text is the number.
-template <class T>
-std::optional<T> number(std::string_view text, int base) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
-  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
-}
-
 std::string with_checksum(std::string lines) {
   return lines + fmt::format("{}{:08x}\n", kChecksum, crc32c(lines));
 }
@@ -61,8 +51,8 @@ std::string_view checked_lines(std::string_view text) {
 ManifestFile file_of(const std::string& line, std::size_t line_number) {
   const auto words = split(line, ' ');
   if (words.size() == 3 && is_manifest_name(words[2])) {
-    const auto checksum = number<std::uint32_t>(words[0], 16);
-    const auto size = number<std::uint64_t>(words[1], 10);
+    const auto checksum = number_in<std::uint32_t>(words[0], 16);
+    const auto size = number_in<std::uint64_t>(words[1], 10);
     if (checksum && size) return {words[2], *size, *checksum};
   }
   wrong(fmt::format("line {} is not that of a file: {}", line_number, printable(line)));

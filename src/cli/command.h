@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -76,6 +77,48 @@ class CommandWith : public Command {
  protected:
   Own options_;
 };
+
+/// A command that is a few functions of its options.
+template <class Own = Options>
+struct CommandParts {
+  CommandEntry help;
+  training::Task task{};
+  std::function<void(Flags&, Own&, const CommandLineChoices&)> add_flags = [](auto&&...) {};
+  std::function<void(Own&, const CommandLineChoices&)> check = [](auto&&...) {};
+  std::function<std::string(const Own&, const std::string& flag)> why_idle = [](auto&&...) {
+    return std::string();
+  };
+  std::function<ExitCode(const Own&, const training::Services&)> run;
+  bool results_are_files = false, needs_weights = false;
+};
+
+template <class Own>
+class CommandOf final : public CommandWith<Own> {
+ public:
+  explicit CommandOf(CommandParts<Own> parts)
+      : CommandWith<Own>(parts.task), parts_(std::move(parts)) {}
+  CommandEntry help() const override { return parts_.help; }
+  void add_flags(Flags& flags, const CommandLineChoices& choices) override {
+    parts_.add_flags(flags, this->options_, choices);
+  }
+  void check(const CommandLineChoices& choices) override { parts_.check(this->options_, choices); }
+  std::string why_idle(const std::string& flag) const override {
+    return parts_.why_idle(this->options_, flag);
+  }
+  bool results_are_files() const override { return parts_.results_are_files; }
+  bool needs_weights() const override { return parts_.needs_weights; }
+  ExitCode run(const training::Services& services) override {
+    return parts_.run(this->options_, services);
+  }
+
+ private:
+  CommandParts<Own> parts_;
+};
+
+template <class Own = Options>
+std::unique_ptr<Command> make_command(CommandParts<Own> parts) {
+  return std::make_unique<CommandOf<Own>>(std::move(parts));
+}
 
 /// A word that does nothing without a topic.
 std::unique_ptr<Command> make_group(CommandEntry);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -48,25 +47,21 @@ nlohmann::json parsed(const std::filesystem::path& path, const std::string& text
 template <class T>
 T number(const std::filesystem::path& path, const std::string& what, const std::string& text, T min,
          T max) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || !(value >= min && value <= max)) {
+  const auto value = number_in<T>(text);
+  if (!value || !(*value >= min && *value <= max)) {
     wrong(path, fmt::format("has a {} that is not a number from {} to {}", what, min, max));
   }
-  return value;
+  return *value;
 }
 
 /// 16 hexadecimal digits.
 std::uint64_t hash_of(const std::filesystem::path& path, const std::string& key,
                       const std::string& text) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
-  if (error != std::errc{} || stop != end || text.size() != 16) {
+  const auto value = number_in<std::uint64_t>(text, 16);
+  if (!value || text.size() != 16) {
     wrong(path, fmt::format("has a '{}' that is not 16 hexadecimal digits", key));
   }
-  return value;
+  return *value;
 }
 
 /// Hashes with commas between them; none where the file has no such key.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -157,13 +156,7 @@ std::optional<std::uint64_t> RunRecord::validation_images() const {
   for (const runfiles::EpochLine& e : epochs) {
     if (e.validation_images > 0) return e.validation_images;
   }
-  // Earlier versions wrote no such figure beside an epoch.
-  const auto known = made_of.find(kValidationImages);
-  std::uint64_t images = 0;
-  if (known == made_of.end()) return std::nullopt;
-  const std::string& text = known->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), images);
-  return error == std::errc{} && *end == '\0' && images > 0 ? std::optional(images) : std::nullopt;
+  return std::nullopt;
 }
 
 bool RunRecord::includes_trials() const {

@@ -93,9 +93,6 @@ struct RunRecord {
   runfiles::EpochLine time() const;
 };
 
-/// A name in RunRecord::made_of.
-inline constexpr const char* kValidationImages = "validation images";
-
 /// Whether a training left files there: metrics.jsonl, or config.json and environment.json.
 bool is_run_folder(const std::filesystem::path&);
 
