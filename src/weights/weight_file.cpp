@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
-#include "weights/formats/torch_file.h"
+#include "weights/formats/tensor_file.h"
 #include "weights/keras_arrays.h"
 #include "weights/torch_arrays.h"
 

@@ -1,6 +1,6 @@
 #include "tests/fuzz/fuzzer.h"
 #include "tests/weights/made_torch.h"
-#include "weights/formats/torch_file.h"
+#include "weights/formats/tensor_file.h"
 
 namespace cputrain::testing {
 namespace {

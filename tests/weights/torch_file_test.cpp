@@ -1,5 +1,3 @@
-#include "weights/formats/torch_file.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,6 +10,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/weights/made_torch.h"
+#include "weights/formats/tensor_file.h"
 #include "weights/weight_file.h"
 
 namespace cputrain::weights {

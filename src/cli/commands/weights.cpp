@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/fetch_weights.h"
 #include "cli/commands/inputs.h"
 #include "cli/flags/flag_groups.h"
 #include "core/error.h"

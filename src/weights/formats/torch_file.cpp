@@ -1,5 +1,3 @@
-#include "weights/formats/torch_file.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "core/text.h"
 #include "system/zip_archive.h"
 #include "weights/formats/pickle.h"
+#include "weights/formats/tensor_file.h"
 
 namespace cputrain::weights {
 namespace {

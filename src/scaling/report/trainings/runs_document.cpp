@@ -6,7 +6,6 @@
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/report/trainings/evaluation_page.h"
-#include "scaling/report/trainings/run_differences.h"
 
 namespace cputrain::report {
 namespace {

@@ -8,7 +8,6 @@
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "runfiles/metrics.h"
-#include "scaling/report/trainings/run_differences.h"
 #include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {
