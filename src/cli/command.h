@@ -78,7 +78,7 @@ class CommandWith : public Command {
   Own options_;
 };
 
-/// A command that is a few functions of its options.
+/// A command that is a few functions of its options: what Command says of each.
 template <class Own = Options>
 struct CommandParts {
   CommandEntry help;
@@ -89,7 +89,13 @@ struct CommandParts {
     return std::string();
   };
   std::function<ExitCode(const Own&, const training::Services&)> run;
-  bool results_are_files = false, needs_weights = false;
+  std::function<bool(const Own&)> results_are_files = [](auto&&...) { return false; };
+  std::function<std::vector<std::pair<const char*, std::string>>(const Own&)> results =
+      [](const Own& options) { return std::vector{std::pair("--json", options.json)}; };
+  bool needs_weights = false;
+  std::function<void(Own&, const std::filesystem::path&)> take_run_of_weights = [](auto&&...) {};
+  std::function<std::string(const std::map<std::string, std::string>&)> earlier_flags =
+      [](auto&&...) { return std::string(); };
 };
 
 template <class Own>
@@ -105,8 +111,17 @@ class CommandOf final : public CommandWith<Own> {
   std::string why_idle(const std::string& flag) const override {
     return parts_.why_idle(this->options_, flag);
   }
-  bool results_are_files() const override { return parts_.results_are_files; }
+  bool results_are_files() const override { return parts_.results_are_files(this->options_); }
+  std::vector<std::pair<const char*, std::string>> results() override {
+    return parts_.results(this->options_);
+  }
   bool needs_weights() const override { return parts_.needs_weights; }
+  void take_run_of_weights(const std::filesystem::path& run) override {
+    parts_.take_run_of_weights(this->options_, run);
+  }
+  std::string earlier_flags(const std::map<std::string, std::string>& given) const override {
+    return parts_.earlier_flags(given);
+  }
   ExitCode run(const training::Services& services) override {
     return parts_.run(this->options_, services);
   }

@@ -90,7 +90,7 @@ std::unique_ptr<cli::Command> make_data_pack() {
                   "seed", "threads", "io-threads"},
        .others = "pack"},
       pack, "a data set and a file", true);
-  parts.results_are_files = true;
+  parts.results_are_files = [](auto&&...) { return true; };
   return cli::make_command(std::move(parts));
 }
 
@@ -118,7 +118,7 @@ std::unique_ptr<cli::Command> make_data_synth() {
              [made](const std::string& name) { made->format = name; });
     add_row(f, options, "seed", "number that decides the images [0]");
   };
-  parts.results_are_files = true;
+  parts.results_are_files = [](auto&&...) { return true; };
   return cli::make_command(std::move(parts));
 }
 

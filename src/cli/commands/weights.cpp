@@ -152,7 +152,7 @@ std::unique_ptr<cli::Command> make_weights_fetch() {
     if (asks_for_all(options)) return;
     for (const std::string& name : options.files) network_named(options.task.name, name);
   };
-  parts.results_are_files = true;
+  parts.results_are_files = [](auto&&...) { return true; };
   return cli::make_command(std::move(parts));
 }
 
