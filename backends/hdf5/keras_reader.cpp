@@ -114,12 +114,12 @@ void write_keras(const std::filesystem::path& path, bool archive, system::Output
 }
 
 /// What the reader wrote, whose name would tell people nothing.
-weights::safetensors::File opened(const MemoryFile& memory) {
+weights::TensorFile opened(const MemoryFile& memory) {
   if (!std::filesystem::exists(memory.path())) {
     throw SystemFault("cannot be read (/proc, by which its arrays are opened, is not there)");
   }
   try {
-    return weights::safetensors::File(memory.path());
+    return weights::safetensors::open(memory.path());
   } catch (const Error&) {
     throw std::runtime_error("has names or texts that are too long in all");
   }
@@ -133,7 +133,7 @@ weights::KerasFile read_keras(const std::filesystem::path& path) {
     MemoryFile memory;
     write_apart(memory, limits_of(path),
                 [&](system::OutputFile& output) { write_keras(path, archive, output); });
-    weights::safetensors::File arrays = opened(memory);
+    weights::TensorFile arrays = opened(memory);
     weights::KerasTexts texts = weights::keras_texts(arrays.metadata());
     return {path, std::move(arrays), std::move(texts)};
   } catch (const Error&) {

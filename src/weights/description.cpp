@@ -208,12 +208,12 @@ std::string kernels_of(const WeightArrays& file) {
 
 bool describes_itself(const std::filesystem::path& path) {
   return weight_format(path) == WeightFormat::safetensors &&
-         safetensors::File(path).metadata().contains("graph");
+         safetensors::open(path).metadata().contains("graph");
 }
 
 ModelDescription read_description(const std::filesystem::path& path) {
   if (weight_format(path) != WeightFormat::safetensors) not_described(path);
-  const safetensors::File file(path);
+  const TensorFile file = safetensors::open(path);
   const auto& metadata = file.metadata();
   if (!metadata.contains("format") && !metadata.contains("graph")) not_described(path);
   for (const char* key : {"format", "format_version", "model", "classes", "graph", kResize, kFit,

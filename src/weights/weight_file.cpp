@@ -279,7 +279,7 @@ bool is_of_keras(const std::filesystem::path& path) {
 
 TensorFile open_tensors(const std::filesystem::path& path) {
   if (weight_format(path) == WeightFormat::torch) return open_torch_file(path);
-  return safetensors::File(path);
+  return safetensors::open(path);
 }
 
 void check_weights(const std::filesystem::path& path, const ReadKeras& read_keras) {

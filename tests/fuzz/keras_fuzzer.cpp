@@ -55,7 +55,7 @@ bool read_archive(const std::string& bytes) {
 bool read_layers(const std::string& bytes) {
   const auto path = own_file("k.safetensors", bytes);
   return is_read([&] {
-    const weights::safetensors::File file(path);
+    const weights::TensorFile file = weights::safetensors::open(path);
     const weights::WeightArrays arrays =
         weights::keras_arrays({"k.keras", file, weights::keras_texts(file.metadata())}, network());
     for (const auto& array : arrays.arrays()) {
