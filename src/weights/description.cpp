@@ -79,9 +79,8 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
                                     const safetensors::Metadata& metadata) {
   if (!metadata.contains(kData)) return std::nullopt;
   TrainingData data{.fingerprint = hash_of(path, kData, metadata.at(kData))};
-  if (metadata.contains(kDataPlace)) {
-    data.place = hash_of(path, kDataPlace, metadata.at(kDataPlace));
-  }
+  const auto place = hashes_of(path, metadata, kDataPlace);
+  if (!place.empty()) data.place = place.front();
   if (metadata.contains(kExpand)) {
     const auto expand = value_named<data::Expand>(metadata.at(kExpand));
     if (!expand) wrong(path, "names no way to turn images that is known");
@@ -178,12 +177,10 @@ safetensors::Metadata weights_metadata(const ModelDescription& description) {
   if (description.data) {
     metadata[kData] = fmt::format("{:016x}", description.data->fingerprint);
     metadata[kExpand] = std::string(word_of(description.data->expand));
-    if (description.data->place) {
-      metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
-    }
     const auto add_hashes = [&](const char* key, const std::vector<std::uint64_t>& hashes) {
       if (!hashes.empty()) metadata[key] = fmt::format("{:016x}", fmt::join(hashes, ","));
     };
+    if (description.data->place) add_hashes(kDataPlace, {description.data->place});
     add_hashes(kEarlier, description.data->earlier);
     add_hashes(kEarlierPlaces, description.data->earlier_places);
     if (description.data->origin != description.data->fingerprint) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -146,13 +145,11 @@ std::string first_bytes(const std::filesystem::path& path) {
 
 /// What a file is by its name alone: safetensors where that says nothing.
 WeightFormat called_format(const std::filesystem::path& path) {
-  const std::string name = path.filename().string(), ending = path.extension().string();
-  const auto ends = [&](std::initializer_list<const char*> endings) {
-    return std::ranges::find(endings, ending) != endings.end();
-  };
-  if (ends({".keras"})) return WeightFormat::keras;
-  if (ends({".h5", ".hdf5"})) return WeightFormat::hdf5;
-  const bool torch = ends({".pth", ".pt", ".bin"}) || name.ends_with(".pth.tar");
+  const std::string name = path.filename().string();
+  const auto ends = [&](const char* ending) { return name.ends_with(ending); };
+  if (ends(".keras")) return WeightFormat::keras;
+  if (ends(".h5") || ends(".hdf5")) return WeightFormat::hdf5;
+  const bool torch = ends(".pth") || ends(".pt") || ends(".bin") || ends(".pth.tar");
   return torch ? WeightFormat::torch : WeightFormat::safetensors;
 }
 
