@@ -79,8 +79,8 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
                                     const safetensors::Metadata& metadata) {
   if (!metadata.contains(kData)) return std::nullopt;
   TrainingData data{.fingerprint = hash_of(path, kData, metadata.at(kData))};
-  const auto place = hashes_of(path, metadata, kDataPlace);
-  if (!place.empty()) data.place = place.front();
+  if (metadata.contains(kDataPlace))
+    data.place = hash_of(path, kDataPlace, metadata.at(kDataPlace));
   if (metadata.contains(kExpand)) {
     const auto expand = value_named<data::Expand>(metadata.at(kExpand));
     if (!expand) wrong(path, "names no way to turn images that is known");
