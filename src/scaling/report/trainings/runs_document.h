@@ -26,7 +26,7 @@ Document runs_document(const RunList&);
 Card runs_card(const RunList&);
 
 /// "0.9400 (0.9234 to 0.9532) on 1,000 images of photos (test part)"; empty without an accuracy.
-std::string evaluation_text(const RunEvaluation&);
+std::string evaluation_text(const training::EvaluationFacts&);
 
 /// The sentences that come first: the best run, and the quickest to what most runs reached; of
 /// each data set, since accuracies on different images say nothing of each other.
