@@ -51,8 +51,8 @@ std::string_view checked_lines(std::string_view text) {
 ManifestFile file_of(const std::string& line, std::size_t line_number) {
   const auto words = split(line, ' ');
   if (words.size() == 3 && is_manifest_name(words[2])) {
-    const auto checksum = number_in<std::uint32_t>(words[0], 16);
-    const auto size = number_in<std::uint64_t>(words[1], 10);
+    const auto checksum = hexadecimal<std::uint32_t>(words[0]);
+    const auto size = number_in<std::uint64_t>(words[1]);
     if (checksum && size) return {words[2], *size, *checksum};
   }
   wrong(fmt::format("line {} is not that of a file: {}", line_number, printable(line)));

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -21,7 +22,7 @@ std::optional<double> number_of_text(const std::string& text) {
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
   if (!text.starts_with(kNan) || text.size() != kNan.size() + 16) return std::nullopt;
-  const auto bits = number_in<std::uint64_t>(std::string_view(text).substr(kNan.size()), 16);
+  const auto bits = hexadecimal<std::uint64_t>(std::string_view(text).substr(kNan.size()));
   if (!bits || !std::isnan(std::bit_cast<double>(*bits))) return std::nullopt;
   return std::bit_cast<double>(*bits);
 }

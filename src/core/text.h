@@ -58,12 +58,12 @@ std::string in_columns(std::string_view text, std::size_t width);
 std::size_t columns_of(std::string_view text);
 
 /// The number that a text is from its first sign to its last, as std::from_chars() reads it;
-/// nothing for any other text. `base`: of a whole number, where that is not 10.
+/// nothing for any other text.
 template <class T>
-std::optional<T> number_in(std::string_view text, auto... base) {
+std::optional<T> number_in(std::string_view text) {
   T value{};
   const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, base...);
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
   return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
 }
 

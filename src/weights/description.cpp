@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/json_text.h"
 #include "core/names.h"
 #include "core/text.h"
@@ -57,7 +58,7 @@ T number(const std::filesystem::path& path, const std::string& what, const std::
 /// 16 hexadecimal digits.
 std::uint64_t hash_of(const std::filesystem::path& path, const std::string& key,
                       const std::string& text) {
-  const auto value = number_in<std::uint64_t>(text, 16);
+  const auto value = hexadecimal<std::uint64_t>(text);
   if (!value || text.size() != 16) {
     wrong(path, fmt::format("has a '{}' that is not 16 hexadecimal digits", key));
   }
