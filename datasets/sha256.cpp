@@ -19,13 +19,9 @@ std::string sha256_of(const std::filesystem::path& path) {
   SHA256Init(&context);
   try {
     const system::RegularFile file(path);
-    std::vector<std::uint8_t> piece(std::size_t{1} << 20);
-    for (std::uintmax_t at = 0;;) {
-      const std::size_t read = file.read_some(at, std::as_writable_bytes(std::span(piece)));
-      if (read == 0) break;
-      SHA256Update(&context, piece.data(), read);
-      at += read;
-    }
+    file.for_each_piece(0, file.size(), [&](std::span<const std::byte> piece) {
+      SHA256Update(&context, reinterpret_cast<const std::uint8_t*>(piece.data()), piece.size());
+    });
   } catch (const std::runtime_error& error) {
     fail(ExitCode::data, "{} {} (its checksum is needed); check the path", path.string(),
          error.what());

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -15,12 +16,12 @@
 
 #include "backends/hdf5/hdf5_contents.h"
 #include "backends/hdf5/written_apart.h"
-#include "backends/hdf5/zip_archive.h"
 #include "core/casts.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
 #include "system/file_system.h"
+#include "system/zip_archive.h"
 #include "weights/weight_file.h"
 
 namespace cputrain::hdf5 {
@@ -94,32 +95,31 @@ Limits limits_of(const std::filesystem::path& path) {
   return {.cpu_seconds = 30, .seconds = 300, .memory = kMemory + (none ? 0 : 4 * size)};
 }
 
-std::string config_text(std::span<std::byte> archive) {
-  const auto member = stored_member(archive, "config.json");
-  if (!member) return "";
-  if (member->size() > kMostConfig) throw std::runtime_error("has a config.json of over 16 MB");
-  return {reinterpret_cast<const char*>(member->data()), member->size()};
-}
-
 void write_keras(const std::filesystem::path& path, bool archive, system::OutputFile& output) {
   const MappedFile file(path);
   if (!archive) return write_contents(file.bytes(), {}, output);
-  const auto weights = stored_member(file.bytes(), "model.weights.h5");
-  if (!weights) {
-    throw std::runtime_error("is a zip archive without Keras' model.weights.h5");
-  }
+  // HDF5 has no checksums of its own in files of Keras: a changed number would be a weight.
+  system::ZipFiles files(file.bytes().size(), [&](std::uint64_t offset, std::span<std::byte> dst) {
+    std::ranges::copy(file.bytes().subspan(offset, dst.size()), dst.begin());
+  });
+  const auto weights = files.stored("model.weights.h5");
+  if (!weights) throw std::runtime_error("is a zip archive without Keras' model.weights.h5");
   weights::KerasTexts texts;
-  texts.config = config_text(file.bytes());
-  write_contents(*weights, std::move(texts), output);
+  if (const auto config = files.stored("config.json")) {
+    if (config->size > kMostConfig) throw std::runtime_error("has a config.json of over 16 MB");
+    texts.config = {reinterpret_cast<const char*>(file.bytes().data()) + config->begin,
+                    config->size};
+  }
+  write_contents(file.bytes().subspan(weights->begin, weights->size), std::move(texts), output);
 }
 
 /// What the reader wrote, whose name would tell people nothing.
-weights::safetensors::File opened(const MemoryFile& memory) {
+weights::TensorFile opened(const MemoryFile& memory) {
   if (!std::filesystem::exists(memory.path())) {
     throw SystemFault("cannot be read (/proc, by which its arrays are opened, is not there)");
   }
   try {
-    return weights::safetensors::File(memory.path());
+    return weights::safetensors::open(memory.path());
   } catch (const Error&) {
     throw std::runtime_error("has names or texts that are too long in all");
   }
@@ -133,7 +133,7 @@ weights::KerasFile read_keras(const std::filesystem::path& path) {
     MemoryFile memory;
     write_apart(memory, limits_of(path),
                 [&](system::OutputFile& output) { write_keras(path, archive, output); });
-    weights::safetensors::File arrays = opened(memory);
+    weights::TensorFile arrays = opened(memory);
     weights::KerasTexts texts = weights::keras_texts(arrays.metadata());
     return {path, std::move(arrays), std::move(texts)};
   } catch (const Error&) {

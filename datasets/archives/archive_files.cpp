@@ -14,15 +14,16 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "datasets/archives/zip_entries.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/folder_names.h"
 #include "system/limits/process_limits.h"
+#include "system/zip_archive.h"
 
 namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
+using system::ZipEntry;
 
 constexpr std::string_view kLabelEnding = ".cls";
 constexpr const char* kRemedy = "pack the images anew";
@@ -47,6 +48,12 @@ bool is_zip(const ContainerFile& file) {
   file.read(0, head);
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   return text == std::string_view("PK\x03\x04") || text == std::string_view("PK\x05\x06");
+}
+
+system::ReadArchive reader_of(const ContainerFile& file) {
+  return [&file](std::uint64_t offset, std::span<std::byte> dst) {
+    file.read(offset, {reinterpret_cast<std::uint8_t*>(dst.data()), dst.size()});
+  };
 }
 
 EntryKind kind_of(const ZipEntry& entry) {
@@ -158,7 +165,7 @@ void ArchiveFiles::list_zip(std::uint32_t archive) {
                   .checksum = entry.checksum});
   };
   try {
-    for_each_zip_entry(file, use);
+    system::for_each_zip_entry(file.size(), reader_of(file), use);
   } catch (const Error&) {
     throw;
   } catch (const std::runtime_error& error) {
@@ -345,7 +352,8 @@ FileContent ArchiveFiles::unpacked(const Entry& entry, DecodingBudget::Claim* cl
     return content;
   }
   try {
-    const std::uint64_t begin = zip_content(file, entry.place, entry.packed);
+    const std::uint64_t begin =
+        system::zip_content(file.size(), reader_of(file), entry.place, entry.packed);
     if (entry.packing == Packing::zip_stored) {
       file.read(begin, content.bytes);
     } else {

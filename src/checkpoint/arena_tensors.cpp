@@ -51,7 +51,8 @@ std::vector<float> floats_of(const compute::Program& program, const Array& arena
   });
 }
 
-TensorFile::TensorFile(std::filesystem::path path) : file_(std::move(path)) {}
+TensorFile::TensorFile(const std::filesystem::path& path)
+    : file_(weights::safetensors::open(path)) {}
 
 void TensorFile::require(const std::string& name, const std::vector<std::size_t>& extents) {
   const weights::TensorInfo* const tensor = file_.find(name);

@@ -28,7 +28,7 @@ std::vector<float> floats_of(const compute::Program&, const Array& arena, const 
 class TensorFile {
  public:
   /// Error(data).
-  explicit TensorFile(std::filesystem::path);
+  explicit TensorFile(const std::filesystem::path&);
 
   /// Error(data) where it lacks such a tensor, or has one of another shape or type than F32 and
   /// F64.
@@ -39,11 +39,11 @@ class TensorFile {
 
   /// The numbers of a tensor that was required. Error(data).
   std::vector<double> read(const std::string& name) const { return file_.read(*file_.find(name)); }
-  const weights::safetensors::File& file() const { return file_; }
+  const weights::TensorFile& file() const { return file_; }
   [[noreturn]] void wrong(const std::string& what) const;
 
  private:
-  weights::safetensors::File file_;
+  weights::TensorFile file_;
   std::set<std::string> required_;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -35,15 +34,6 @@ constexpr std::size_t kLastLine = kChecksum.size() + 8 + 1;  // eight digits, th
   fail(ExitCode::data, what);  // after the file's name, among what is wrong with a checkpoint
 }
 
-/// All of the text is the number.
-template <class T>
-std::optional<T> number(std::string_view text, int base) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
-  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
-}
-
 std::string with_checksum(std::string lines) {
   return lines + fmt::format("{}{:08x}\n", kChecksum, crc32c(lines));
 }
@@ -61,8 +51,8 @@ std::string_view checked_lines(std::string_view text) {
 ManifestFile file_of(const std::string& line, std::size_t line_number) {
   const auto words = split(line, ' ');
   if (words.size() == 3 && is_manifest_name(words[2])) {
-    const auto checksum = number<std::uint32_t>(words[0], 16);
-    const auto size = number<std::uint64_t>(words[1], 10);
+    const auto checksum = hexadecimal<std::uint32_t>(words[0]);
+    const auto size = number_in<std::uint64_t>(words[1]);
     if (checksum && size) return {words[2], *size, *checksum};
   }
   wrong(fmt::format("line {} is not that of a file: {}", line_number, printable(line)));
@@ -185,15 +175,10 @@ std::vector<ManifestFile> parse_manifest(std::string_view text) {
 }
 
 std::uint32_t checksum_of(const system::RegularFile& file) {
-  constexpr std::size_t kPiece = 1 << 20;
-  std::vector<std::byte> piece(
-      static_cast<std::size_t>(std::min<std::uintmax_t>(file.size(), kPiece)));
   std::uint32_t checksum = 0;
-  for (std::uintmax_t done = 0; done < file.size(); done += piece.size()) {
-    piece.resize(static_cast<std::size_t>(std::min<std::uintmax_t>(file.size() - done, kPiece)));
-    file.read_at(done, piece);
+  file.for_each_piece(0, file.size(), [&](std::span<const std::byte> piece) {
     checksum = crc32c(piece, checksum);
-  }
+  });
   return checksum;
 }
 

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <charconv>
 #include <cstring>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace cputrain::checkpoint {
 namespace {
@@ -33,13 +33,10 @@ std::string factors_name(Range range) {
 /// The range of a tensor of factors; nothing where the name is another one.
 std::optional<Range> factors_range(const std::string& name) {
   if (!name.starts_with(kFactors)) return std::nullopt;
-  Range range;
-  const char* const end = name.data() + name.size();
-  const auto first = std::from_chars(name.data() + kFactors.size(), end, range.begin);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '-') return std::nullopt;
-  const auto last = std::from_chars(first.ptr + 1, end, range.end);
-  const bool whole = last.ec == std::errc() && last.ptr == end && range.begin < range.end;
-  return whole ? std::optional(range) : std::nullopt;
+  const std::vector<std::string> ends = split(name.substr(kFactors.size()), '-');
+  if (ends.size() != 2) return std::nullopt;
+  const auto begin = number_in<std::size_t>(ends[0]), end = number_in<std::size_t>(ends[1]);
+  return begin && end && *begin < *end ? std::optional(Range{*begin, *end}) : std::nullopt;
 }
 
 /// Whether a rank owns all of a range.

@@ -101,19 +101,6 @@ void take_model(Options& options, bool leads) {
                            options.model, *options.image_size));
 }
 
-class GroupCommand final : public CommandWith<> {
- public:
-  explicit GroupCommand(CommandEntry entry) : CommandWith({}), entry_(std::move(entry)) {}
-  CommandEntry help() const override { return entry_; }
-  void add_flags(Flags&, const CommandLineChoices&) override {}
-  ExitCode run(const training::Services&) override {
-    fail(ExitCode::internal, "a command without its topic was run");
-  }
-
- private:
-  CommandEntry entry_;
-};
-
 }  // namespace
 
 void Command::choose_files(bool leads, const training::Services& services) {
@@ -134,7 +121,9 @@ void Command::choose_files(bool leads, const training::Services& services) {
 }
 
 std::unique_ptr<Command> make_group(CommandEntry entry) {
-  return std::make_unique<GroupCommand>(std::move(entry));
+  return make_command<>({.help = std::move(entry), .run = [](auto&&...) -> ExitCode {
+                           fail(ExitCode::internal, "a command without its topic was run");
+                         }});
 }
 
 std::vector<std::unique_ptr<Command>> make_commands(const CommandLineChoices& choices) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -76,6 +77,63 @@ class CommandWith : public Command {
  protected:
   Own options_;
 };
+
+/// A command that is a few functions of its options: what Command says of each.
+template <class Own = Options>
+struct CommandParts {
+  CommandEntry help;
+  training::Task task{};
+  std::function<void(Flags&, Own&, const CommandLineChoices&)> add_flags = [](auto&&...) {};
+  std::function<void(Own&, const CommandLineChoices&)> check = [](auto&&...) {};
+  std::function<std::string(const Own&, const std::string& flag)> why_idle = [](auto&&...) {
+    return std::string();
+  };
+  std::function<ExitCode(const Own&, const training::Services&)> run;
+  std::function<bool(const Own&)> results_are_files = [](auto&&...) { return false; };
+  std::function<std::vector<std::pair<const char*, std::string>>(const Own&)> results =
+      [](const Own& options) { return std::vector{std::pair("--json", options.json)}; };
+  bool needs_weights = false;
+  std::function<void(Own&, const std::filesystem::path&)> take_run_of_weights = [](auto&&...) {};
+  std::function<std::string(const std::map<std::string, std::string>&)> earlier_flags =
+      [](auto&&...) { return std::string(); };
+};
+
+template <class Own>
+class CommandOf final : public CommandWith<Own> {
+ public:
+  explicit CommandOf(CommandParts<Own> parts)
+      : CommandWith<Own>(parts.task), parts_(std::move(parts)) {}
+  CommandEntry help() const override { return parts_.help; }
+  void add_flags(Flags& flags, const CommandLineChoices& choices) override {
+    parts_.add_flags(flags, this->options_, choices);
+  }
+  void check(const CommandLineChoices& choices) override { parts_.check(this->options_, choices); }
+  std::string why_idle(const std::string& flag) const override {
+    return parts_.why_idle(this->options_, flag);
+  }
+  bool results_are_files() const override { return parts_.results_are_files(this->options_); }
+  std::vector<std::pair<const char*, std::string>> results() override {
+    return parts_.results(this->options_);
+  }
+  bool needs_weights() const override { return parts_.needs_weights; }
+  void take_run_of_weights(const std::filesystem::path& run) override {
+    parts_.take_run_of_weights(this->options_, run);
+  }
+  std::string earlier_flags(const std::map<std::string, std::string>& given) const override {
+    return parts_.earlier_flags(given);
+  }
+  ExitCode run(const training::Services& services) override {
+    return parts_.run(this->options_, services);
+  }
+
+ private:
+  CommandParts<Own> parts_;
+};
+
+template <class Own = Options>
+std::unique_ptr<Command> make_command(CommandParts<Own> parts) {
+  return std::make_unique<CommandOf<Own>>(std::move(parts));
+}
 
 /// A word that does nothing without a topic.
 std::unique_ptr<Command> make_group(CommandEntry);

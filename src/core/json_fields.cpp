@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -22,12 +22,9 @@ std::optional<double> number_of_text(const std::string& text) {
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
   if (!text.starts_with(kNan) || text.size() != kNan.size() + 16) return std::nullopt;
-  std::uint64_t bits = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data() + kNan.size(), end, bits, 16);
-  const double value = std::bit_cast<double>(bits);
-  if (error != std::errc() || stop != end || !std::isnan(value)) return std::nullopt;
-  return value;
+  const auto bits = hexadecimal<std::uint64_t>(std::string_view(text).substr(kNan.size()));
+  if (!bits || !std::isnan(std::bit_cast<double>(*bits))) return std::nullopt;
+  return std::bit_cast<double>(*bits);
 }
 
 bool is_flag(const std::string& name) {

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <numbers>
-#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -37,14 +35,12 @@ class Figures {
 
   double at(std::size_t i, const char* what, double min, double max, double standard = 0) const {
     if (i >= words_.size()) return standard;
-    double value = 0;
-    const char* end = words_[i].data() + words_[i].size();
-    const auto [stop, error] = std::from_chars(words_[i].data(), end, value);
-    if (error != std::errc{} || stop != end || !(value >= min && value <= max)) {
+    const auto value = number_in<double>(words_[i]);
+    if (!(value >= min && value <= max)) {
       refuse(text_,
              fmt::format("{} {} must be a number from {:g} to {:g}", what, words_[i], min, max));
     }
-    return value;
+    return *value;
   }
 
  private:

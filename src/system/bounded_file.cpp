@@ -82,6 +82,17 @@ void RegularFile::read_at(std::uintmax_t offset, std::span<std::byte> dst) const
   }
 }
 
+void RegularFile::for_each_piece(std::uintmax_t begin, std::uintmax_t bytes,
+                                 const std::function<void(std::span<const std::byte>)>& use) const {
+  constexpr std::uintmax_t kPiece = std::uintmax_t{1} << 20;
+  std::vector<std::byte> space(std::min(bytes, kPiece));
+  for (std::uintmax_t done = 0; done < bytes; done += kPiece) {
+    const auto piece = std::span(space).first(std::min(kPiece, bytes - done));
+    read_at(begin + done, piece);
+    use(piece);
+  }
+}
+
 std::string read_bounded(const std::filesystem::path& path, std::uintmax_t most) {
   const RegularFile file = open_bounded(path, most);
   std::string text;

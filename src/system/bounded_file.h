@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -51,6 +52,9 @@ class RegularFile {
   std::size_t read_some(std::uintmax_t offset, std::span<std::byte> dst) const;
   /// Fills all of `dst`.
   void read_at(std::uintmax_t offset, std::span<std::byte> dst) const;
+  /// Calls use(piece) for so many bytes from `begin` on, one piece after the other.
+  void for_each_piece(std::uintmax_t begin, std::uintmax_t bytes,
+                      const std::function<void(std::span<const std::byte>)>& use) const;
 
  private:
   Descriptor file_;

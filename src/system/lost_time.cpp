@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
+
+#include "core/text.h"
 
 namespace cputrain::system {
 namespace {
@@ -34,20 +35,13 @@ bool read_line(const std::string& line, CpuTicks& ticks) {
   return true;
 }
 
-std::optional<int> as_thread(const std::string& name) {
-  int thread = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), thread);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return thread;
-}
-
 /// A thread may end between being listed and being read.
 std::vector<ThreadTimes> thread_times_now() {
   std::vector<ThreadTimes> all;
   std::error_code error;
   std::filesystem::directory_iterator entry("/proc/self/task", error);
   while (!error && entry != std::filesystem::directory_iterator()) {
-    const auto thread = as_thread(entry->path().filename().string());
+    const auto thread = number_in<int>(entry->path().filename().string());
     std::ifstream file(entry->path() / "schedstat");
     std::stringstream text;
     text << file.rdbuf();

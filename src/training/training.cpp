@@ -292,7 +292,7 @@ loop::TrainResult Training::run(loop::Reporter& reporter,
 void Training::load_weights(const std::filesystem::path& file) {
   if (session_.leads()) {
     const std::lock_guard lock(parts_->weights_mutex);  // SIGTERM may come now, too
-    weights::load_weights(weights::safetensors::File(file), *compiled_.program, weights());
+    weights::load_weights(weights::safetensors::open(file), *compiled_.program, weights());
   }
   compiled_.exchange->spread_weights();
 }

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/json_text.h"
 #include "core/names.h"
 #include "core/text.h"
@@ -48,25 +48,21 @@ nlohmann::json parsed(const std::filesystem::path& path, const std::string& text
 template <class T>
 T number(const std::filesystem::path& path, const std::string& what, const std::string& text, T min,
          T max) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || !(value >= min && value <= max)) {
+  const auto value = number_in<T>(text);
+  if (!value || !(*value >= min && *value <= max)) {
     wrong(path, fmt::format("has a {} that is not a number from {} to {}", what, min, max));
   }
-  return value;
+  return *value;
 }
 
 /// 16 hexadecimal digits.
 std::uint64_t hash_of(const std::filesystem::path& path, const std::string& key,
                       const std::string& text) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
-  if (error != std::errc{} || stop != end || text.size() != 16) {
+  const auto value = hexadecimal<std::uint64_t>(text);
+  if (!value || text.size() != 16) {
     wrong(path, fmt::format("has a '{}' that is not 16 hexadecimal digits", key));
   }
-  return value;
+  return *value;
 }
 
 /// Hashes with commas between them; none where the file has no such key.
@@ -84,9 +80,8 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
                                     const safetensors::Metadata& metadata) {
   if (!metadata.contains(kData)) return std::nullopt;
   TrainingData data{.fingerprint = hash_of(path, kData, metadata.at(kData))};
-  if (metadata.contains(kDataPlace)) {
+  if (metadata.contains(kDataPlace))
     data.place = hash_of(path, kDataPlace, metadata.at(kDataPlace));
-  }
   if (metadata.contains(kExpand)) {
     const auto expand = value_named<data::Expand>(metadata.at(kExpand));
     if (!expand) wrong(path, "names no way to turn images that is known");
@@ -183,12 +178,10 @@ safetensors::Metadata weights_metadata(const ModelDescription& description) {
   if (description.data) {
     metadata[kData] = fmt::format("{:016x}", description.data->fingerprint);
     metadata[kExpand] = std::string(word_of(description.data->expand));
-    if (description.data->place) {
-      metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
-    }
     const auto add_hashes = [&](const char* key, const std::vector<std::uint64_t>& hashes) {
       if (!hashes.empty()) metadata[key] = fmt::format("{:016x}", fmt::join(hashes, ","));
     };
+    if (description.data->place) add_hashes(kDataPlace, {description.data->place});
     add_hashes(kEarlier, description.data->earlier);
     add_hashes(kEarlierPlaces, description.data->earlier_places);
     if (description.data->origin != description.data->fingerprint) {
@@ -213,12 +206,12 @@ std::string kernels_of(const WeightArrays& file) {
 
 bool describes_itself(const std::filesystem::path& path) {
   return weight_format(path) == WeightFormat::safetensors &&
-         safetensors::File(path).metadata().contains("graph");
+         safetensors::open(path).metadata().contains("graph");
 }
 
 ModelDescription read_description(const std::filesystem::path& path) {
   if (weight_format(path) != WeightFormat::safetensors) not_described(path);
-  const safetensors::File file(path);
+  const TensorFile file = safetensors::open(path);
   const auto& metadata = file.metadata();
   if (!metadata.contains("format") && !metadata.contains("graph")) not_described(path);
   for (const char* key : {"format", "format_version", "model", "classes", "graph", kResize, kFit,

@@ -26,7 +26,7 @@ struct KerasTexts {
 /// An HDF5 file of Keras, whatever it means: arrays by their path in it ("layers/conv2d/vars/0").
 struct KerasFile {
   std::filesystem::path path;  ///< as people know it
-  safetensors::File arrays;
+  TensorFile arrays;
   KerasTexts texts;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -38,10 +37,7 @@ std::string parent_of_path(const std::string& path) {
 int number_of_name(const std::string& name) {
   const std::size_t line = name.rfind('_');
   if (line == std::string::npos) return 0;
-  int number = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + line + 1, end, number);
-  return error == std::errc{} && stop == end && number >= 1 ? number : 0;
+  return std::max(0, number_in<int>(std::string_view(name).substr(line + 1)).value_or(0));
 }
 
 /// "conv2d" of both.
@@ -223,13 +219,10 @@ class NumberedLayers {
   void gather() {
     for (const TensorInfo& array : file_.arrays.tensors()) {
       const std::string vars = parent_of_path(array.name);
-      const std::string number = last_part(array.name);
-      int value = 0;
-      const char* end = number.data() + number.size();
-      const auto [stop, error] = std::from_chars(number.data(), end, value);
-      if (last_part(vars) != "vars" || error != std::errc{} || stop != end) continue;
+      const auto number = number_in<int>(last_part(array.name));
+      if (last_part(vars) != "vars" || !number) continue;
       const std::string group = parent_of_path(vars);
-      if (!group.empty()) groups_[group][value] = &array;  // else the network's own
+      if (!group.empty()) groups_[group][*number] = &array;  // else the network's own
     }
   }
 

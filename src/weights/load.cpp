@@ -97,11 +97,6 @@ WeightMatch match_weights(const WeightArrays& file, const compute::ParameterLayo
   return matched(file, std::move(match));
 }
 
-/// One output speaks for two classes.
-bool is_swap(std::span<const std::optional<std::size_t>> source) {
-  return source.size() == 2 && source[0] == 1u && source[1] == 0u;
-}
-
 }  // namespace
 
 bool ClassRows::concerns(const std::string& array) const {
@@ -110,8 +105,9 @@ bool ClassRows::concerns(const std::string& array) const {
 
 void ClassRows::rearrange(const std::string& array, std::vector<double>& values) const {
   if (!are_equally_many()) return;
-  if (outputs.count == 1) {
-    if (!is_swap(source) || std::ranges::count(outputs.negated, array) == 0) return;
+  if (outputs.count == 1) {  // which speaks for two classes
+    const bool swaps = source.size() == 2 && source[0] == 1u && source[1] == 0u;
+    if (!swaps || std::ranges::count(outputs.negated, array) == 0) return;
     for (double& value : values) value = -value;
     return;
   }

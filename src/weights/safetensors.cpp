@@ -203,7 +203,9 @@ TensorFile opened(const std::filesystem::path& path) {
   return {path, file, kRemedy, 8 + length, std::move(header.metadata), std::move(header.tensors)};
 }
 
-TensorFile checked(const std::filesystem::path& path) {
+}  // namespace
+
+TensorFile open(const std::filesystem::path& path) {
   try {
     return opened(path);
   } catch (const Error&) {
@@ -212,9 +214,5 @@ TensorFile checked(const std::filesystem::path& path) {
     unusable(path, error.what(), kRemedy);
   }
 }
-
-}  // namespace
-
-File::File(const std::filesystem::path& path) : TensorFile(checked(path)) {}
 
 }  // namespace cputrain::weights::safetensors

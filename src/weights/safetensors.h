@@ -31,11 +31,8 @@ void write(system::OutputFile&, const Metadata&, std::vector<OutTensor> tensors)
 void write(const std::filesystem::path&, const Metadata&, std::vector<OutTensor> tensors,
            system::Durability = system::Durability::disk);
 
-/// An opened regular file whose header was checked: at most 100 MB and 100,000 tensors, in the
+/// Opens a regular file and checks its header: at most 100 MB and 100,000 tensors, which are in the
 /// order of the buffer. Error(data) names what is wrong.
-class File : public TensorFile {
- public:
-  explicit File(const std::filesystem::path& path);
-};
+TensorFile open(const std::filesystem::path&);
 
 }  // namespace cputrain::weights::safetensors

@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
-#include "weights/formats/torch_file.h"
+#include "weights/formats/tensor_file.h"
 #include "weights/keras_arrays.h"
 #include "weights/torch_arrays.h"
 
@@ -143,16 +143,28 @@ std::string first_bytes(const std::filesystem::path& path) {
   }
 }
 
-/// A file that is called as Keras' are, and begins with none of what these begin with.
+/// What a file is by its name alone: safetensors where that says nothing.
+WeightFormat called_format(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  const auto ends = [&](const char* ending) { return name.ends_with(ending); };
+  if (ends(".keras")) return WeightFormat::keras;
+  if (ends(".h5") || ends(".hdf5")) return WeightFormat::hdf5;
+  const bool torch = ends(".pth") || ends(".pt") || ends(".bin") || ends(".pth.tar");
+  return torch ? WeightFormat::torch : WeightFormat::safetensors;
+}
+
+/// A file that begins with nothing known, and is called as those of other programs are.
 void refuse_wrong_name(const std::filesystem::path& path, std::string_view text) {
-  const std::string ending = path.extension().string();
-  const bool archive = ending == ".keras", hdf5 = ending == ".h5" || ending == ".hdf5";
-  if (!(archive || hdf5)) return;
-  const char* what = text.empty() ? "is empty"
-                     : archive    ? "is no .keras archive, though it is called one"
-                                  : "is no HDF5 file, though it is called one";
-  fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); check --weights",
-                                   path.string(), what));
+  const WeightFormat called = called_format(path);
+  if (called == WeightFormat::safetensors) return;
+  const char* what = called == WeightFormat::keras  ? "no .keras archive"
+                     : called == WeightFormat::hdf5 ? "no HDF5 file"
+                                                    : "no file of torch.save()";
+  fail(ExitCode::data,
+       fmt::format("weight file {} is {} (it cannot be loaded); check --weights, or copy or fetch "
+                   "the file again",
+                   path.string(),
+                   text.empty() ? "empty" : fmt::format("{}, though it is called one", what)));
 }
 
 /// The name of an archive's first file: 26 bytes behind its beginning is its length.
@@ -172,7 +184,7 @@ WeightFormat form_of_archive(const std::filesystem::path& path, std::string_view
   if (std::ranges::find(kKeras, first) != std::end(kKeras)) return WeightFormat::keras;
   const std::string what = foreign_file(first.ends_with(".npy") ? "arrays.npz" : path, zip);
   if (!what.empty()) refuse_foreign(path, what);
-  return WeightFormat::keras;
+  return called_format(path) == WeightFormat::torch ? WeightFormat::torch : WeightFormat::keras;
 }
 
 }  // namespace
@@ -264,7 +276,7 @@ bool is_of_keras(const std::filesystem::path& path) {
 
 TensorFile open_tensors(const std::filesystem::path& path) {
   if (weight_format(path) == WeightFormat::torch) return open_torch_file(path);
-  return safetensors::File(path);
+  return safetensors::open(path);
 }
 
 void check_weights(const std::filesystem::path& path, const ReadKeras& read_keras) {

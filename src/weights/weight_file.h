@@ -85,7 +85,7 @@ enum class WeightFormat {
 };
 
 /// Error(data) where it cannot be read, is of a form that is known and not read (ONNX, a checkpoint
-/// of TensorFlow), or is called as Keras' files are and begins as none does.
+/// of TensorFlow), or is called as files of Keras or PyTorch are and begins as none does.
 WeightFormat weight_format(const std::filesystem::path&);
 
 /// Either of Keras' own.

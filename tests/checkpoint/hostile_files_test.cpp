@@ -51,7 +51,7 @@ class HostileFiles : public RankJobs {
               std::vector<OutTensor> tensors = {}) {
     weights::safetensors::Metadata metadata;
     {
-      const weights::safetensors::File file(path);
+      const weights::TensorFile file = weights::safetensors::open(path);
       metadata = file.metadata();
       for (const auto& tensor : file.tensors()) {
         OutTensor made{tensor.name, tensor.extents,

@@ -212,7 +212,7 @@ std::filesystem::path RankJobs::folder(const std::string& name) {
 }
 
 std::vector<std::string> tensors_of(const std::filesystem::path& path) {
-  const weights::safetensors::File file(path);
+  const weights::TensorFile file = weights::safetensors::open(path);
   std::vector<std::string> texts;
   for (const auto& tensor : file.tensors()) {
     texts.push_back(fmt::format("{} {} [{}]: {}", tensor.name, tensor.dtype,
@@ -223,7 +223,7 @@ std::vector<std::string> tensors_of(const std::filesystem::path& path) {
 }
 
 std::vector<double> numbers_in(const std::filesystem::path& path, const std::string& tensor) {
-  const weights::safetensors::File file(path);
+  const weights::TensorFile file = weights::safetensors::open(path);
   const auto* const found = file.find(tensor);
   return found ? file.read(*found) : std::vector<double>();
 }

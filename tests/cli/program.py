@@ -109,6 +109,21 @@ class ProgramTest(unittest.TestCase):
                 continue
         return None
 
+    def disturbed(self, words, ready, disturb):
+        """What a training without end says, whose data `disturb` changes once it is ready; its exit code is 65."""
+        with open(self.path("log"), "w") as log:
+            process = subprocess.Popen(words, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            wait_until(ready, process)
+            disturb()
+            code = process.wait(60)
+        finally:
+            process.kill()
+            process.wait()
+        text = self.text_of("log")
+        self.assertEqual(code, 65, text[-2000:])
+        return text
+
     def train(self, run, *words, **options):
         self.expect(0, *SMALL, "--out", run, "--log-every", "1", *words, **options)
         return self.metrics(run, "step")

@@ -119,7 +119,7 @@ class TorchWeights(TinyTest):
         self.expect(65, "eval", "--data", "data", "--weights", "files",
                     says=["holds w.pth: name the file, --weights files/w.pth"])
 
-    def refused(self, data, says):
+    def refused(self, data, says, remedy="save the arrays alone"):
         """With code 65, within 20 seconds of CPU time."""
         def limit():
             resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
@@ -130,7 +130,8 @@ class TorchWeights(TinyTest):
                               preexec_fn=limit)
         self.assertEqual(done.returncode, 65, done.stderr)
         self.assertIn(says, done.stderr)
-        self.assertIn("(it cannot be loaded); save the arrays alone", done.stderr)
+        self.assertIn("(it cannot be loaded); " + remedy, done.stderr)
+        self.assertNotIn("safetensors", done.stderr)
         self.assertNotIn("Traceback", done.stderr)
         self.assertLess(time.monotonic() - begin, 60)
 
@@ -166,7 +167,7 @@ class TorchWeights(TinyTest):
                                         b"."), "over 64 MB")
         with self.subTest("a compressed archive"):
             self.refused(archive(state_of({"a": ("F32", [25_000_000], bytes(100_000_000))}), compressed=True),
-                         "compressed zip archive")
+                         "compressed zip archive", "copy or fetch it again")
 
     @staticmethod
     def of_pickle(data):
@@ -177,11 +178,15 @@ class TorchWeights(TinyTest):
         return file.getvalue()
 
     def test_files_that_are_cut_or_none(self):
-        for form in (archive, older):
+        for form, remedy in ((archive, "copy or fetch it again"), (older, "save the arrays alone")):
             whole = form(state_of(self.arrays))
             for part in (80, len(whole) // 3, len(whole) - 30):
                 with self.subTest(form.__name__, bytes=part):
-                    self.refused(whole[:part], "it cannot be loaded")
+                    self.refused(whole[:part], "it cannot be loaded", remedy)
+        damaged = bytearray(archive(state_of(self.arrays)))
+        damaged[damaged.index(self.arrays["wide.weight"][2])] ^= 1
+        self.refused(bytes(damaged), "has not the checksum that the archive has for it", "copy or fetch it again")
+        self.refused(b"404: Not Found", "is no file of torch.save(), though it is called one", "check --weights")
         lost = state_of({"a": ("F32", [1], bytes(4)), "b": ("F32", [1], bytes(4))})
         key = lost["b"].parts[1][0].key
         self.refused(archive(lost, leave_out=[key]), f"lacks the numbers {key}")

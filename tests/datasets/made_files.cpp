@@ -202,9 +202,9 @@ Bytes gif_of(const Image& image) {
   return gif;
 }
 
-Bytes gzip_of(const Bytes& bytes) {
+Bytes deflated(const Bytes& bytes, int window_bits) {
   z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY);
   Bytes packed(deflateBound(&stream, static_cast<uLong>(bytes.size())) + 32);
   stream.next_in = const_cast<Bytef*>(bytes.data());
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -215,6 +215,8 @@ Bytes gzip_of(const Bytes& bytes) {
   deflateEnd(&stream);
   return packed;
 }
+
+Bytes gzip_of(const Bytes& bytes) { return deflated(bytes, MAX_WBITS + 16); }
 
 Bytes idx_of(const std::vector<std::uint32_t>& extents, const Bytes& values) {
   Bytes file{0, 0, 8, static_cast<std::uint8_t>(extents.size())};

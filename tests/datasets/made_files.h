@@ -40,6 +40,8 @@ Bytes png_of(const Image&);
 Bytes bmp_of(const Image&);
 /// GIF of an image whose channels are all below 128 and equal: its palette is a ramp of grey.
 Bytes gif_of(const Image&);
+/// By zlib; a negative number of bits is a stream without a head.
+Bytes deflated(const Bytes&, int window_bits);
 Bytes gzip_of(const Bytes&);
 
 /// Header and data of an IDX file.

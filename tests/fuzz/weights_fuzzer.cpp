@@ -27,7 +27,7 @@ void look_at(const weights::TensorFile& file) {
 bool read(const std::string& bytes) {
   const auto path = own_file("w.safetensors", bytes);
   return is_taken([&] {
-    const safetensors::File file(path);
+    const weights::TensorFile file = safetensors::open(path);
     look_at(file);
     weights::kernels_of(file);
     is_taken([&] { weights::classes_of_weights(file); });

@@ -19,7 +19,6 @@ namespace cputrain::weights {
 namespace {
 
 using Names = std::vector<std::string>;
-using safetensors::File;
 using Source = std::vector<std::optional<std::size_t>>;
 
 TEST(MatchClasses, ByNameThenByWhatIsLeft) {
@@ -166,7 +165,7 @@ class Permuted : public ::testing::Test {
   }
 
   ClassRows rows(const model::Graph& graph, const Names& classes) const {
-    const Names file = classes_of_weights(File(path_));
+    const Names file = classes_of_weights(safetensors::open(path_));
     return {model::class_outputs(graph), match_classes(classes, file, classes.size()).source,
             file.size()};
   }
@@ -185,11 +184,12 @@ TEST_F(Permuted, NetworksAnswerTheSameByName) {
     for (const auto& [name, graph] : heads(static_cast<int>(file.size()))) {
       save(graph, file);
       const testing::OwnProgram loaded(*backend_, graph, {1});
-      load_weights(File(path_), loaded.program(), loaded.arenas().weights, rows(graph, data));
+      load_weights(safetensors::open(path_), loaded.program(), loaded.arenas().weights,
+                   rows(graph, data));
       for (const auto& [label, probability] : predictions(loaded.program(), data)) {
         EXPECT_NEAR(probability, before_.at(label), 1e-6) << name << " " << label;
       }
-      load_weights(File(path_), loaded.program(), loaded.arenas().weights);
+      load_weights(safetensors::open(path_), loaded.program(), loaded.arenas().weights);
       double most = 0;
       for (const auto& [label, probability] : predictions(loaded.program(), data)) {
         most = std::max(most, std::abs(probability - before_.at(label)));
@@ -204,7 +204,8 @@ TEST_F(Permuted, OneOutputIsTurnedRound) {
     save(graph, {"dog", "cat"});
     const testing::OwnProgram loaded(*backend_, graph, {1});
     const Names data{"cat", "dog"};
-    load_weights(File(path_), loaded.program(), loaded.arenas().weights, rows(graph, data));
+    load_weights(safetensors::open(path_), loaded.program(), loaded.arenas().weights,
+                 rows(graph, data));
     const auto after = predictions(loaded.program(), data);
     EXPECT_NEAR(after.at("cat"), before_.at("cat"), 1e-6) << name;
     EXPECT_GT(std::abs(before_.at("cat") - before_.at("dog")), 1e-3) << name;
@@ -223,7 +224,7 @@ TEST_F(Permuted, MoreOrFewerClassesTakeThoseThatBothHave) {
     return result;
   };
   const testing::OwnProgram stored(*backend_, three, {1});
-  load_weights(File(path_), stored.program(), stored.arenas().weights);
+  load_weights(safetensors::open(path_), stored.program(), stored.arenas().weights);
   const std::vector<std::tuple<model::Graph, Names, Source>> cases{
       {four, Names{"c", "x", "a", "y"}, Source{2, std::nullopt, 0, std::nullopt}},
       {two, Names{"c", "b"}, Source{2, 1}}};
@@ -232,7 +233,7 @@ TEST_F(Permuted, MoreOrFewerClassesTakeThoseThatBothHave) {
     for (const testing::OwnProgram* program : {&loaded, &first}) {
       initialise_weights(graph, program->program(), 9, program->arenas().weights);
     }
-    const WeightMatch result = load_fitting_weights(File(path_), loaded.program(),
+    const WeightMatch result = load_fitting_weights(safetensors::open(path_), loaded.program(),
                                                     loaded.arenas().weights, rows(graph, data));
     EXPECT_EQ(result.named(Fit::common_classes), (Names{"dense/kernel", "dense/bias"}));
     EXPECT_TRUE(result.whole());
@@ -251,8 +252,9 @@ TEST_F(Permuted, OneOutputAndSeveralHaveNoColumnInCommon) {
   save(heads(1).at("dense"), {"a", "b"});
   const model::Graph three = heads(3).at("dense");
   const testing::OwnProgram loaded(*backend_, three, {1});
-  const WeightMatch result = load_fitting_weights(
-      File(path_), loaded.program(), loaded.arenas().weights, rows(three, {"a", "b", "c"}));
+  const WeightMatch result =
+      load_fitting_weights(safetensors::open(path_), loaded.program(), loaded.arenas().weights,
+                           rows(three, {"a", "b", "c"}));
   EXPECT_EQ(result.count(Fit::common_classes), 0u);
   EXPECT_EQ(result.count(Fit::other_outputs), 2u);
 }
@@ -268,7 +270,7 @@ TEST_F(Permuted, NamesThatAreNotThoseOfTheOutputsAreRefused) {
       const testing::OwnProgram saved(*backend_, graph, {1}), loaded(*backend_, graph, {1});
       fill(graph, saved.program(), saved.arenas().weights);
       save_weights(path_, {"mine", named, graph, 3}, saved.program(), saved.arenas().weights);
-      const File file(path_);
+      const TensorFile file = safetensors::open(path_);
       try {
         load_weights(file, loaded.program(), loaded.arenas().weights, rows(graph, data));
         ADD_FAILURE() << name;
@@ -298,7 +300,8 @@ TEST_F(Permuted, ArraysThatHoldNaNAreNamed) {
     own.program().parameters().from_canonical(parameter, values, own.arenas().weights);
   }
   save_weights(path_, {"mine", {"a", "b", "c"}, graph, 3}, own.program(), own.arenas().weights);
-  const WeightMatch loaded = load_weights(File(path_), own.program(), own.arenas().weights);
+  const WeightMatch loaded =
+      load_weights(safetensors::open(path_), own.program(), own.arenas().weights);
   EXPECT_EQ(loaded.nonfinite, (Names{"conv2d/kernel", "dense/bias"}));
   EXPECT_EQ(nonfinite_text("w", loaded.nonfinite, 4),
             "weight file w: 2 of 4 parameter arrays hold NaN or infinity: conv2d/kernel, "

@@ -279,7 +279,7 @@ TEST(ReadOnce, KeepsWhatItReadLast) {
   int reads = 0;
   const ReadKeras read = read_once([&](const std::filesystem::path& name) {
     ++reads;
-    return KerasFile{name, safetensors::File(path), {}};
+    return KerasFile{name, safetensors::open(path), {}};
   });
   const ReadKeras copy = read;  // as services are copied
   EXPECT_EQ(read("a").path, "a");

@@ -46,7 +46,7 @@ class MadeKeras : public ::testing::Test {
   WeightArrays read(const model::Graph& graph, const std::vector<ModuleNames>& names = {}) {
     const auto path = folder_.path() / "w.safetensors";
     safetensors::write(path, to_metadata(texts_), tensors_);
-    const safetensors::File file(path);
+    const TensorFile file = safetensors::open(path);
     return keras_arrays({"w.keras", file, keras_texts(file.metadata())}, graph, names);
   }
   std::string refusal(const model::Graph& graph) {

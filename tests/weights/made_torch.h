@@ -1,19 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "tests/support/made_zip.h"
 
 /// Files of torch.save, put together byte by byte from the formats' descriptions.
 namespace cputrain::testing {
-
-inline std::string little(std::uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i, value >>= 8) text += static_cast<char>(value & 0xff);
-  return text;
-}
 
 // Instructions of pickles (Python's pickletools).
 inline const std::string kProtocol = "\x80\x02", kMark = "(", kTuple = "t", kStop = ".";
@@ -58,24 +52,10 @@ inline std::string pickled_state(const std::vector<MadeTensor>& tensors, bool ol
   return text + "u" + kStop;
 }
 
-/// Nothing is compressed, and checksums are zeros, as nothing compares them.
-inline std::string made_zip(const std::vector<std::pair<std::string, std::string>>& files) {
-  std::string archive, directory;
-  for (const auto& [name, content] : files) {
-    const std::string common = little(0, 8) + little(0, 4) + little(content.size(), 4) +
-                               little(content.size(), 4) + little(name.size(), 2) + little(0, 2);
-    directory += "PK\x01\x02" + little(20, 2) + little(20, 2) + common + little(0, 10) +
-                 little(archive.size(), 4) + name;
-    archive += "PK\x03\x04" + little(20, 2) + common + name + content;
-  }
-  return archive + directory + "PK\x05\x06" + little(0, 4) + little(files.size(), 2) +
-         little(files.size(), 2) + little(directory.size(), 4) + little(archive.size(), 4) +
-         little(0, 2);
-}
-
 /// The zip archive of PyTorch from 1.6 on.
-inline std::string torch_archive(const std::string& pickle, const std::string& numbers) {
-  return made_zip({{"w/data.pkl", pickle}, {"w/data/0", numbers}});
+inline std::string torch_archive(const std::string& pickle, const std::string& numbers,
+                                 bool checksums = true) {
+  return made_zip({{"w/data.pkl", pickle}, {"w/data/0", numbers}}, checksums);
 }
 
 /// The form before: pickles, then each storage behind its count.

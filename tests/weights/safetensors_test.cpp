@@ -35,7 +35,7 @@ TEST(Safetensors, WritesDoublesAsTheyAre) {
   const std::vector<double> doubles{1.0 / 3, -5e-324, 1e308};
   write(path, {},
         {{"a", {1}, [] { return std::vector{0.5f}; }}, {"b", {3, 1}, {}, [&] { return doubles; }}});
-  const File file(path);
+  const TensorFile file = open(path);
   ASSERT_EQ(file.tensors().size(), 2u);
   EXPECT_EQ(file.tensors()[0].name, "b");
   EXPECT_EQ(file.tensors()[0].dtype, "F64");
@@ -50,7 +50,7 @@ TEST(Safetensors, MetadataThatAreNullAreNone) {
   const auto path = folder.path() / "w.safetensors";
   std::ofstream(path, std::ios::binary)
       << std::string("\x18\0\0\0\0\0\0\0", 8) << R"({"__metadata__":null}   )";
-  const File file(path);
+  const TensorFile file = open(path);
   EXPECT_TRUE(file.metadata().empty());
   EXPECT_TRUE(file.tensors().empty());
 }
@@ -61,7 +61,7 @@ std::string refusal(const std::string& bytes) {
   const auto path = folder.path() / "w.safetensors";
   std::ofstream(path, std::ios::binary) << bytes;
   try {
-    const File file(path);
+    const TensorFile file = open(path);
     for (const auto& tensor : file.tensors()) file.read(tensor);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::data);
@@ -81,7 +81,7 @@ TEST(Safetensors, ReadsTheGoldenBytes) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "w.safetensors";
   std::ofstream(path, std::ios::binary) << kGolden;
-  const File file(path);
+  const TensorFile file = open(path);
   EXPECT_EQ(file.metadata().at("format"), "cputrain");
   ASSERT_NE(file.find("b"), nullptr);
   EXPECT_EQ(file.read(*file.find("b")), (std::vector{1.0, -2.0}));
@@ -184,7 +184,7 @@ TEST(Safetensors, HasALimitOfTensorsAndIsQuickUpToIt) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "many.safetensors";
   std::ofstream(path, std::ios::binary) << file_of(header_of(100'000), 0);
-  const File file(path);
+  const TensorFile file = open(path);
   EXPECT_EQ(file.tensors().size(), 100'000u);
   for (int i = 0; i < 100'000; ++i) ASSERT_NE(file.find("t" + std::to_string(i)), nullptr);
   EXPECT_EQ(file.find("t100000"), nullptr);
@@ -195,7 +195,7 @@ TEST(Safetensors, ReadsTheFileThatItOpened) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "w.safetensors";
   std::ofstream(path, std::ios::binary) << kGolden;
-  const File file(path);
+  const TensorFile file = open(path);
   write(path, {}, {{"b", {2}, [] { return std::vector{7.0f, 7.0f}; }}});  // renamed over it
   EXPECT_EQ(file.read(*file.find("b")), (std::vector<double>{1, -2}));
 }
@@ -204,9 +204,9 @@ TEST(Safetensors, WaitsForNoPipe) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_THROW(File{path}, Error);
-  EXPECT_THROW(File{folder.path()}, Error);
-  EXPECT_THROW(File{"/dev/zero"}, Error);
+  EXPECT_THROW(open(path), Error);
+  EXPECT_THROW(open(folder.path()), Error);
+  EXPECT_THROW(open("/dev/zero"), Error);
 }
 
 TEST(Safetensors, SurvivesAnyChangedByte) {

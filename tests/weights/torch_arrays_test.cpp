@@ -61,13 +61,13 @@ class TorchArrays : public ::testing::Test {
  protected:
   /// The network's own export, its tensors changed.
   template <class Change>
-  safetensors::File written(const Graph& graph, const Change& change,
-                            const safetensors::Metadata& metadata = {}) {
+  TensorFile written(const Graph& graph, const Change& change,
+                     const safetensors::Metadata& metadata = {}) {
     Tensors tensors = torch_tensors(numbered(graph));
     change(tensors);
     const auto path = folder_.path() / "w.safetensors";
     safetensors::write(path, metadata, std::move(tensors));
-    return safetensors::File(path);
+    return safetensors::open(path);
   }
 
   void expect_whole(const Graph& graph, const WeightArrays& arrays) {

@@ -1,5 +1,3 @@
-#include "weights/formats/torch_file.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,6 +10,8 @@
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/weights/made_torch.h"
+#include "weights/formats/tensor_file.h"
+#include "weights/weight_file.h"
 
 namespace cputrain::weights {
 namespace {
@@ -137,6 +137,28 @@ TEST_P(TorchFile, EveryCutIsSeen) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     EXPECT_NE(testing::refusal_of(ExitCode::data, [&] { opened(whole.substr(0, size)); }), "")
         << size << " of " << whole.size();
+  }
+}
+
+/// Numbers, the pickle, headers, the directory: whatever byte of an archive is another one. Some
+/// say nothing, as the times of its files.
+TEST(TorchArchive, EveryChangedNumberIsSeen) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "w.pth";
+  const std::string whole = testing::torch_archive(pickled_state({{}}), counting(6));
+  const std::size_t numbers = whole.find(counting(6));
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string other = whole;
+    other[i] ^= 1;
+    std::ofstream(path, std::ios::binary) << other;
+    const std::string refusal =
+        testing::refusal_of(ExitCode::data, [&] { check_weights(path, {}); });
+    EXPECT_EQ(refusal.find("safetensors"), std::string::npos) << refusal;
+    if (i < numbers || i >= numbers + counting(6).size()) continue;
+    EXPECT_NE(refusal.find("is damaged (w/data/0 has not the checksum that the archive has for it) "
+                           "(it cannot be loaded); copy or fetch it again"),
+              std::string::npos)
+        << refusal;
   }
 }
 

@@ -36,7 +36,7 @@ TEST(WeightFormat, IsKnownByTheFirstBytes) {
   EXPECT_EQ(weight_format(folder.path() / "file"), WeightFormat::safetensors);
 }
 
-TEST(WeightFormat, NamesOfKerasAreTaken) {
+TEST(WeightFormat, NamesOfOtherProgramsAreTaken) {
   const testing::TemporaryFolder folder;
   const auto refusal = [&](const std::string& name, const std::string& bytes) -> std::string {
     std::ofstream(folder.path() / name, std::ios::binary) << bytes;
@@ -48,6 +48,15 @@ TEST(WeightFormat, NamesOfKerasAreTaken) {
     EXPECT_NE(refusal(name, "not found").find(what), std::string::npos) << name;
     EXPECT_EQ(refusal(name, "\x02\0\0\0\0\0\0\0{}"s), "") << "safetensors";
     EXPECT_EQ(refusal(name, "PK\x05\x06"), "");
+  }
+  for (const char* name : {"w.pth", "w.pt", "w.bin", "w.pth.tar"}) {
+    EXPECT_NE(refusal(name, "").find("is empty"), std::string::npos) << name;
+    EXPECT_NE(refusal(name, "PK\x03").find("is no file of torch.save(), though"), std::string::npos)
+        << name;
+    EXPECT_EQ(refusal(name, "\x02\0\0\0\0\0\0\0{}"s), "") << "safetensors";
+    EXPECT_EQ(weight_format(folder.path() / name), WeightFormat::safetensors);
+    EXPECT_EQ(refusal(name, kZip + "\x10\0\0\0bytes are damaged"s), "");
+    EXPECT_EQ(weight_format(folder.path() / name), WeightFormat::torch);
   }
   EXPECT_EQ(refusal("w.safetensors", "not found"), "") << "its reader says what is wrong";
 }

@@ -48,13 +48,13 @@ TEST(Weights, SurviveAFile) {
   EXPECT_EQ(description.data->place, 7u);
   EXPECT_EQ(description.data->earlier, (std::vector<std::uint64_t>{1, 255}));
   EXPECT_EQ(description.data->earlier_places, std::vector<std::uint64_t>{3});
-  EXPECT_EQ(past_training(safetensors::File(path))->seed, 11u);
+  EXPECT_EQ(past_training(safetensors::open(path))->seed, 11u);
   EXPECT_EQ(model::to_json(description.graph), model::to_json(graph));
-  EXPECT_EQ(kernels_of(safetensors::File(path)), "");
+  EXPECT_EQ(kernels_of(safetensors::open(path)), "");
 
   EXPECT_NE(weights_hash(loaded.program(), loaded.arenas().weights),
             weights_hash(saved.program(), saved.arenas().weights));
-  load_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights);
+  load_weights(safetensors::open(path), loaded.program(), loaded.arenas().weights);
   EXPECT_EQ(weights_hash(loaded.program(), loaded.arenas().weights),
             weights_hash(saved.program(), saved.arenas().weights));
 }
@@ -67,7 +67,7 @@ TEST(Weights, AreStoredInKerasNamesAndLayout) {
   const testing::OwnProgram own(*backend, graph, {1});
   initialise_weights(graph, own.program(), 11, own.arenas().weights);
   save_weights(path, {"mine", {"a", "b", "c"}, graph, 11}, own.program(), own.arenas().weights);
-  const safetensors::File file(path);
+  const TensorFile file = safetensors::open(path);
   const auto* kernel = file.find("conv2d/kernel");
   ASSERT_NE(kernel, nullptr);
   EXPECT_EQ(kernel->extents, (std::vector<std::size_t>{3, 3, 3, 4}));
@@ -85,7 +85,7 @@ TEST(Weights, OfAnotherModelAreRefusedByName) {
   save_weights(path, {"mine", {"a", "b", "c"}, graph_with(3), 0}, three.program(),
                three.arenas().weights);
   try {
-    load_weights(safetensors::File(path), four.program(), four.arenas().weights);
+    load_weights(safetensors::open(path), four.program(), four.arenas().weights);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::data);
@@ -106,7 +106,7 @@ TEST(Weights, ThatFitInPartFillThatPart) {
   const auto head = loaded.program().parameters().to_canonical(2, loaded.arenas().weights);
 
   const WeightMatch match =
-      load_fitting_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights);
+      load_fitting_weights(safetensors::open(path), loaded.program(), loaded.arenas().weights);
   EXPECT_TRUE(match.rows[0].fit == Fit::whole && match.rows[1].fit == Fit::whole);
   EXPECT_EQ(match.count(Fit::other_outputs), 2u);
   EXPECT_EQ(misfit_text(match),
@@ -117,7 +117,7 @@ TEST(Weights, ThatFitInPartFillThatPart) {
 
   safetensors::write(path, {}, {{"x", {1}, [] { return std::vector{1.0f}; }}});
   EXPECT_THROW(
-      load_fitting_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights),
+      load_fitting_weights(safetensors::open(path), loaded.program(), loaded.arenas().weights),
       Error);
 }
 
@@ -139,7 +139,7 @@ std::string refusal_of_changed(const model::Graph& graph, const Change& change) 
   const auto backend = reference::make_reference_backend(DType::f32);
   const testing::OwnProgram own(*backend, graph, {1});
   try {
-    const WeightArrays arrays = safetensors::File(path);
+    const WeightArrays arrays = safetensors::open(path);
     check_outputs_agree(arrays, model::class_outputs(graph));
     open_weights(arrays, graph)("norm/moving_variance");
     load_weights(arrays, own.program(), own.arenas().weights);

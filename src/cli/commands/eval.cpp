@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -261,126 +262,118 @@ void write_confusion(const EvalOptions& options, const training::Session& sessio
   training::write_result(session, options.confusion, confusion_csv(counts, names));
 }
 
-class EvalCommand final : public cli::CommandWith<EvalOptions> {
- public:
-  explicit EvalCommand(EvaluationPage page)
-      : CommandWith({.trains = false, .evaluates = true}), page_(std::move(page)) {}
+/// The page, and the line in the run's folder.
+void write_facts(const EvaluationPage& page, const EvalOptions& options,
+                 const training::Session& session, const weights::ModelDescription& model,
+                 const training::EvaluationPart& part, const Evaluation& evaluation) {
+  training::EvaluationFacts facts = evaluation_facts(options, session, model, evaluation);
+  facts.part = part.name;
+  if (options.flips) facts.looks = kFlip;
+  facts.backend = computed_on(options, session);
+  if (part.doubtful) facts.doubt = part.why;
+  if (!options.page.empty()) training::write_result(session, options.page, page(facts));
+  facts.data = data::absolute_data_spec(facts.data);  // the report may be made anywhere
+  log_in_run(options, session, facts);
+}
 
-  cli::CommandEntry help() const override {
-    const std::string weights = "runs/first/weights.safetensors";
-    return {
-        .name = "eval",
-        .summary = "loss and accuracy of saved weights on a data set",
-        .about =
-            "Prints loss, accuracy and a table by class of saved weights, on images that "
-            "training did not learn from.",
-        .examples = {{"cputrain eval --weights runs/first",
-                      "Evaluates on the images that training kept for validation."},
-                     {"cputrain eval --weights " + weights +
-                          " --data photos --confusion confusion.csv",
-                      "Also writes the confusion matrix as CSV."},
-                     {"cputrain eval --weights " + weights + " --data photos --page errors.html",
-                      "Also writes a page with the matrix and the images most surely predicted "
-                      "wrong."}},
-        .common = {"weights", "data", "validation-split", "limit-val", "confusion", "page", "json",
-                   "backend", "threads"},
-        .others = "evaluate,evaluation,test,val,valid,validate,score",
-        .advice = "use eval: cputrain eval --weights RUN"};
-  }
+void take_run(EvalOptions& options, const std::filesystem::path& run) {
+  options.run = run.string();
+  if (!run.empty() && options.data.empty()) options.data_of_run = take_data_of_run(options, run);
+}
 
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    EvalOptions& c = options_;
-    add_weights_flag(f, c);
-    add_data_flags(f, c, false);
-    f.default_is("data", "that of the run which wrote the weights");
-    f.reword("validation-split",
-             "part kept for validation where the data has none of its own (0: look at all) [its "
-             "test part, else what training kept or its own validation part, else all]");
-    f.reword("limit-val", "look at most at N images");
-    f.default_is("exif", "as training did");
-    f.reword("seed", "number that decides the validation part [that of training]");
-    add_stall_flags(f, c);
-    add_inference_flags(f, c, choices);
-    add_json_flag(f, c.json);
-    add_test_time_flag(f, c.flips);
-    f.text("confusion", c.confusion, "FILE",
-           "write the confusion matrix as CSV (-: to standard output)");
-    f.text("page", c.page, "FILE",
-           "write one HTML page: confusion matrix, figures by class, and the images that were most "
-           "surely predicted wrong (-: to standard output)");
-  }
+void add_eval_flags(cli::Flags& f, EvalOptions& c, const cli::CommandLineChoices& choices) {
+  add_weights_flag(f, c);
+  add_data_flags(f, c, false);
+  f.default_is("data", "that of the run which wrote the weights");
+  f.reword("validation-split",
+           "part kept for validation where the data has none of its own (0: look at all) [its "
+           "test part, else what training kept or its own validation part, else all]");
+  f.reword("limit-val", "look at most at N images");
+  f.default_is("exif", "as training did");
+  f.reword("seed", "number that decides the validation part [that of training]");
+  add_stall_flags(f, c);
+  add_inference_flags(f, c, choices);
+  add_json_flag(f, c.json);
+  add_test_time_flag(f, c.flips);
+  f.text("confusion", c.confusion, "FILE",
+         "write the confusion matrix as CSV (-: to standard output)");
+  f.text("page", c.page, "FILE",
+         "write one HTML page: confusion matrix, figures by class, and the images that were most "
+         "surely predicted wrong (-: to standard output)");
+}
 
-  bool needs_weights() const override { return true; }
-  void check(const cli::CommandLineChoices&) override {
-    check_weights_named(options_);
-    if (options_.limit_val == 0u)
-      fail(ExitCode::usage, "--limit-val 0: eval needs at least one image");
-  }
-  std::vector<std::pair<const char*, std::string>> results() override {
-    return {
-        {"--confusion", options_.confusion}, {"--page", options_.page}, {"--json", options_.json}};
-  }
-  void take_run_of_weights(const std::filesystem::path& run) override {
-    options_.run = run.string();
-    if (!run.empty() && options_.data.empty())
-      options_.data_of_run = take_data_of_run(options_, run);
-  }
-  std::string why_idle(const std::string& flag) const override {
-    if (flag == "limit-train") return "in eval, which learns nothing";
-    return why_idle_in_training(options_, flag, {options_.backend});
-  }
+void check_eval(const EvalOptions& options, const cli::CommandLineChoices&) {
+  check_weights_named(options);
+  if (options.limit_val == 0u)
+    fail(ExitCode::usage, "--limit-val 0: eval needs at least one image");
+}
 
-  ExitCode run(const training::Services& services) override {
-    weights::ModelDescription model = weights::read_description(options_.weights);
-    check_confusion(options_, model);
-    const training::Session session = training::start_session(options_, services);
-    ask_for_data(session, options_);
-    const training::EvaluationPart part = open_part(options_, session, model);
-    model.classes = part.source.dataset->classes();  // nameless ones have the data's names
-    const Evaluation evaluation =
-        evaluate_images(options_, session, model, part.source, options_.flips,
-                        options_.page.empty() ? 0 : training::kMostErrors);
-    if (evaluation.least_likely > 0) {
-      training::warn(
-          session,
-          fmt::format("--tta {}: the probabilities of the right classes of {} "
-                      "are too small for a float (each counts with a loss of 87.3, "
-                      "so the mean is too small); leave it out for the whole loss",
-                      kFlip,
-                      counted(static_cast<std::uint64_t>(evaluation.least_likely), "image")));
-    }
-    const bool prints = options_.prints() && options_.page != "-";
-    if (session.leads() && prints) print_evaluation(evaluation, model.classes);
-    const auto result = evaluation_json(options_, session, model, part.name, evaluation);
-    training::write_json(session, options_.json, result);
-    write_confusion(options_, session, evaluation.counts, model.classes);
-    if (session.leads()) write_facts(session, model, part, evaluation);
-    if (evaluation.tally.is_number()) return ExitCode::ok;
-    training::warn(session, "the loss is NaN or infinite, so the predictions mean nothing");
-    return ExitCode::failed;
+ExitCode run_eval(const EvaluationPage& page, const EvalOptions& options,
+                  const training::Services& services) {
+  weights::ModelDescription model = weights::read_description(options.weights);
+  check_confusion(options, model);
+  const training::Session session = training::start_session(options, services);
+  ask_for_data(session, options);
+  const training::EvaluationPart part = open_part(options, session, model);
+  model.classes = part.source.dataset->classes();  // nameless ones have the data's names
+  const Evaluation evaluation = evaluate_images(options, session, model, part.source, options.flips,
+                                                options.page.empty() ? 0 : training::kMostErrors);
+  if (evaluation.least_likely > 0) {
+    training::warn(
+        session,
+        fmt::format("--tta {}: the probabilities of the right classes of {} "
+                    "are too small for a float (each counts with a loss of 87.3, "
+                    "so the mean is too small); leave it out for the whole loss",
+                    kFlip, counted(static_cast<std::uint64_t>(evaluation.least_likely), "image")));
   }
-
- private:
-  /// The page, and the line in the run's folder.
-  void write_facts(const training::Session& session, const weights::ModelDescription& model,
-                   const training::EvaluationPart& part, const Evaluation& evaluation) const {
-    training::EvaluationFacts facts = evaluation_facts(options_, session, model, evaluation);
-    facts.part = part.name;
-    if (options_.flips) facts.looks = kFlip;
-    facts.backend = computed_on(options_, session);
-    if (part.doubtful) facts.doubt = part.why;
-    if (!options_.page.empty()) training::write_result(session, options_.page, page_(facts));
-    facts.data = data::absolute_data_spec(facts.data);  // the report may be made anywhere
-    log_in_run(options_, session, facts);
-  }
-
-  EvaluationPage page_;
-};
+  const bool prints = options.prints() && options.page != "-";
+  if (session.leads() && prints) print_evaluation(evaluation, model.classes);
+  const auto result = evaluation_json(options, session, model, part.name, evaluation);
+  training::write_json(session, options.json, result);
+  write_confusion(options, session, evaluation.counts, model.classes);
+  if (session.leads()) write_facts(page, options, session, model, part, evaluation);
+  if (evaluation.tally.is_number()) return ExitCode::ok;
+  training::warn(session, "the loss is NaN or infinite, so the predictions mean nothing");
+  return ExitCode::failed;
+}
 
 }  // namespace
 
 std::unique_ptr<cli::Command> make_eval(EvaluationPage page) {
-  return std::make_unique<EvalCommand>(std::move(page));
+  return cli::make_command<EvalOptions>(
+      {.help =
+           {.name = "eval",
+            .summary = "loss and accuracy of saved weights on a data set",
+            .about = "Prints loss, accuracy and a table by class of saved weights, on images that "
+                     "training did not learn from.",
+            .examples = {{"cputrain eval --weights runs/first",
+                          "Evaluates on the images that training kept for validation."},
+                         {"cputrain eval --weights runs/first/weights.safetensors --data photos "
+                          "--confusion confusion.csv",
+                          "Also writes the confusion matrix as CSV."},
+                         {"cputrain eval --weights runs/first/weights.safetensors --data photos "
+                          "--page errors.html",
+                          "Also writes a page with the matrix and the images most surely predicted "
+                          "wrong."}},
+            .common = {"weights", "data", "validation-split", "limit-val", "confusion", "page",
+                       "json", "backend", "threads"},
+            .others = "evaluate,evaluation,test,val,valid,validate,score",
+            .advice = "use eval: cputrain eval --weights RUN"},
+       .task = {.trains = false, .evaluates = true},
+       .add_flags = add_eval_flags,
+       .check = check_eval,
+       .why_idle = [](const EvalOptions& options, const std::string& flag) -> std::string {
+         if (flag == "limit-train") return "in eval, which learns nothing";
+         return why_idle_in_training(options, flag, {options.backend});
+       },
+       .run = std::bind_front(run_eval, std::move(page)),
+       .results =
+           [](const EvalOptions& o) {
+             return std::vector{std::pair("--confusion", o.confusion), std::pair("--page", o.page),
+                                std::pair("--json", o.json)};
+           },
+       .needs_weights = true,
+       .take_run_of_weights = take_run});
 }
 
 }  // namespace cputrain::commands

@@ -289,90 +289,86 @@ void export_model(const ExportOptions& options) {
   write_model_file(options, model, spec.image, options.classes.value_or(model.recipe.classes));
 }
 
-class ExportCommand final : public cli::CommandWith<ExportOptions> {
- public:
-  ExportCommand() : CommandWith({.trains = false, .one_job = false}) {}
+void add_export_flags(cli::Flags& f, ExportOptions& c, const cli::CommandLineChoices&) {
+  add_network_flags(f, c);
+  add_row(f, c, "normalize");
+  add_weights_flag(f, c);
+  f.group("Output");
+  f.text("onnx", c.onnx, "FILE", "write network and weights as ONNX (opset 13)");
+  f.choice("onnx-resize", {"caller", "in-graph"},
+           "who brings images to the network's size: whoever calls it, or the graph of --onnx, "
+           "which then takes bytes of any size [caller]",
+           [&c](const std::string& word) { c.resizes_inside = word == "in-graph"; });
+  f.text("safetensors", c.safetensors, "FILE", "write the weights as safetensors");
+  f.choice("export-layout", {"keras", "torch"},
+           "names and layout of --safetensors: those of Keras or of a PyTorch state_dict [keras]",
+           [&c](const std::string& name) { c.layout = name; });
+  f.parsed("class-names", "A,B,...|FILE",
+           "names of the classes in the order of the outputs, or a file with a name a line "
+           "[those of the weights, else class 0, class 1, ...]",
+           [&c](const std::string& text) { c.class_names = parse_names_of_classes(text); });
+  f.text("model-file", c.model_file, "FILE",
+         "write the model of --weights or --model as JSON, to be changed and used as --model "
+         "FILE");
+}
 
-  cli::CommandEntry help() const override {
-    return {
-        .name = "export",
-        .summary = "saved weights as ONNX or safetensors, a model as a file to change",
-        .about =
-            "Writes saved weights for other programs, or a model as a file that can be "
-            "changed.",
-        .examples = {{"cputrain export --weights runs/first/weights.safetensors --onnx model.onnx",
+void check_export(const ExportOptions& options, const cli::CommandLineChoices&) {
+  if (options.onnx.empty() && options.safetensors.empty() && options.model_file.empty()) {
+    fail(ExitCode::usage, "export needs --onnx FILE, --safetensors FILE or --model-file FILE");
+  }
+  if (options.weights.empty() && !(options.onnx.empty() && options.safetensors.empty())) {
+    fail(ExitCode::usage,
+         fmt::format("--{} needs --weights FILE, a weights.safetensors that training wrote",
+                     options.onnx.empty() ? "safetensors" : "onnx"));
+  }
+  check_ending("onnx", options.onnx, ".onnx");
+  check_ending("safetensors", options.safetensors, ".safetensors");
+  check_ending("model-file", options.model_file, ".json");
+  if (!options.class_names.empty() && options.onnx.empty() && options.safetensors.empty()) {
+    fail(ExitCode::usage,
+         "--class-names needs --onnx FILE or --safetensors FILE (a model file has no names)");
+  }
+  if (options.resizes_inside && options.onnx.empty()) {
+    fail(ExitCode::usage, "--onnx-resize in-graph needs --onnx FILE");
+  }
+  if (options.layout != "keras" && options.safetensors.empty()) {
+    fail(ExitCode::usage, "--export-layout " + options.layout + " needs --safetensors FILE");
+  }
+}
+
+ExitCode run_export(const ExportOptions& options, const training::Services& services) {
+  const auto communicator = services.make_communicator(options.stalls.start);
+  if (communicator->rank() == 0) {
+    options.weights.empty() ? export_model(options) : export_weights(options, services);
+  }
+  communicator->barrier();
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<cli::Command> make_export() {
+  return cli::make_command<ExportOptions>(
+      {.help = {.name = "export",
+                .summary = "saved weights as ONNX or safetensors, a model as a file to change",
+                .about =
+                    "Writes saved weights for other programs, or a model as a file that can be "
+                    "changed.",
+                .examples =
+                    {{"cputrain export --weights runs/first/weights.safetensors --onnx model.onnx",
                       "Writes network and weights as ONNX, with the preprocessing of images "
                       "inside."},
                      {"cputrain export --model vgg16 --model-file mine.json",
                       "Writes a built-in model as a file to change, for --model mine.json."}},
-        .common = {"weights", "onnx", "onnx-resize", "safetensors", "export-layout", "class-names",
-                   "model", "model-file"},
-        .others = "convert,onnx,save"};
-  }
-
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
-    ExportOptions& c = options_;
-    add_network_flags(f, c);
-    add_row(f, c, "normalize");
-    add_weights_flag(f, c);
-    f.group("Output");
-    f.text("onnx", c.onnx, "FILE", "write network and weights as ONNX (opset 13)");
-    f.choice("onnx-resize", {"caller", "in-graph"},
-             "who brings images to the network's size: whoever calls it, or the graph of --onnx, "
-             "which then takes bytes of any size [caller]",
-             [&c](const std::string& word) { c.resizes_inside = word == "in-graph"; });
-    f.text("safetensors", c.safetensors, "FILE", "write the weights as safetensors");
-    f.choice("export-layout", {"keras", "torch"},
-             "names and layout of --safetensors: those of Keras or of a PyTorch state_dict [keras]",
-             [&c](const std::string& name) { c.layout = name; });
-    f.parsed("class-names", "A,B,...|FILE",
-             "names of the classes in the order of the outputs, or a file with a name a line "
-             "[those of the weights, else class 0, class 1, ...]",
-             [&c](const std::string& text) { c.class_names = parse_names_of_classes(text); });
-    f.text("model-file", c.model_file, "FILE",
-           "write the model of --weights or --model as JSON, to be changed and used as --model "
-           "FILE");
-  }
-
-  bool needs_weights() const override { return true; }
-  bool results_are_files() const override { return true; }
-  void check(const cli::CommandLineChoices&) override {
-    const ExportOptions& c = options_;
-    if (c.onnx.empty() && c.safetensors.empty() && c.model_file.empty()) {
-      fail(ExitCode::usage, "export needs --onnx FILE, --safetensors FILE or --model-file FILE");
-    }
-    if (c.weights.empty() && !(c.onnx.empty() && c.safetensors.empty())) {
-      fail(ExitCode::usage,
-           fmt::format("--{} needs --weights FILE, a weights.safetensors that training wrote",
-                       c.onnx.empty() ? "safetensors" : "onnx"));
-    }
-    check_ending("onnx", c.onnx, ".onnx");
-    check_ending("safetensors", c.safetensors, ".safetensors");
-    check_ending("model-file", c.model_file, ".json");
-    if (!c.class_names.empty() && c.onnx.empty() && c.safetensors.empty()) {
-      fail(ExitCode::usage,
-           "--class-names needs --onnx FILE or --safetensors FILE (a model file has no names)");
-    }
-    if (c.resizes_inside && c.onnx.empty()) {
-      fail(ExitCode::usage, "--onnx-resize in-graph needs --onnx FILE");
-    }
-    if (c.layout != "keras" && c.safetensors.empty()) {
-      fail(ExitCode::usage, "--export-layout " + c.layout + " needs --safetensors FILE");
-    }
-  }
-
-  ExitCode run(const training::Services& services) override {
-    const auto communicator = services.make_communicator(options_.stalls.start);
-    if (communicator->rank() == 0) {
-      options_.weights.empty() ? export_model(options_) : export_weights(options_, services);
-    }
-    communicator->barrier();
-    return ExitCode::ok;
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<cli::Command> make_export() { return std::make_unique<ExportCommand>(); }
+                .common = {"weights", "onnx", "onnx-resize", "safetensors", "export-layout",
+                           "class-names", "model", "model-file"},
+                .others = "convert,onnx,save"},
+       .task = {.trains = false, .one_job = false},
+       .add_flags = add_export_flags,
+       .check = check_export,
+       .run = run_export,
+       .results_are_files = [](auto&&...) { return true; },
+       .needs_weights = true});
+}
 
 }  // namespace cputrain::commands

@@ -1,5 +1,3 @@
-#include "cli/commands/fetch_weights.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/commands.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
@@ -27,6 +26,7 @@
 #include "weights/load.h"
 #include "weights/weight_file.h"
 #include "zoo/published.h"
+#include "zoo/zoo.h"
 
 extern "C" {
 extern char** environ;  // NOLINT: the name is the system's
@@ -314,13 +314,8 @@ class Fetch {
     const fs::path to = zoo::kept_folder() / (entry_.name + ending_of(from));
     system::AtomicFile kept(to);
     const system::RegularFile file(from);
-    std::vector<std::byte> piece(std::size_t{1} << 20);
-    for (std::uintmax_t at = 0;;) {
-      const std::size_t read = file.read_some(at, piece);
-      if (read == 0) break;
-      kept.write(std::span(piece).first(read));
-      at += read;
-    }
+    file.for_each_piece(0, file.size(),
+                        [&](std::span<const std::byte> piece) { kept.write(piece); });
     if (!kept.commit_new()) {
       fail(ExitCode::output, "{} has come meanwhile (it is left alone); look at it", to.string());
     }

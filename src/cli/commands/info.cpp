@@ -133,42 +133,21 @@ nlohmann::ordered_json device_json(const compute::DeviceList& list) {
   return json;
 }
 
-class InfoCommand final : public cli::CommandWith<> {
- public:
-  InfoCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
+void add_info_flags(cli::Flags& f, cli::Options& options, const cli::CommandLineChoices& choices) {
+  add_model_flags(f, options);
+  add_machine_flags(f, options, choices);
+  add_json_flag(f, options.json);
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "info",
-            .summary = "this machine, placement, libraries, and the layers of a model",
-            .about =
-                "Describes this machine, the placement of ranks, the libraries, and the "
-                "layers of a model.",
-            .examples = {{"cputrain info --model resnet50v2 --classes 10",
-                          "Lists the layers with their parameters and work."},
-                         {"mpirun -np 2 cputrain info",
-                          "Shows which cores each of two ranks would get."}},
-            .common = {"model", "image-size", "classes", "backend", "threads", "json"},
-            .others = "summary,describe,doctor,env,checks,settings,devices,machine"};
-  }
-
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    add_model_flags(f, options_);
-    add_machine_flags(f, options_, choices);
-    add_json_flag(f, options_.json);
-  }
-
-  ExitCode run(const training::Services&) override;
-};
-
-ExitCode InfoCommand::run(const training::Services& services) {
-  const training::TrainingSpec spec = training::choose_training(options_);
+ExitCode run_info(const cli::Options& options, const training::Services& services) {
+  const training::TrainingSpec spec = training::choose_training(options);
   const model::Graph graph =
-      training::build_graph(spec, options_.classes.value_or(spec.model->recipe.classes));
-  const training::Session session = training::start_session(options_, services);
+      training::build_graph(spec, options.classes.value_or(spec.model->recipe.classes));
+  const training::Session session = training::start_session(options, services);
   const std::vector<placement::LaunchLine> launches =
-      launch_lines_here(session, services, options_.program);
+      launch_lines_here(session, services, options.program);
   const std::map<std::string, compute::DeviceList> devices = devices_here(services);
-  if (session.leads() && options_.prints()) {
+  if (session.leads() && options.prints()) {
     system::print("cputrain {}\n", kVersion);
     system::print_lines(machine_text(session.machine));
     std::string before = "Placement: ";
@@ -203,12 +182,27 @@ ExitCode InfoCommand::run(const training::Services& services) {
                                 {"backend", session.backend->facts().description},
                                 {"libraries", services.libraries}};
   for (const auto& [backend, list] : devices) result[backend] = device_json(list);
-  training::write_json(session, options_.json, result);
+  training::write_json(session, options.json, result);
   return ExitCode::ok;
 }
 
 }  // namespace
 
-std::unique_ptr<cli::Command> make_info() { return std::make_unique<InfoCommand>(); }
+std::unique_ptr<cli::Command> make_info() {
+  return cli::make_command<>(
+      {.help = {.name = "info",
+                .summary = "this machine, placement, libraries, and the layers of a model",
+                .about = "Describes this machine, the placement of ranks, the libraries, and the "
+                         "layers of a model.",
+                .examples = {{"cputrain info --model resnet50v2 --classes 10",
+                              "Lists the layers with their parameters and work."},
+                             {"mpirun -np 2 cputrain info",
+                              "Shows which cores each of two ranks would get."}},
+                .common = {"model", "image-size", "classes", "backend", "threads", "json"},
+                .others = "summary,describe,doctor,env,checks,settings,devices,machine"},
+       .task = {.trains = false, .computes = false, .one_job = false},
+       .add_flags = add_info_flags,
+       .run = run_info});
+}
 
 }  // namespace cputrain::commands

@@ -96,45 +96,54 @@ std::string mistake_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
-void DataCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) {
-  cli::Options& options = options_;
-  add_data_flags(f, options, resizes());
-  f.reword("limit-val", "use at most N validation images");
-  f.reword("seed", "number that decides which images are kept for validation [0]");
-  if (resizes())
-    add_row(f, options, "image-size", "width and height to which images are resized [256]");
-  add_machine_flags(f, options, choices);
-  add_json_flag(f, options.json);
+cli::CommandParts<> command_of_rank_0(cli::CommandEntry help, Work work) {
+  return {.help = std::move(help),
+          .task = {.trains = false, .computes = false, .one_job = false},
+          .run = [work = std::move(work)](const cli::Options& options,
+                                          const training::Services& services) {
+            const training::Session session = training::start_session(options, services);
+            return session.leads() ? work(options, session) : ExitCode::ok;
+          }};
 }
 
-void DataCommand::check(const cli::CommandLineChoices&) {
-  cli::Options& options = options_;
-  const std::size_t most = most_words();
-  if (options.files.size() > most) {
-    fail(ExitCode::usage,
-         fmt::format("{} is one word too many: {} takes {}", options.files[most], options.task.name,
-                     most == 2 ? "a data set and a file" : "one folder or data set"));
-  }
-  if (!options.files.empty()) options.data = options.files.front();
-  if (options.files.size() < most && (most == 2 || options.data.empty())) {
-    fail(ExitCode::usage, fmt::format("{0} needs {2}: {1} {0} {3}", options.task.name,
-                                      options.program, needs(), example()));
-  }
+cli::CommandParts<> command_on_data(cli::CommandEntry help, Work work, const char* needs,
+                                    bool packs) {
+  cli::CommandParts<> parts = command_of_rank_0(std::move(help), std::move(work));
+  parts.add_flags = [packs](cli::Flags& f, cli::Options& options,
+                            const cli::CommandLineChoices& choices) {
+    add_data_flags(f, options, packs);
+    f.reword("limit-val", "use at most N validation images");
+    f.reword("seed", "number that decides which images are kept for validation [0]");
+    if (packs)
+      add_row(f, options, "image-size", "width and height to which images are resized [256]");
+    add_machine_flags(f, options, choices);
+    add_json_flag(f, options.json);
+  };
+  parts.check = [needs, packs](cli::Options& options, const cli::CommandLineChoices&) {
+    const std::size_t most = packs ? 2 : 1;
+    if (options.files.size() > most) {
+      fail(ExitCode::usage,
+           fmt::format("{} is one word too many: {} takes {}", options.files[most],
+                       options.task.name, packs ? needs : "one folder or data set"));
+    }
+    if (!options.files.empty()) options.data = options.files.front();
+    if (options.files.size() < most && (packs || options.data.empty())) {
+      fail(ExitCode::usage,
+           fmt::format("{0} needs {2}: {1} {0} {3}", options.task.name, options.program, needs,
+                       packs ? "FOLDER FILE.ctpack" : "FOLDER"));
+    }
+  };
+  parts.why_idle = [](const cli::Options& options, const std::string& flag) -> std::string {
+    const bool computes =
+        flag == "backend" || flag == "precision" || !why_idle_option(options, flag, {}).empty();
+    return computes ? "in this command, which computes nothing" : "";
+  };
+  return parts;
 }
 
-std::string DataCommand::why_idle(const std::string& flag) const {
-  const bool computes =
-      flag == "backend" || flag == "precision" || !why_idle_option(options_, flag, {}).empty();
-  return computes ? "in this command, which computes nothing" : "";
-}
-
-ExitCode DataCommand::run(const training::Services& services) {
-  const training::Session session = training::start_session(options_, services);
-  return session.leads() ? work(session) : ExitCode::ok;
-}
-
-data::DataSource DataCommand::open(const training::Session& session, bool to_check) const {
-  data::DataRequest request = options_.data_request(options_.seed.value_or(0));
+data::DataSource open_data(const cli::Options& options, const training::Session& session,
+                           bool to_check) {
+  data::DataRequest request = options.data_request(options.seed.value_or(0));
   request.to_check = request.list_unread = to_check;
   return session.services.data.open(request);
 }

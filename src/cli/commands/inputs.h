@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,26 +14,18 @@
 /// What commands read: data sets, saved weights, names of classes and of files to write.
 namespace cputrain::commands {
 
-/// What topics of `data` have in common: rank 0 works on a data set, and nothing is computed.
-class DataCommand : public cli::CommandWith<> {
- public:
-  DataCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
+/// What rank 0 does, alone.
+using Work = std::function<ExitCode(const cli::Options&, const training::Session&)>;
 
-  void add_flags(cli::Flags&, const cli::CommandLineChoices&) override;
-  void check(const cli::CommandLineChoices&) override;
-  std::string why_idle(const std::string& flag) const override;
+/// A command in which nothing is computed.
+cli::CommandParts<> command_of_rank_0(cli::CommandEntry help, Work);
 
-  ExitCode run(const training::Services&) override;
+/// A topic of `data`: rank 0 works on a data set. `needs`: what its words are; `packs`: a data set
+/// and a file, whose images are resized.
+cli::CommandParts<> command_on_data(cli::CommandEntry help, Work, const char* needs = "a data set",
+                                    bool packs = false);
 
- protected:
-  virtual ExitCode work(const training::Session&) = 0;
-  virtual std::string needs() const { return "a data set"; }
-  virtual std::string example() const { return "FOLDER"; }
-
-  virtual std::size_t most_words() const { return 1; }
-  virtual bool resizes() const { return false; }
-  data::DataSource open(const training::Session&, bool to_check = false) const;
-};
+data::DataSource open_data(const cli::Options&, const training::Session&, bool to_check = false);
 
 inline constexpr const char* kFlip = "flip";  ///< --tta
 /// --tta: whether each image is looked at with its mirror image, too.

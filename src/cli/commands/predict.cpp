@@ -303,80 +303,77 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
   return errors;
 }
 
-class PredictCommand final : public cli::CommandWith<PredictOptions> {
- public:
-  PredictCommand() : CommandWith({.trains = false, .one_job = false}) {}
+void add_predict_flags(cli::Flags& f, PredictOptions& c, const cli::CommandLineChoices& choices) {
+  add_weights_flag(f, c);
+  f.group("Data");
+  add_row(f, c, "exif");
+  f.default_is("exif", "as training did");
+  add_stall_flags(f, c);
+  add_inference_flags(f, c, choices);
+  add_json_flag(f, c.json);
+  f.text("csv", c.csv, "FILE",
+         "write a row per file as CSV: its name, its class, and the probability of each class "
+         "(-: to standard output, and nothing else there)");
+  add_test_time_flag(f, c.flips);
+  f.whole("top", c.top, 1, 65536, "show the N most probable classes [1; JSON has all]");
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "predict",
-            .summary = "classes of image files and of folders of them",
-            .about =
-                "Prints the class of each image. Folders stand for all images below them. With "
-                "--csv or --json the classes are in that file, and how many images have which "
-                "is printed.",
-            .words = "IMAGE...",
-            .examples = {{"cputrain predict --weights runs/first new.jpg",
-                          "Prints the most probable class."},
-                         {"cputrain predict --weights runs/first --csv predictions.csv photos",
-                          "Writes the probabilities of all images of a folder as CSV."}},
-            .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"},
-            .others = "infer,inference,detect,prediction,predictions"};
-  }
+void check_predict(const PredictOptions& options, const cli::CommandLineChoices&) {
+  check_weights_named(options);
+  if (!options.files.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format("predict needs image files or folders: {} predict --weights FILE IMAGE...",
+                   options.program));
+}
 
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    PredictOptions& c = options_;
-    add_weights_flag(f, c);
-    f.group("Data");
-    add_row(f, c, "exif");
-    f.default_is("exif", "as training did");
-    add_stall_flags(f, c);
-    add_inference_flags(f, c, choices);
-    add_json_flag(f, c.json);
-    f.text("csv", c.csv, "FILE",
-           "write a row per file as CSV: its name, its class, and the probability of each class "
-           "(-: to standard output, and nothing else there)");
-    add_test_time_flag(f, c.flips);
-    f.whole("top", c.top, 1, 65536, "show the N most probable classes [1; JSON has all]");
+ExitCode run_predict(const PredictOptions& options, const training::Services& services) {
+  const weights::ModelDescription model = weights::read_description(options.weights);
+  const training::Session session = training::start_session(options, services);
+  const weights::Preprocessing then = weights::preprocessing_of(model);
+  weights::Preprocessing here = then;
+  here.exif = options.exif.value_or(model.exif);
+  for (const std::string& line : training::preprocessing_differences(options.weights, then, here)) {
+    training::warn(session, line);
   }
-
-  bool needs_weights() const override { return true; }
-  void check(const cli::CommandLineChoices&) override {
-    check_weights_named(options_);
-    if (!options_.files.empty()) return;
-    fail(ExitCode::usage,
-         fmt::format("predict needs image files or folders: {} predict --weights FILE IMAGE...",
-                     options_.program));
-  }
-  std::vector<std::pair<const char*, std::string>> results() override {
-    return {{"--csv", options_.csv}, {"--json", options_.json}};
-  }
-  bool results_are_files() const override { return options_.tells_of_files(); }
-  std::string why_idle(const std::string& flag) const override {
-    if (flag == "top" && !options_.csv.empty() && options_.json.empty())
-      return "in --csv, which has all classes";
-    return why_idle_option(options_, flag, {options_.backend});
-  }
-
-  ExitCode run(const training::Services& services) override {
-    const weights::ModelDescription model = weights::read_description(options_.weights);
-    const training::Session session = training::start_session(options_, services);
-    const weights::Preprocessing then = weights::preprocessing_of(model);
-    weights::Preprocessing here = then;
-    here.exif = options_.exif.value_or(model.exif);
-    for (const std::string& line :
-         training::preprocessing_differences(options_.weights, then, here)) {
-      training::warn(session, line);
-    }
-    // Images are few: rank 0 does them all, and the others wait for it.
-    session.communicator->pulse().at(comm::Phase::validate);
-    const std::size_t errors = session.leads() ? predict(options_, services, session, model) : 0;
-    session.communicator->barrier();
-    return errors ? ExitCode::data : ExitCode::ok;
-  }
-};
+  // Images are few: rank 0 does them all, and the others wait for it.
+  session.communicator->pulse().at(comm::Phase::validate);
+  const std::size_t errors = session.leads() ? predict(options, services, session, model) : 0;
+  session.communicator->barrier();
+  return errors ? ExitCode::data : ExitCode::ok;
+}
 
 }  // namespace
 
-std::unique_ptr<cli::Command> make_predict() { return std::make_unique<PredictCommand>(); }
+std::unique_ptr<cli::Command> make_predict() {
+  return cli::make_command<PredictOptions>(
+      {.help = {.name = "predict",
+                .summary = "classes of image files and of folders of them",
+                .about =
+                    "Prints the class of each image. Folders stand for all images below them. With "
+                    "--csv or --json the classes are in that file, and how many images have which "
+                    "is printed.",
+                .words = "IMAGE...",
+                .examples = {{"cputrain predict --weights runs/first new.jpg",
+                              "Prints the most probable class."},
+                             {"cputrain predict --weights runs/first --csv predictions.csv photos",
+                              "Writes the probabilities of all images of a folder as CSV."}},
+                .common = {"weights", "top", "csv", "json", "backend", "threads", "micro-batch"},
+                .others = "infer,inference,detect,prediction,predictions"},
+       .task = {.trains = false, .one_job = false},
+       .add_flags = add_predict_flags,
+       .check = check_predict,
+       .why_idle = [](const PredictOptions& options, const std::string& flag) -> std::string {
+         if (flag == "top" && !options.csv.empty() && options.json.empty())
+           return "in --csv, which has all classes";
+         return why_idle_option(options, flag, {options.backend});
+       },
+       .run = run_predict,
+       .results_are_files = [](const PredictOptions& options) { return options.tells_of_files(); },
+       .results =
+           [](const PredictOptions& options) {
+             return std::vector{std::pair("--csv", options.csv), std::pair("--json", options.json)};
+           },
+       .needs_weights = true});
+}
 
 }  // namespace cputrain::commands

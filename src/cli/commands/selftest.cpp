@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -126,86 +127,77 @@ Json result_json(const training::Session& session, const std::string& device, st
           {"left_out", report.left_out()}};
 }
 
-class SelftestCommand final : public cli::CommandWith<SelftestOptions> {
- public:
-  explicit SelftestCommand(selftest::FindOwn own_of)
-      : CommandWith({.trains = false, .one_job = false}), own_of_(std::move(own_of)) {}
+void add_selftest_flags(cli::Flags& f, SelftestOptions& options,
+                        const cli::CommandLineChoices& choices) {
+  add_processor_flags(f, options, choices, "all that the backend has");
+  add_row(f, options, "seed", "number that decides the sizes and numbers of all cases [0]");
+  add_json_flag(f, options.json);
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "selftest",
-            .summary = "whether a backend computes what plain loops in double compute",
-            .about =
-                "Runs every kind of layer and every call of a backend on random numbers in "
-                "odd sizes, each twice, and compares with plain loops in double. Ends with 1 "
-                "where a case fails.",
-            .examples = {{"cputrain selftest", "Tests the kernels for this CPU."},
-                         {"cputrain selftest --backend cuda --json selftest.json",
-                          "Tests the kernels of a GPU and writes what was found as JSON."}},
-            .common = {"backend", "precision", "seed", "threads", "json"}};
+void check_selftest(SelftestOptions& c, const cli::CommandLineChoices& choices) {
+  for (const training::BackendChoice& backend : choices.backends) {
+    if (backend.name == c.backend) c.precisions = backend.precisions;
   }
+  if (c.was_given("precision")) c.precisions = {c.precision};
+  c.precision = c.precisions.front();
+}
 
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    add_processor_flags(f, options_, choices, "all that the backend has");
-    add_row(f, options_, "seed", "number that decides the sizes and numbers of all cases [0]");
-    add_json_flag(f, options_.json);
-  }
-
-  void check(const cli::CommandLineChoices& choices) override {
-    SelftestOptions& c = options_;
-    for (const training::BackendChoice& backend : choices.backends) {
-      if (backend.name == c.backend) c.precisions = backend.precisions;
-    }
-    if (c.was_given("precision")) c.precisions = {c.precision};
-    c.precision = c.precisions.front();
-  }
-
-  ExitCode run(const training::Services&) override;
-
- private:
-  selftest::FindOwn own_of_;
-};
-
-ExitCode SelftestCommand::run(const training::Services& services) {
-  const training::Session session = training::start_session(options_, services);
+ExitCode run_selftest(const selftest::FindOwn& own_of, const SelftestOptions& options,
+                      const training::Services& services) {
+  const training::Session session = training::start_session(options, services);
   training::check_alone(session, "selftest tests",
                         "each would test the same); start it without mpirun");
   for (const std::string& warning : session.plan.warnings) training::warn(session, warning);
-  check_writable(options_.json);
+  check_writable(options.json);
   const std::string device = device_of(session);  // a device that broke may have no name
   const auto reference = services.make_backend({.name = "reference", .precision = Precision::f64});
   const auto rounding = services.make_backend({.name = "reference", .precision = Precision::bf16});
-  const std::uint64_t seed = options_.seed.value_or(0);
-  CasesReport report(options_.prints());
-  if (options_.prints()) {
+  const std::uint64_t seed = options.seed.value_or(0);
+  CasesReport report(options.prints());
+  if (options.prints()) {
     system::print(
         "{} on {}, seed {}; error: distance from plain loops in double, hash: of the "
         "outputs' bits\n",
         session.backend->name(), device, seed);
   }
-  selftest::run({.precisions = options_.precisions,
-                 .all_must_be = options_.was_given("precision"),
+  selftest::run({.precisions = options.precisions,
+                 .all_must_be = options.was_given("precision"),
                  .seed = seed,
                  .make = maker_of(session),
                  .reference = reference.get(),
                  .rounding_reference = rounding.get(),
-                 .own = own_of_(session.backend->name()),
+                 .own = own_of(session.backend->name()),
                  .device = session.device.device},
                 {.done = [&](const compute::SelftestCase& result) { report.add(result); },
                  .left_out = [&](const std::string& name,
                                  const std::string& why) { report.leave_out(name, why); },
                  .begins = [&](const std::string& name) { report.begin(name); }});
-  if (options_.prints()) {
+  if (options.prints()) {
     system::print("{} passed, {} failed, {} left out\n", counted(report.passed(), "case"),
                   report.failed(), report.left_out().size());
   }
-  training::write_json(session, options_.json, result_json(session, device, seed, report));
+  training::write_json(session, options.json, result_json(session, device, seed, report));
   return report.failed() == 0 ? ExitCode::ok : ExitCode::failed;
 }
 
 }  // namespace
 
 std::unique_ptr<cli::Command> make_selftest(selftest::FindOwn own_of) {
-  return std::make_unique<SelftestCommand>(std::move(own_of));
+  return cli::make_command<SelftestOptions>(
+      {.help = {.name = "selftest",
+                .summary = "whether a backend computes what plain loops in double compute",
+                .about =
+                    "Runs every kind of layer and every call of a backend on random numbers in "
+                    "odd sizes, each twice, and compares with plain loops in double. Ends with 1 "
+                    "where a case fails.",
+                .examples = {{"cputrain selftest", "Tests the kernels for this CPU."},
+                             {"cputrain selftest --backend cuda --json selftest.json",
+                              "Tests the kernels of a GPU and writes what was found as JSON."}},
+                .common = {"backend", "precision", "seed", "threads", "json"}},
+       .task = {.trains = false, .one_job = false},
+       .add_flags = add_selftest_flags,
+       .check = check_selftest,
+       .run = std::bind_front(run_selftest, std::move(own_of))});
 }
 
 }  // namespace cputrain::commands

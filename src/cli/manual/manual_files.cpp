@@ -40,67 +40,6 @@ std::string paths_of(const CommandEntry& command) { return paths_of_meta(command
 /// As one word of a shell's script: 'none'.
 std::string in_quotes(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
 
-/// What bash does with the table. A word such as --flag=value is one word or three, by what
-/// COMP_WORDBREAKS has.
-constexpr const char* kFunction = R"sh(
-# Sets words, paths and list from the row of a command and a flag, or of its flags and topics.
-_cputrain_row() {
-  local command name
-  while IFS='|' read -r command name list paths words; do
-    [[ $command != "$1" || $name != "$2" ]] || return 0
-  done <<<"$_cputrain_table"
-  words= paths= list=
-}
-
-_cputrain() {
-  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} flag= begin= word
-  local command=train topics= first=${COMP_WORDS[1]-} words= paths= list=
-  COMPREPLY=()
-  if [[ $cur == = ]]; then
-    flag=$prev cur=
-  elif [[ $prev == = && COMP_CWORD -gt 2 ]]; then
-    flag=${COMP_WORDS[COMP_CWORD-2]}
-  elif [[ $cur == --*=* ]]; then
-    flag=${cur%%=*} begin=${cur%%=*}= cur=${cur#*=}
-  elif [[ $prev == --* ]]; then
-    flag=$prev
-  fi
-  if [[ COMP_CWORD -gt 1 && $first != -* ]]; then
-    command=$first
-    _cputrain_row "$command" topics
-    topics=$words
-    [[ -z $topics || COMP_CWORD -eq 2 ]] || command+=" ${COMP_WORDS[2]}"
-  fi
-  _cputrain_row "$command" "${flag//_/-}"
-  if [[ -z $words && -z $paths ]]; then
-    [[ -z $list ]] || return  # a value that nobody can guess
-    if [[ COMP_CWORD -eq 1 && $cur != -* ]]; then
-      words=$_cputrain_commands
-    elif [[ COMP_CWORD -eq 2 && -n $topics && $cur != -* ]]; then
-      words=$topics
-    elif [[ $cur == -* ]]; then
-      _cputrain_row "$command" flags
-      words=${words:---help}
-      [[ COMP_CWORD -ne 1 ]] || words+=' --version'
-    else
-      _cputrain_row "$command" words
-    fi
-  fi
-  if [[ $list == list && $cur == *,* ]]; then
-    begin+=${cur%,*}, cur=${cur##*,}
-  fi
-  for word in $words; do
-    [[ $word != "$cur"* ]] || COMPREPLY+=("$begin$word")
-  done
-  [[ -n $paths ]] || return
-  local action=-f
-  [[ $paths == files ]] || action=-d
-  compopt -o filenames 2>/dev/null
-  while IFS= read -r word; do COMPREPLY+=("$begin$word"); done < <(compgen "$action" -- "$cur")
-}
-complete -F _cputrain cputrain
-)sh";
-
 /// Rows: command, flag, whether its value is one or a list ("" for a switch), what paths it may be,
 /// what words. A command's own rows have its flags, its topics, and what it takes beside them.
 std::string rows_of(const CommandEntry& command) {
@@ -235,7 +174,7 @@ std::string bash_completion(const std::vector<CommandEntry>& commands) {
   return "# bash completion of cputrain; written by cputrain_manual from the program's table of "
          "flags\n# shellcheck shell=bash disable=SC2034\n\n_cputrain_commands=" +
          in_quotes(join(names, " ")) + "\n\n# command|flag|one or list|files or folders|words\n" +
-         "_cputrain_table=" + in_quotes(table) + "\n" + kFunction;
+         "_cputrain_table=" + in_quotes(table) + "\n" + kBashFunction;
 }
 
 std::string zsh_completion(const std::vector<CommandEntry>& commands) {

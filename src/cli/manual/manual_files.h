@@ -18,6 +18,9 @@ std::string bash_completion(const std::vector<CommandEntry>&);
 /// A function for zsh's compinit: _cputrain.
 std::string zsh_completion(const std::vector<CommandEntry>&);
 
+/// Texts of man(7) between the table's parts, and what bash does with the table of flags.
+extern const char *const kManDescription, *const kManSurroundings, *const kBashFunction;
+
 /// What a shell may offer as a value.
 struct FlagValues {
   static constexpr const char *kFiles = "files", *kFolders = "folders";

@@ -263,55 +263,35 @@ Json figures_json(const std::vector<SumFigure>& figures) {
   return list;
 }
 
-class BenchAllreduceCommand final : public cli::CommandWith<BenchOptions> {
- public:
-  BenchAllreduceCommand() : CommandWith({.trains = false, .measures = true}) {}
+void add_allreduce_flags(cli::Flags& f, BenchOptions& c, const cli::CommandLineChoices& choices) {
+  f.group("Measurement");
+  f.whole("bytes", c.bytes, 4, std::int64_t{1} << 40,
+          "bytes of each rank's gradient [52871940: the paper's network]");
+  f.whole("repeat", c.repeat, 1, 1000, "measured sums of each algorithm [5]");
+  add_processor_flags(f, c, choices);
+  add_stall_flags(f, c);
+  add_json_flag(f, c.json);
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "bench",
-            .topic = "allreduce",
-            .summary = "every way to sum gradients over ranks",
-            .about =
-                "Measures each algorithm that sums gradients over ranks, beside the memory's "
-                "bandwidth.",
-            .examples = {{"mpirun -np 4 cputrain bench allreduce --bytes 52871940",
-                          "Measures sums of as many bytes as the paper's network has gradients."}},
-            .common = {"bytes", "repeat", "threads", "json"}};
-  }
-
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    BenchOptions& c = options_;
-    f.group("Measurement");
-    f.whole("bytes", c.bytes, 4, std::int64_t{1} << 40,
-            "bytes of each rank's gradient [52871940: the paper's network]");
-    f.whole("repeat", c.repeat, 1, 1000, "measured sums of each algorithm [5]");
-    add_processor_flags(f, c, choices);
-    add_stall_flags(f, c);
-    add_json_flag(f, c.json);
-  }
-
-  ExitCode run(const training::Services&) override;
-};
-
-ExitCode BenchAllreduceCommand::run(const training::Services& services) {
-  const training::Session session = training::start_session(options_, services);
+ExitCode run_allreduce(const BenchOptions& options, const training::Services& services) {
+  const training::Session session = training::start_session(options, services);
   comm::SumArrays sum = comm::sum_plainly;
   if (session.backend->memory().is_host()) {
     sum = [&](std::span<const Array> src, const Array& dst) { session.backend->sum(src, dst); };
   }
   comm::Communicator& communicator = *session.communicator;
-  const std::size_t elements = std::max<std::size_t>(1, options_.bytes / sizeof(float));
+  const std::size_t elements = std::max<std::size_t>(1, options.bytes / sizeof(float));
   const std::size_t bytes = elements * sizeof(float);
   const auto real_bytes = static_cast<double>(bytes);
   const comm::NodeMap map = comm::read_node_map(communicator);
-  const int ranks = communicator.size(), repeats = options_.repeats();
+  const int ranks = communicator.size(), repeats = options.repeats();
   const compute::Limits before = training::measure_together(session);
   const auto figures = bench_sums(communicator, map, elements, sum, repeats);
   const double triad = compute::better(before, training::measure_together(session)).triad_gbs;
   const std::string chosen = training::automatic_allreduce(communicator, elements, sum);
   const auto compression =
       bench_compression(communicator, elements, std::min(repeats, kCompressions));
-  if (session.leads() && options_.prints()) {
+  if (session.leads() && options.prints()) {
     for (const std::string& line : session.placement) system::print("{}\n", line);
     system::print("{} on {}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
                   counted(ranks, "rank"), counted(map.nodes(), "node"), real_bytes / 1e6, triad);
@@ -332,14 +312,26 @@ ExitCode BenchAllreduceCommand::run(const training::Services& services) {
                     {"auto", chosen},
                     {"algorithms", figures_json(figures)},
                     {"compression", compression_json(compression, real_bytes, ranks)}};
-  training::write_json(session, options_.json, result);
+  training::write_json(session, options.json, result);
   return ExitCode::ok;
 }
 
 }  // namespace
 
 std::unique_ptr<cli::Command> make_bench_allreduce() {
-  return std::make_unique<BenchAllreduceCommand>();
+  return cli::make_command<BenchOptions>(
+      {.help =
+           {.name = "bench",
+            .topic = "allreduce",
+            .summary = "every way to sum gradients over ranks",
+            .about = "Measures each algorithm that sums gradients over ranks, beside the memory's "
+                     "bandwidth.",
+            .examples = {{"mpirun -np 4 cputrain bench allreduce --bytes 52871940",
+                          "Measures sums of as many bytes as the paper's network has gradients."}},
+            .common = {"bytes", "repeat", "threads", "json"}},
+       .task = {.trains = false, .measures = true},
+       .add_flags = add_allreduce_flags,
+       .run = run_allreduce});
 }
 
 }  // namespace cputrain::commands

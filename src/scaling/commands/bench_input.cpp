@@ -140,76 +140,71 @@ data::InputBenchRequest request_of(const BenchOptions& options, const training::
       .repeat = options.repeats()};
 }
 
-class BenchInputCommand final : public cli::CommandWith<BenchOptions> {
- public:
-  BenchInputCommand() : CommandWith({.trains = false, .measures = true, .one_job = false}) {}
+void add_input_flags(cli::Flags& f, BenchOptions& c, const cli::CommandLineChoices& choices) {
+  f.group("Data");
+  add_row(f, c, "data", "a folder of class folders or of cat.N.jpg files, or a list file");
+  add_row(f, c, "validation-split", "part left out where the data has no validation part [0.1]");
+  add_row(f, c, "limit-train", "take N training images [256]");
+  add_row(f, c, "allow-empty-classes", "go on where no image of a class can be read [an error]");
+  add_row(f, c, "image-size", "width and height to which images are resized [256]");
+  add_row(f, c, "resize");
+  f.default_is("resize", "bilinear");
+  add_row(f, c, "fit");
+  f.default_is("fit", "stretch");
+  add_row(f, c, "exif");
+  add_row(f, c, "augment");
+  f.default_is("augment", "flip");
+  add_row(f, c, "micro-batch", "images of each batch that is made from the cache [32]");
+  add_row(f, c, "seed", "number that decides choice of images, order and augmentation [0]");
+  f.group("Measurement");
+  f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
+  add_processor_flags(f, c, choices);
+  add_row(f, c, "io-threads", "threads that decode and change images [as --threads]");
+  add_json_flag(f, c.json);
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "bench",
-            .topic = "input",
-            .summary = "decoding, augmentation and batches",
-            .about = "Measures how fast images are decoded, changed and made into batches.",
-            .examples = {{"cputrain bench input --data photos",
-                          "Measures with 256 images of a folder."}},
-            .common = {"data", "limit-train", "image-size", "augment", "micro-batch", "repeat",
-                       "threads", "io-threads", "json"}};
-  }
+void check_input(const BenchOptions& options, const cli::CommandLineChoices&) {
+  if (options.data.empty())
+    fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
+}
 
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    BenchOptions& c = options_;
-    f.group("Data");
-    add_row(f, c, "data", "a folder of class folders or of cat.N.jpg files, or a list file");
-    add_row(f, c, "validation-split", "part left out where the data has no validation part [0.1]");
-    add_row(f, c, "limit-train", "take N training images [256]");
-    add_row(f, c, "allow-empty-classes", "go on where no image of a class can be read [an error]");
-    add_row(f, c, "image-size", "width and height to which images are resized [256]");
-    add_row(f, c, "resize");
-    f.default_is("resize", "bilinear");
-    add_row(f, c, "fit");
-    f.default_is("fit", "stretch");
-    add_row(f, c, "exif");
-    add_row(f, c, "augment");
-    f.default_is("augment", "flip");
-    add_row(f, c, "micro-batch", "images of each batch that is made from the cache [32]");
-    add_row(f, c, "seed", "number that decides choice of images, order and augmentation [0]");
-    f.group("Measurement");
-    f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
-    add_processor_flags(f, c, choices);
-    add_row(f, c, "io-threads", "threads that decode and change images [as --threads]");
-    add_json_flag(f, c.json);
-  }
-
-  void check(const cli::CommandLineChoices&) override {
-    if (options_.data.empty())
-      fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
-  }
-  std::string why_idle(const std::string& flag) const override {
-    return why_idle_in_training(options_, flag, {options_.backend});
-  }
-
-  ExitCode run(const training::Services&) override;
-};
-
-ExitCode BenchInputCommand::run(const training::Services& services) {
+ExitCode run_input(const BenchOptions& options, const training::Services& services) {
   constexpr std::size_t kImages = 256;
-  const training::Session session = training::start_session(options_, services);
+  const training::Session session = training::start_session(options, services);
   training::check_alone(
       session, "bench input measures",
       "ranks would disturb each other); start it without mpirun, with --threads or --io-threads");
-  const data::DataSource source =
-      open_images(options_, services, kImages, options_.seed.value_or(0));
-  const data::InputBenchRequest request = request_of(options_, session);
+  const data::DataSource source = open_images(options, services, kImages, options.seed.value_or(0));
+  const data::InputBenchRequest request = request_of(options, session);
   const compute::Limits before = training::measure_together(session);
   const data::InputBench bench = services.data.bench(source, request);
   const double triad = compute::better(before, training::measure_together(session)).triad_gbs;
   const std::vector<Line> lines = lines_of(bench, request.image, triad);
-  if (options_.prints()) print_table(request, bench, triad, lines);
-  training::write_json(session, options_.json, result_json(session, request, bench, triad, lines));
+  if (options.prints()) print_table(request, bench, triad, lines);
+  training::write_json(session, options.json, result_json(session, request, bench, triad, lines));
   return ExitCode::ok;
 }
 
 }  // namespace
 
-std::unique_ptr<cli::Command> make_bench_input() { return std::make_unique<BenchInputCommand>(); }
+std::unique_ptr<cli::Command> make_bench_input() {
+  return cli::make_command<BenchOptions>(
+      {.help = {.name = "bench",
+                .topic = "input",
+                .summary = "decoding, augmentation and batches",
+                .about = "Measures how fast images are decoded, changed and made into batches.",
+                .examples = {{"cputrain bench input --data photos",
+                              "Measures with 256 images of a folder."}},
+                .common = {"data", "limit-train", "image-size", "augment", "micro-batch", "repeat",
+                           "threads", "io-threads", "json"}},
+       .task = {.trains = false, .measures = true, .one_job = false},
+       .add_flags = add_input_flags,
+       .check = check_input,
+       .why_idle =
+           [](const BenchOptions& options, const std::string& flag) {
+             return why_idle_in_training(options, flag, {options.backend});
+           },
+       .run = run_input});
+}
 
 }  // namespace cputrain::commands

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags/flag_groups.h"
@@ -25,10 +24,8 @@ std::vector<int> parse_micro_batches(const std::string& text) {
   constexpr int kMost = 65536;
   std::vector<int> sizes;
   for (const std::string& word : split(text, ',')) {
-    int images = 0;
-    const char* const end = word.data() + word.size();
-    const auto [stop, error] = std::from_chars(word.data(), end, images);
-    if (error != std::errc{} || stop != end || images < 1 || images > kMost) {
+    const int images = number_in<int>(word).value_or(0);
+    if (images < 1 || images > kMost) {
       fail(ExitCode::usage,
            "--micro-batch {}: must be whole numbers from 1 to {} with one comma between each two, "
            "such as 1,8,32",
@@ -170,76 +167,68 @@ Json result_json(const training::Session& session, const BenchOptions& options,
           {"micro_batches", std::move(micro_batches)}};
 }
 
-class BenchKernelsCommand final : public cli::CommandWith<BenchOptions> {
- public:
-  BenchKernelsCommand() : CommandWith({.trains = false, .measures = true, .one_job = false}) {}
+void add_kernels_flags(cli::Flags& f, BenchOptions& c, const cli::CommandLineChoices& choices) {
+  add_training_model_flags(f, c);
+  add_data_flags(f, c, true);
+  f.group("Measurement");
+  f.parsed("micro-batch", "N,...",
+           "images computed at once, one size after the other [1,2,4,8,11,32]",
+           [&c](const std::string& text) { c.micro_batches = parse_micro_batches(text); });
+  f.whole("batch", c.batch, 1, 65536,
+          "images of a measured round, rounded up to whole micro-batches [32]");
+  f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
+  add_processor_flags(f, c, choices);
+  add_row(f, c, "io-threads", "threads that decode images [as --threads]");
+  add_backend_options(f, c, choices);
+  add_json_flag(f, c.json);
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "bench",
-            .topic = "kernels",
-            .summary = "every layer and direction by micro-batch",
-            .about =
-                "Measures every layer of a model, forward and backward, by the size of the "
-                "micro-batch.",
-            .examples = {{"cputrain bench kernels --model dogcat --micro-batch 8,32",
-                          "Compares two sizes of the micro-batch."}},
-            .common = {"model", "image-size", "micro-batch", "batch", "repeat", "backend",
-                       "precision", "threads", "json"}};
-  }
-
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    BenchOptions& c = options_;
-    add_training_model_flags(f, c);
-    add_data_flags(f, c, true);
-    f.group("Measurement");
-    f.parsed("micro-batch", "N,...",
-             "images computed at once, one size after the other [1,2,4,8,11,32]",
-             [&c](const std::string& text) { c.micro_batches = parse_micro_batches(text); });
-    f.whole("batch", c.batch, 1, 65536,
-            "images of a measured round, rounded up to whole micro-batches [32]");
-    f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
-    add_processor_flags(f, c, choices);
-    add_row(f, c, "io-threads", "threads that decode images [as --threads]");
-    add_backend_options(f, c, choices);
-    add_json_flag(f, c.json);
-  }
-
-  std::string why_idle(const std::string& flag) const override {
-    return why_idle_in_training(options_, flag, {options_.backend});
-  }
-
-  ExitCode run(const training::Services&) override;
-};
-
-ExitCode BenchKernelsCommand::run(const training::Services& services) {
+ExitCode run_kernels(const BenchOptions& options, const training::Services& services) {
   constexpr std::size_t kImages = 32;
-  training::TrainingSpec spec = training::choose_training(options_);
-  const training::Session session = training::start_session(options_, services);
+  training::TrainingSpec spec = training::choose_training(options);
+  const training::Session session = training::start_session(options, services);
   training::check_alone(session, "bench kernels measures",
                         "ranks would disturb each other); start it without mpirun, with --threads");
-  const bench::KernelRequest request{options_.micro_batches, options_.batch.value_or(kImages),
-                                     options_.repeats()};
+  const bench::KernelRequest request{options.micro_batches, options.batch.value_or(kImages),
+                                     options.repeats()};
   const std::size_t most = request.most_images();
-  const data::DataSource source = open_images(options_, services, most, spec.seed);
-  check_enough(options_, source.train.size(), most);
+  const data::DataSource source = open_images(options, services, most, spec.seed);
+  check_enough(options, source.train.size(), most);
   const model::Graph graph = training::build_graph(spec, training::classes_of(spec, source));
   training::follow_ready_form(spec, source);
   const data::DecodedData data =
       training::decode_images(session, spec.flags, source, {spec.image, spec.resize});
-  check_enough(options_, data.train.size(), most);  // some may be damaged
+  check_enough(options, data.train.size(), most);  // some may be damaged
   const auto found = bench::measure_kernels(session, spec, graph, data.train, request);
-  if (options_.prints()) {
-    print_head(session, options_, spec, found.limits, request.least);
+  if (options.prints()) {
+    print_head(session, options, spec, found.limits, request.least);
     print_kernels(found);
   }
-  training::write_json(session, options_.json, result_json(session, options_, spec, found));
+  training::write_json(session, options.json, result_json(session, options, spec, found));
   return ExitCode::ok;
 }
 
 }  // namespace
 
 std::unique_ptr<cli::Command> make_bench_kernels() {
-  return std::make_unique<BenchKernelsCommand>();
+  return cli::make_command<BenchOptions>(
+      {.help = {.name = "bench",
+                .topic = "kernels",
+                .summary = "every layer and direction by micro-batch",
+                .about =
+                    "Measures every layer of a model, forward and backward, by the size of the "
+                    "micro-batch.",
+                .examples = {{"cputrain bench kernels --model dogcat --micro-batch 8,32",
+                              "Compares two sizes of the micro-batch."}},
+                .common = {"model", "image-size", "micro-batch", "batch", "repeat", "backend",
+                           "precision", "threads", "json"}},
+       .task = {.trains = false, .measures = true, .one_job = false},
+       .add_flags = add_kernels_flags,
+       .why_idle =
+           [](const BenchOptions& options, const std::string& flag) {
+             return why_idle_in_training(options, flag, {options.backend});
+           },
+       .run = run_kernels});
 }
 
 }  // namespace cputrain::commands

@@ -222,55 +222,31 @@ std::vector<double> per_image(std::vector<double> seconds, double images) {
   return seconds;
 }
 
-class BenchStepCommand final : public cli::CommandWith<BenchOptions> {
- public:
-  BenchStepCommand() : CommandWith({.trains = false, .measures = true}) {}
+void add_step_flags(cli::Flags& f, BenchOptions& c, const cli::CommandLineChoices& choices) {
+  add_training_model_flags(f, c);
+  add_part(f, c, "transfer");
+  add_data_flags(f, c, true);
+  f.group("Training");
+  for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
+  add_recipe_flags(f, c);
+  add_stall_flags(f, c);
+  add_machine_flags(f, c, choices);
+  add_part(f, c, "input");
+  add_part(f, c, "exchange");
+  add_json_flag(f, c.json);
+  f.whole("repeat", c.repeat, 1, 1000,
+          "measured steps, up to three times as many where other work disturbs them [5, or up to "
+          "25 that fill 8 seconds]");
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "bench",
-            .topic = "step",
-            .summary = "images/s and GFLOP/s of a training step",
-            .about =
-                "Measures training steps, layer by layer, beside the peak of the cores and of the "
-                "memory.",
-            .examples = {{"cputrain bench step --model dogcat --batch 128",
-                          "Measures the paper's network."},
-                         {"mpirun -np 4 cputrain bench step --batch 128 --json step.json",
-                          "Measures four ranks together and writes all figures as JSON."}},
-            .common = {"model", "image-size", "batch", "micro-batch", "backend", "precision",
-                       "threads", "allreduce", "repeat", "json"}};
-  }
+void check_step(const BenchOptions& options, const cli::CommandLineChoices&) {
+  check_partial(options);
+}
 
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    BenchOptions& c = options_;
-    add_training_model_flags(f, c);
-    add_part(f, c, "transfer");
-    add_data_flags(f, c, true);
-    f.group("Training");
-    for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
-    add_recipe_flags(f, c);
-    add_stall_flags(f, c);
-    add_machine_flags(f, c, choices);
-    add_part(f, c, "input");
-    add_part(f, c, "exchange");
-    add_json_flag(f, c.json);
-    f.whole("repeat", c.repeat, 1, 1000,
-            "measured steps, up to three times as many where other work disturbs them [5, or up to "
-            "25 that fill 8 seconds]");
-  }
-
-  void check(const cli::CommandLineChoices&) override { check_partial(options_); }
-  std::string why_idle(const std::string& flag) const override {
-    return why_idle_in_training(options_, flag, {options_.backend});
-  }
-
-  ExitCode run(const training::Services&) override;
-};
-
-ExitCode BenchStepCommand::run(const training::Services& services) {
-  training::TrainingSpec spec = training::choose_training(options_);
+ExitCode run_step(const BenchOptions& options, const training::Services& services) {
+  training::TrainingSpec spec = training::choose_training(options);
   spec.plan.growth.clear();  // every step of a measurement is like the first
-  const training::Session session = training::start_session(options_, services);
+  const training::Session session = training::start_session(options, services);
   const int ranks = session.communicator->size();
   training::fit_to_ranks(spec, ranks);
   const std::size_t images_of_a_step = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
@@ -296,7 +272,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
     kept_part = kept->compiled().kept_features;
     trials.push_back(std::move(kept));
   }
-  const bench::StepFigures figures = bench::run_trials(session, trials, options_.repeat);
+  const bench::StepFigures figures = bench::run_trials(session, trials, options.repeat);
   const auto& [limits, rounds, each, rates, layer_steps, layers, waited] = figures;
   const bench::StepTrial& trial = *trials[0];
 
@@ -305,7 +281,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
       static_cast<double>(data::share(trial.plan().images(0), 0, ranks).size());
   const int counted = each * static_cast<int>(rounds.counted());
   const int steps = each * static_cast<int>(rounds.measured());
-  if (session.leads() && options_.prints()) {
+  if (session.leads() && options.prints()) {
     print_measurement(session, spec, trial, figures, counted);
     print_disturbance(rounds, each);
     if (waited.value_or(0) >= system::kWaitWorthSaying) {
@@ -313,7 +289,7 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
                     100 * *waited, system::cpu_wait_reason(session.plan.crowding > 1));
     }
     print_layers(layers, own_images, layer_steps);
-    if (options_.reproducible) print_price(trials, rates);
+    if (options.reproducible) print_price(trials, rates);
     if (kept_part > 0) print_kept(rates.front(), rates.back(), kept_part);
   }
   Json result = measurement_json(session, spec, trial, figures);
@@ -325,18 +301,41 @@ ExitCode BenchStepCommand::run(const training::Services& services) {
   result[kCpuWait] = known(waited);
   result["layer_steps"] = layer_steps;
   result["layers"] = layers_json(layers, own_images, layer_steps);
-  if (options_.reproducible) result["reproducible"] = price_json(trials, rates);
+  if (options.reproducible) result["reproducible"] = price_json(trials, rates);
   if (kept_part > 0) {
     result["features_kept"] = json_of(rates.back());
     result["features_kept"]["part"] = kept_part;
   }
-  training::write_json(session, options_.json, result);
+  training::write_json(session, options.json, result);
   return ExitCode::ok;
 }
 
 }  // namespace
 
-std::unique_ptr<cli::Command> make_bench_step() { return std::make_unique<BenchStepCommand>(); }
+std::unique_ptr<cli::Command> make_bench_step() {
+  return cli::make_command<BenchOptions>(
+      {.help =
+           {.name = "bench",
+            .topic = "step",
+            .summary = "images/s and GFLOP/s of a training step",
+            .about =
+                "Measures training steps, layer by layer, beside the peak of the cores and of the "
+                "memory.",
+            .examples = {{"cputrain bench step --model dogcat --batch 128",
+                          "Measures the paper's network."},
+                         {"mpirun -np 4 cputrain bench step --batch 128 --json step.json",
+                          "Measures four ranks together and writes all figures as JSON."}},
+            .common = {"model", "image-size", "batch", "micro-batch", "backend", "precision",
+                       "threads", "allreduce", "repeat", "json"}},
+       .task = {.trains = false, .measures = true},
+       .add_flags = add_step_flags,
+       .check = check_step,
+       .why_idle =
+           [](const BenchOptions& options, const std::string& flag) {
+             return why_idle_in_training(options, flag, {options.backend});
+           },
+       .run = run_step});
+}
 
 std::unique_ptr<cli::Command> make_bench() {
   return cli::make_group(

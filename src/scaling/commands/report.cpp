@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <map>
 
 #include "core/error.h"
@@ -28,11 +27,9 @@ std::map<std::string, double> parse_prices(const std::string& flag, const std::s
     const auto colon = part.find(':');
     const std::string backend = colon == std::string::npos ? "" : part.substr(0, colon);
     const std::string number = colon == std::string::npos ? part : part.substr(colon + 1);
-    double price = 0;
-    const char* end = number.data() + number.size();
-    const auto [stop, error] = std::from_chars(number.data(), end, price);
-    const bool read = error == std::errc{} && stop == end && price >= 0 && price <= kMost;
-    if (!read || (colon == 0) || !prices.emplace(backend, price).second) {
+    const auto price = number_in<double>(number);
+    const bool read = price >= 0.0 && price <= kMost;
+    if (!read || colon == 0 || !prices.emplace(backend, *price).second) {
       fail(ExitCode::usage,
            "--{} {}: must be a price from 0 to {:g}, or one for each backend, such as "
            "cpu:3.2,cuda:12",
@@ -92,50 +89,7 @@ void say(const report::Report& report, const std::string& json) {
   for (const auto& file : report.files) system::print("Wrote {}\n", file.string());
 }
 
-class ReportCommand final : public cli::CommandWith<ReportOptions> {
- public:
-  ReportCommand() : CommandWith({.trains = false, .one_job = false}) {}
-
-  cli::CommandEntry help() const override {
-    return {
-        .name = "report",
-        .summary = "tables and a page with plots from the folders of sweeps and runs",
-        .about =
-            "Makes tables and an HTML page with plots from the folders of sweeps or of trainings.",
-        .words = "DIR...",
-        .examples = {{"cputrain report sweeps/mine",
-                      "Prints the tables and writes report.html and others into the folder."},
-                     {"cputrain report --diff sweeps/before sweeps/after",
-                      "Compares two sweeps cell by cell."},
-                     {"cputrain report --diff runs/a runs/b",
-                      "Says what differs between two trainings, in flags and in figures."}},
-        .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour", "price-per-gpu-hour",
-                   "diff", "json"},
-        .others = "plot,visualize,tensorboard,history,compare,diff,table"};
-  }
-
-  void add_flags(cli::Flags&, const cli::CommandLineChoices&) override;
-  void check(const cli::CommandLineChoices&) override;
-
-  ExitCode run(const training::Services&) override {
-    const auto& folders = options_.files;
-    if (options_.diff) {
-      say(report::write_difference(folders[0], folders[1], options_.out), options_.json);
-      return ExitCode::ok;
-    }
-    report::ReportRequest request{{folders.begin(), folders.end()},
-                                  options_.out,
-                                  std::nullopt,
-                                  options_.prices,
-                                  options_.target_accuracy};
-    if (!options_.reference.empty()) request.reference = options_.reference;
-    say(report::write_report(request), options_.json);
-    return ExitCode::ok;
-  }
-};
-
-void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
-  ReportOptions& c = options_;
+void add_report_flags(cli::Flags& f, ReportOptions& c, const cli::CommandLineChoices&) {
   f.group("Report");
   f.text("reference", c.reference, "FILE",
          "published table to show beside ours: CSV with cpus, batch, seconds_per_epoch "
@@ -164,33 +118,70 @@ void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
          "also write report.json to FILE (-: to standard output, and nothing else there)");
 }
 
-void ReportCommand::check(const cli::CommandLineChoices&) {
-  const auto& folders = options_.files;
+void check_report(const ReportOptions& options, const cli::CommandLineChoices&) {
+  const auto& folders = options.files;
   if (folders.empty()) {
     fail(ExitCode::usage, "report needs the folder of a sweep or of trainings: {} report DIR...",
-         options_.program);
+         options.program);
   }
-  check_prices(options_.prices);
-  if (!options_.diff) return;
+  check_prices(options.prices);
+  if (!options.diff) return;
   if (folders.size() != 2) {
     fail(ExitCode::usage,
          "--diff compares two sweeps or two trainings, not {}: {} report --diff BEFORE AFTER",
-         folders.size(), options_.program);
+         folders.size(), options.program);
   }
-  const char* odd = !options_.reference.empty()             ? "reference"
-                    : !options_.prices.per_hour.empty()     ? "price-per-hour"
-                    : !options_.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
-                    : !options_.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
-                    : options_.target_accuracy              ? "target-accuracy"
-                                                            : nullptr;
+  const char* odd = !options.reference.empty()             ? "reference"
+                    : !options.prices.per_hour.empty()     ? "price-per-hour"
+                    : !options.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                    : !options.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
+                    : options.target_accuracy              ? "target-accuracy"
+                                                           : nullptr;
   if (odd) {
     fail(ExitCode::usage,
          "--{} with --diff, which compares what was measured and nothing else; leave one out", odd);
   }
 }
 
+ExitCode run_report(const ReportOptions& options, const training::Services&) {
+  const auto& folders = options.files;
+  if (options.diff) {
+    say(report::write_difference(folders[0], folders[1], options.out), options.json);
+    return ExitCode::ok;
+  }
+  report::ReportRequest request{{folders.begin(), folders.end()},
+                                options.out,
+                                std::nullopt,
+                                options.prices,
+                                options.target_accuracy};
+  if (!options.reference.empty()) request.reference = options.reference;
+  say(report::write_report(request), options.json);
+  return ExitCode::ok;
+}
+
 }  // namespace
 
-std::unique_ptr<cli::Command> make_report() { return std::make_unique<ReportCommand>(); }
+std::unique_ptr<cli::Command> make_report() {
+  return cli::make_command<ReportOptions>(
+      {.help =
+           {.name = "report",
+            .summary = "tables and a page with plots from the folders of sweeps and runs",
+            .about = "Makes tables and an HTML page with plots from the folders of sweeps or of "
+                     "trainings.",
+            .words = "DIR...",
+            .examples = {{"cputrain report sweeps/mine",
+                          "Prints the tables and writes report.html and others into the folder."},
+                         {"cputrain report --diff sweeps/before sweeps/after",
+                          "Compares two sweeps cell by cell."},
+                         {"cputrain report --diff runs/a runs/b",
+                          "Says what differs between two trainings, in flags and in figures."}},
+            .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour",
+                       "price-per-gpu-hour", "diff", "json"},
+            .others = "plot,visualize,tensorboard,history,compare,diff,table"},
+       .task = {.trains = false, .one_job = false},
+       .add_flags = add_report_flags,
+       .check = check_report,
+       .run = run_report});
+}
 
 }  // namespace cputrain::commands

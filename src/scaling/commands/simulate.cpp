@@ -291,14 +291,63 @@ void say_missing(const SimulateOptions& options, const std::string& why, cells::
   say_result(options, table);
 }
 
-class SimulateCommand final : public cli::CommandWith<SimulateOptions> {
- public:
-  explicit SimulateCommand(FindSimulator find_simulator)
-      : CommandWith({.trains = false, .one_job = false}),
-        find_simulator_(std::move(find_simulator)) {}
+ExitCode run_simulate(const FindSimulator& find_simulator, const SimulateOptions& options,
+                      const training::Services& services) {
+  check_out_folder(options);
+  const training::TrainingSpec spec = training::choose_training(options);
+  const data::DataSource source = services.data.open(options.data_request(spec.seed));
+  const int classes = training::classes_of(spec, source);
+  const model::Graph graph = training::build_graph(spec, classes);
+  const bool here = options.platform == simulation::kHere;
+  // Mistakes in platform and grid show before minutes of measuring.
+  simulation::Platform platform = choose_platform(options, services, nullptr);
+  cells::SweepGrid grid = planned_grid(options.grid, platform);
+  cells::CellTable table = empty_table(options, spec, graph, source.train.size(), platform.name);
+  table.cells = cells::cells_of(grid);
+  if (platform.gpus) {
+    return simulate_gpus(options, services, spec, graph, platform, std::move(table));
+  }
+  const simulation::Simulator simulator = find_simulator();
+  if (!simulator.missing.empty()) {
+    say_missing(options, simulator.missing, table);
+    return ExitCode::ok;
+  }
+  const simulation::CostTable costs =
+      !options.costs.empty()
+          ? simulation::given_costs(options.costs, services, spec, graph)
+          : simulation::measured_costs(services, spec, graph, options.measure_seconds, here);
+  if (here) {  // which --costs may have from another machine
+    platform = choose_platform(options, services, &costs);
+    grid = planned_grid(options.grid, platform);
+    table.cells = cells::cells_of(grid);
+  }
+  for (const std::string& reason : cells::left_out_of(grid)) system::tell("Left out: " + reason);
+  const simulation::Forecast forecast(std::move(platform), costs, graph, classes,
+                                      source.train.size());
+  // Times of other kernels are of another experiment, too.
+  table.options =
+      options_of(options, costs.cpu + (costs.kernels.empty() ? "" : ", " + costs.kernels));
+  describe(table, forecast.machine(), services, costs.origin());
+  const auto armed = services.signals->arm();
+  simulate(options, *services.signals, simulator, forecast, source.validation.size(), table);
+  const bool stopped = services.signals->stop_requested();
+  if (!stopped || !holds_a_table(options)) {
+    write_folder(options, table, simulation::to_json(costs), forecast.platform());
+  }
+  say_result(options, table);
+  if (!stopped) return ExitCode::ok;
+  system::tell(
+      "cputrain: stopped; what was finished is told, and the same command begins anew (with "
+      "--overwrite where --out holds a table)");
+  return static_cast<ExitCode>(services.signals->stop_code());
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "simulate",
+}  // namespace
+
+std::unique_ptr<cli::Command> make_simulate(FindSimulator find_simulator) {
+  return cli::make_command<SimulateOptions>(
+      {.help =
+           {.name = "simulate",
             .summary = "the same table for machines that are not here",
             .about =
                 "Makes the same table for machines that are not here, from costs of layers that "
@@ -312,72 +361,11 @@ class SimulateCommand final : public cli::CommandWith<SimulateOptions> {
                   "gpu_costs.json",
                   "Simulates 1 to 8 GPUs, from costs of one that scripts/gpu_costs wrote."}},
             .common = {"np", "batch", "platform", "model", "image-size", "network-gbps", "costs",
-                       "repeat", "out", "json"}};
-  }
-
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices&) override {
-    add_simulate_flags(f, options_);
-  }
-  ExitCode run(const training::Services&) override;
-
- private:
-  FindSimulator find_simulator_;
-};
-
-ExitCode SimulateCommand::run(const training::Services& services) {
-  check_out_folder(options_);
-  const training::TrainingSpec spec = training::choose_training(options_);
-  const data::DataSource source = services.data.open(options_.data_request(spec.seed));
-  const int classes = training::classes_of(spec, source);
-  const model::Graph graph = training::build_graph(spec, classes);
-  const bool here = options_.platform == simulation::kHere;
-  // Mistakes in platform and grid show before minutes of measuring.
-  simulation::Platform platform = choose_platform(options_, services, nullptr);
-  cells::SweepGrid grid = planned_grid(options_.grid, platform);
-  cells::CellTable table = empty_table(options_, spec, graph, source.train.size(), platform.name);
-  table.cells = cells::cells_of(grid);
-  if (platform.gpus) {
-    return simulate_gpus(options_, services, spec, graph, platform, std::move(table));
-  }
-  const simulation::Simulator simulator = find_simulator_();
-  if (!simulator.missing.empty()) {
-    say_missing(options_, simulator.missing, table);
-    return ExitCode::ok;
-  }
-  const simulation::CostTable costs =
-      !options_.costs.empty()
-          ? simulation::given_costs(options_.costs, services, spec, graph)
-          : simulation::measured_costs(services, spec, graph, options_.measure_seconds, here);
-  if (here) {  // which --costs may have from another machine
-    platform = choose_platform(options_, services, &costs);
-    grid = planned_grid(options_.grid, platform);
-    table.cells = cells::cells_of(grid);
-  }
-  for (const std::string& reason : cells::left_out_of(grid)) system::tell("Left out: " + reason);
-  const simulation::Forecast forecast(std::move(platform), costs, graph, classes,
-                                      source.train.size());
-  // Times of other kernels are of another experiment, too.
-  table.options =
-      options_of(options_, costs.cpu + (costs.kernels.empty() ? "" : ", " + costs.kernels));
-  describe(table, forecast.machine(), services, costs.origin());
-  const auto armed = services.signals->arm();
-  simulate(options_, *services.signals, simulator, forecast, source.validation.size(), table);
-  const bool stopped = services.signals->stop_requested();
-  if (!stopped || !holds_a_table(options_)) {
-    write_folder(options_, table, simulation::to_json(costs), forecast.platform());
-  }
-  say_result(options_, table);
-  if (!stopped) return ExitCode::ok;
-  system::tell(
-      "cputrain: stopped; what was finished is told, and the same command begins anew (with "
-      "--overwrite where --out holds a table)");
-  return static_cast<ExitCode>(services.signals->stop_code());
-}
-
-}  // namespace
-
-std::unique_ptr<cli::Command> make_simulate(FindSimulator find_simulator) {
-  return std::make_unique<SimulateCommand>(std::move(find_simulator));
+                       "repeat", "out", "json"}},
+       .task = {.trains = false, .one_job = false},
+       .add_flags = [](cli::Flags& f, SimulateOptions& options,
+                       const cli::CommandLineChoices&) { add_simulate_flags(f, options); },
+       .run = std::bind_front(run_simulate, std::move(find_simulator))});
 }
 
 }  // namespace cputrain::commands

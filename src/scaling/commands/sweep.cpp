@@ -155,13 +155,61 @@ ExitCode measure_all(const SweepOptions& options, const training::Services& serv
   }
 }
 
-class SweepCommand final : public cli::CommandWith<SweepOptions> {
- public:
-  /// Its trainings compute, and the sweep has no backend of its own.
-  SweepCommand() : CommandWith({.trains = false, .computes = false, .one_job = false}) {}
+/// The flags of the sweep that --extend adds to.
+std::string earlier_flags(const std::map<std::string, std::string>& given) {
+  if (!given.contains("extend") || !given.contains("out")) return "";
+  const auto file = std::filesystem::path(given.at("out")) / sweep::kFlagsName;
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) ? file.string() : "";
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "sweep",
+void check_sweep(SweepOptions& options, const cli::CommandLineChoices& choices) {
+  settle_sweep(options, choices);
+  check_partial(options);
+  training::check_watchers(options);
+}
+
+ExitCode run_sweep(const SweepOptions& options, const training::Services& services) {
+  refuse_emulated(options.sweep.grid.backends, services);
+  // A mistake in it should show before hours of measuring.
+  if (!options.reference.empty()) static_cast<void>(report::read_reference(options.reference));
+  const bool extends = options.sweep.extend;
+  std::optional<system::FileLock> turn;
+  if (extends && std::filesystem::is_directory(options.out)) turn = wait_for_turn(options.out);
+  sweep::SweepPlan plan = sweep::plan_sweep(options, options.sweep, services);
+  const bool shares = options.sweep.task || (extends && options.sweep.plan_only);
+  std::optional<system::FileLock> lock = sweep::open_sweep_folder(
+      plan, options.overwrite,
+      shares ? system::FileLock::Kind::shared : system::FileLock::Kind::exclusive);
+  turn.reset();
+  say_plan(plan);
+  if (!options.sweep.task && !options.sweep.collect) write_plan(plan);
+  if (!lock) {
+    system::tell("The sweep at work in {} measures them behind its own", plan.folder.string());
+    return ExitCode::ok;
+  }
+  if (options.sweep.plan_only) {
+    say_tasks(plan);
+    return ExitCode::ok;
+  }
+  if (options.sweep.collect) {
+    draw(plan, options, sweep::collect(plan));
+    return ExitCode::ok;
+  }
+  if (options.sweep.task) {
+    sweep::settle_machine(plan);
+    const auto armed = services.signals->arm();
+    return run_task(options, services, plan);
+  }
+  return measure_all(options, services, std::move(plan), std::move(lock));
+}
+
+}  // namespace
+
+std::unique_ptr<cli::Command> make_sweep() {
+  return cli::make_command<SweepOptions>(
+      {.help =
+           {.name = "sweep",
             .summary = "the table \"seconds per epoch\" by CPUs, batch and backend",
             .about =
                 "Measures a grid of trainings and makes the table \"seconds per epoch\" of it. It "
@@ -174,70 +222,18 @@ class SweepCommand final : public cli::CommandWith<SweepOptions> {
                           "Prints the table again, with speed-up and efficiency."}},
             .common = {"np", "gpus", "batch", "backend", "model", "data", "repeat", "steps",
                        "full-epochs", "launcher", "out"},
-            .others = "hpo,grid,scan,scaling,search"};
-  }
-
-  void add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) override {
-    add_sweep_flags(f, options_, choices);
-  }
-
-  /// The flags of the sweep that --extend adds to.
-  std::string earlier_flags(const std::map<std::string, std::string>& given) const override {
-    if (!given.contains("extend") || !given.contains("out")) return "";
-    const auto file = std::filesystem::path(given.at("out")) / sweep::kFlagsName;
-    std::error_code ignored;
-    return std::filesystem::exists(file, ignored) ? file.string() : "";
-  }
-  void check(const cli::CommandLineChoices& choices) override {
-    settle_sweep(options_, choices);
-    check_partial(options_);
-    training::check_watchers(options_);
-  }
-  bool results_are_files() const override { return true; }
-  std::string why_idle(const std::string& flag) const override {
-    return why_idle_in_training(options_, flag, options_.sweep.grid.backends);
-  }
-
-  ExitCode run(const training::Services&) override;
-};
-
-ExitCode SweepCommand::run(const training::Services& services) {
-  refuse_emulated(options_.sweep.grid.backends, services);
-  // A mistake in it should show before hours of measuring.
-  if (!options_.reference.empty()) static_cast<void>(report::read_reference(options_.reference));
-  const bool extends = options_.sweep.extend;
-  std::optional<system::FileLock> turn;
-  if (extends && std::filesystem::is_directory(options_.out)) turn = wait_for_turn(options_.out);
-  sweep::SweepPlan plan = sweep::plan_sweep(options_, options_.sweep, services);
-  const bool shares = options_.sweep.task || (extends && options_.sweep.plan_only);
-  std::optional<system::FileLock> lock = sweep::open_sweep_folder(
-      plan, options_.overwrite,
-      shares ? system::FileLock::Kind::shared : system::FileLock::Kind::exclusive);
-  turn.reset();
-  say_plan(plan);
-  if (!options_.sweep.task && !options_.sweep.collect) write_plan(plan);
-  if (!lock) {
-    system::tell("The sweep at work in {} measures them behind its own", plan.folder.string());
-    return ExitCode::ok;
-  }
-  if (options_.sweep.plan_only) {
-    say_tasks(plan);
-    return ExitCode::ok;
-  }
-  if (options_.sweep.collect) {
-    draw(plan, options_, sweep::collect(plan));
-    return ExitCode::ok;
-  }
-  if (options_.sweep.task) {
-    sweep::settle_machine(plan);
-    const auto armed = services.signals->arm();
-    return run_task(options_, services, plan);
-  }
-  return measure_all(options_, services, std::move(plan), std::move(lock));
+            .others = "hpo,grid,scan,scaling,search"},
+       // Its trainings compute, and the sweep has no backend of its own.
+       .task = {.trains = false, .computes = false, .one_job = false},
+       .add_flags = add_sweep_flags,
+       .check = check_sweep,
+       .why_idle =
+           [](const SweepOptions& options, const std::string& flag) {
+             return why_idle_in_training(options, flag, options.sweep.grid.backends);
+           },
+       .run = run_sweep,
+       .results_are_files = [](auto&&...) { return true; },
+       .earlier_flags = earlier_flags});
 }
-
-}  // namespace
-
-std::unique_ptr<cli::Command> make_sweep() { return std::make_unique<SweepCommand>(); }
 
 }  // namespace cputrain::commands

@@ -116,46 +116,50 @@ constexpr const char* kNoSizes =
     "image, so how quick whole steps are matters in its first epoch alone; --find both tries "
     "sizes, too.";
 
-class TuneCommand final : public cli::CommandWith<TuneOptions> {
- public:
-  TuneCommand() : CommandWith({.trains = false, .measures = true}) {}
+/// Where sizes were not asked for, and matter in the first epoch alone.
+bool leaves_sizes(const TuneOptions& options, const tune::Findings& findings) {
+  const bool open = !options.micro_batch || !options.has_batch();
+  const bool asked = options.asked || options.most_batch || options.repeat;
+  return open && !asked && !options.data.empty() && findings.kept_features.value_or(0) == 1;
+}
 
-  cli::CommandEntry help() const override {
-    return {.name = "tune",
-            .summary = "the micro-batch, batch and learning rate to train with here",
-            .about =
-                "Measures how images/s and memory grow with the micro-batch and the batch, and how "
-                "the loss falls while the learning rate grows. It ends with the flags to train "
-                "with. No weights are kept.",
-            .examples = {{"cputrain tune --data photos --out tuned",
-                          "Looks for all three and writes tuned/tune.html and tuned/tune.json."},
-                         {"mpirun -np 2 cputrain tune --find speed --image-size 128",
-                          "Measures two ranks together, on synthetic images."},
-                         {"cputrain tune --data photos --find rate --batch 64",
-                          "Tests learning rates for batches of 64 images."}},
-            .common = {"data", "model", "image-size", "batch", "find", "lr-steps", "min-lr",
-                       "max-lr", "most-batch", "out", "json"},
-            .others = "lr-find,lr_find,lr-finder,find-lr,autotune,range-test"};
+void write_findings(const TuneOptions& options, const training::Session& session,
+                    const tune::Findings& findings) {
+  if (options.prints()) {
+    system::print_lines(report::markdown(tune::findings_document(findings, false)));
   }
-
-  void add_flags(cli::Flags&, const cli::CommandLineChoices&) override;
-  void check(const cli::CommandLineChoices&) override;
-  std::string why_idle(const std::string& flag) const override;
-  ExitCode run(const training::Services&) override;
-
- private:
-  /// Where sizes were not asked for, and matter in the first epoch alone.
-  bool leaves_sizes(const tune::Findings& findings) const {
-    const bool open = !options_.micro_batch || !options_.has_batch();
-    const bool asked = options_.asked || options_.most_batch || options_.repeat;
-    return open && !asked && !options_.data.empty() && findings.kept_features.value_or(0) == 1;
+  const nlohmann::ordered_json json = tune::findings_json(findings);
+  if (!options.out.empty()) {
+    const std::filesystem::path folder = options.out;
+    system::make_folder(folder);
+    system::write_own_file(folder / tune::kTuneName, json_text(json, 1) + "\n");
+    system::write_own_file(folder / tune::kPageName, tune::findings_page(findings));
+    if (options.prints()) system::print("Wrote {}\n", (folder / tune::kPageName).string());
   }
-  void write(const training::Session&, const tune::Findings&) const;
-};
+  training::write_json(session, options.json, json);
+}
 
-void TuneCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choices) {
+std::string why_idle_in_tune(const TuneOptions& options, const std::string& flag) {
+  const auto is_any = [&](std::initializer_list<const char*> list) {
+    return std::ranges::find(list, flag) != list.end();
+  };
+  if (is_any({"schedule", "warmup-epochs", "ema"})) {
+    return "here, where each step has a rate of its own and weights are thrown away";
+  }
+  if (is_of_a_run(flag)) return "in tune, whose steps are its own and leave no run";
+  if (is_any({"lr-steps", "min-lr", "max-lr"}) && !options.finds_rate()) {
+    return options.find() == Find::speed ? "with --find speed, which tests no rates"
+                                         : "without --data, whose images a test of rates needs";
+  }
+  if (flag == "repeat" && !options.finds_speed()) return "with --find rate, which times nothing";
+  if (flag == "most-batch" && (options.has_batch() || !options.finds_speed())) {
+    return "where no other batches are tried";
+  }
+  return why_idle_in_training(options, flag, {options.backend});
+}
+
+void add_tune_flags(cli::Flags& f, TuneOptions& c, const cli::CommandLineChoices& choices) {
   constexpr double kMostRate = 1e6, kLeastRate = 1e-30;
-  TuneOptions& c = options_;
   add_training_model_flags(f, c);
   add_part(f, c, "transfer");
   add_data_flags(f, c, true);
@@ -192,80 +196,69 @@ void TuneCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices& choice
   add_row(f, c, "out", "folder for tune.json and tune.html [none]");
 }
 
-void TuneCommand::check(const cli::CommandLineChoices&) {
-  check_partial(options_);
-  if (options_.find() == Find::rate && options_.data.empty()) {
+void check_tune(const TuneOptions& options, const cli::CommandLineChoices&) {
+  check_partial(options);
+  if (options.find() == Find::rate && options.data.empty()) {
     fail(ExitCode::usage,
          "--find rate needs --data (the images decide which rates train); --data synthetic takes "
          "made-up ones");
   }
 }
 
-std::string TuneCommand::why_idle(const std::string& flag) const {
-  const auto is_any = [&](std::initializer_list<const char*> list) {
-    return std::ranges::find(list, flag) != list.end();
-  };
-  if (is_any({"schedule", "warmup-epochs", "ema"})) {
-    return "here, where each step has a rate of its own and weights are thrown away";
-  }
-  if (is_of_a_run(flag)) return "in tune, whose steps are its own and leave no run";
-  if (is_any({"lr-steps", "min-lr", "max-lr"}) && !options_.finds_rate()) {
-    return options_.find() == Find::speed ? "with --find speed, which tests no rates"
-                                          : "without --data, whose images a test of rates needs";
-  }
-  if (flag == "repeat" && !options_.finds_speed()) return "with --find rate, which times nothing";
-  if (flag == "most-batch" && (options_.has_batch() || !options_.finds_speed())) {
-    return "where no other batches are tried";
-  }
-  return why_idle_in_training(options_, flag, {options_.backend});
-}
-
-ExitCode TuneCommand::run(const training::Services& services) {
-  training::TrainingSpec spec = training::choose_training(options_);
+ExitCode run_tune(const TuneOptions& options, const training::Services& services) {
+  training::TrainingSpec spec = training::choose_training(options);
   spec.plan.growth.clear();  // every step is like the first
-  training::Session session = training::start_session(options_, services);
+  training::Session session = training::start_session(options, services);
   training::fit_to_ranks(spec, session.communicator->size());
   std::optional<tune::RateRange> range;
-  if (options_.finds_rate()) range = rate_range(options_, spec);
+  if (options.finds_rate()) range = rate_range(options, spec);
   // Before the long work: a wrong --out shows at once.
-  if (session.leads() && !options_.out.empty()) system::try_folder(options_.out);
+  if (session.leads() && !options.out.empty()) system::try_folder(options.out);
   tune::Findings findings = nothing_of(session, spec);
-  if (options_.finds_speed()) {
+  if (options.finds_speed()) {
     findings.kept_features = kept_part(session, spec);
-    if (leaves_sizes(findings)) {
+    if (leaves_sizes(options, findings)) {
       findings.no_batch = kNoSizes;
       training::say(session, kNoSizes);
     } else {
-      tune_speed(session, spec, options_, range, findings);
+      tune_speed(session, spec, options, range, findings);
     }
   }
   if (range) {
     training::fit_to_ranks(spec, session.communicator->size());
     findings.rate = tune_rate(session, spec, *range);
-  } else if (options_.find() == Find::both) {
+  } else if (options.find() == Find::both) {
     findings.no_rate = "Learning rate: not tested without --data, whose images decide it.";
   }
-  if (session.leads()) write(session, findings);
+  if (session.leads()) write_findings(options, session, findings);
   return ExitCode::ok;
-}
-
-void TuneCommand::write(const training::Session& session, const tune::Findings& findings) const {
-  if (options_.prints()) {
-    system::print_lines(report::markdown(tune::findings_document(findings, false)));
-  }
-  const nlohmann::ordered_json json = tune::findings_json(findings);
-  if (!options_.out.empty()) {
-    const std::filesystem::path folder = options_.out;
-    system::make_folder(folder);
-    system::write_own_file(folder / tune::kTuneName, json_text(json, 1) + "\n");
-    system::write_own_file(folder / tune::kPageName, tune::findings_page(findings));
-    if (options_.prints()) system::print("Wrote {}\n", (folder / tune::kPageName).string());
-  }
-  training::write_json(session, options_.json, json);
 }
 
 }  // namespace
 
-std::unique_ptr<cli::Command> make_tune() { return std::make_unique<TuneCommand>(); }
+std::unique_ptr<cli::Command> make_tune() {
+  return cli::make_command<TuneOptions>(
+      {.help =
+           {.name = "tune",
+            .summary = "the micro-batch, batch and learning rate to train with here",
+            .about =
+                "Measures how images/s and memory grow with the micro-batch and the batch, and how "
+                "the loss falls while the learning rate grows. It ends with the flags to train "
+                "with. No weights are kept.",
+            .examples = {{"cputrain tune --data photos --out tuned",
+                          "Looks for all three and writes tuned/tune.html and tuned/tune.json."},
+                         {"mpirun -np 2 cputrain tune --find speed --image-size 128",
+                          "Measures two ranks together, on synthetic images."},
+                         {"cputrain tune --data photos --find rate --batch 64",
+                          "Tests learning rates for batches of 64 images."}},
+            .common = {"data", "model", "image-size", "batch", "find", "lr-steps", "min-lr",
+                       "max-lr", "most-batch", "out", "json"},
+            .others = "lr-find,lr_find,lr-finder,find-lr,autotune,range-test"},
+       .task = {.trains = false, .measures = true},
+       .add_flags = add_tune_flags,
+       .check = check_tune,
+       .why_idle = why_idle_in_tune,
+       .run = run_tune});
+}
 
 }  // namespace cputrain::commands

@@ -1,7 +1,6 @@
 #include "scaling/report/reference_table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <set>
 #include <stdexcept>
@@ -25,15 +24,12 @@ constexpr double kMostSeconds = 1e12;
 
 template <class T>
 T number_of(const std::string& text, T least, T most, const char* column) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // The second comparison refuses what is not a number, too.
-  if (error != std::errc{} || end != text.data() + text.size() ||
-      !(value >= least && value <= most)) {
+  const auto value = number_in<T>(text);
+  if (!value || !(*value >= least && *value <= most)) {  // NaN is neither
     refuse_line(fmt::format("{} must be a number from {} to {}, not \"{}\"", column, least, most,
                             printable(text)));
   }
-  return value;
+  return *value;
 }
 
 std::string trimmed(const std::string& text) {

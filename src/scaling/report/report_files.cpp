@@ -9,7 +9,6 @@
 #include "core/text.h"
 #include "scaling/report/scaling_document.h"
 #include "scaling/report/sweep_difference.h"
-#include "scaling/report/trainings/run_differences.h"
 #include "scaling/report/trainings/runs_document.h"
 #include "system/files.h"
 #include "training/request/flag_grammars.h"

@@ -1,7 +1,6 @@
 #include "scaling/sweep/sweep_request.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <type_traits>
@@ -26,13 +25,9 @@ T value_from(const std::string& text) {
   if constexpr (std::is_same_v<T, std::string>) {
     return text;
   } else {
-    T value{};
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || stop != end || value < 1) {
-      throw std::runtime_error(printable(text) + " is no count");
-    }
-    return value;
+    const auto value = number_in<T>(text);
+    if (!value || *value < 1) throw std::runtime_error(printable(text) + " is no count");
+    return *value;
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -60,7 +61,8 @@ struct WrongImage {
   double probability = 0, probability_of_truth = 0;
 };
 
-/// What an evaluation came to. Names may be hostile.
+/// What an evaluation came to. Names may be hostile. What a run's folder keeps of it is what a line
+/// can hold: no classes, matrix or images.
 struct EvaluationFacts {
   std::string model, weights, data, part, cpu, backend, date, build, command;
   int cores = 0;      ///< the machine's
@@ -76,6 +78,10 @@ struct EvaluationFacts {
   /// A row an actual class, a column a prediction; empty where classes are too many for it.
   std::vector<std::vector<double>> matrix;
   std::vector<WrongImage> surest_errors;  ///< the surest first
+
+  std::optional<double> finite_loss() const {
+    return std::isfinite(loss) ? std::optional(loss) : std::nullopt;
+  }
 };
 
 /// Images that a page shows at most, and the pixels of their longer sides.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -37,12 +36,8 @@ std::string shown(const nlohmann::ordered_json& object, const char* name) {
 /// 1e-3 and 0.001 are one.
 bool are_same(const std::string& a, const std::string& b) {
   if (hash_or_text(a) == hash_or_text(b)) return true;
-  double x = 0, y = 0;
-  const auto reads = [](const std::string& text, double& number) {
-    const char* const end = text.data() + text.size();
-    return std::from_chars(text.data(), end, number).ptr == end;
-  };
-  return reads(a, x) && reads(b, y) && x == y;
+  const auto x = number_in<double>(a);
+  return x && x == number_in<double>(b);
 }
 
 /// Whether this is still the same training where the text of that name is another one.

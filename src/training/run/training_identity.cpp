@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "checkpoint/manifest.h"
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -42,17 +43,12 @@ std::string weights_text(const TrainingFlags& flags) {
   if (!weights_are_there(flags.weights)) return flags.weights + kNotThere;
   if (!weights::is_of_keras(flags.weights)) weights::open_tensors(flags.weights);
   const system::RegularFile file(flags.weights);
-  std::vector<std::byte> piece(std::size_t{1} << 20);
-  std::uint32_t sum = 0;
-  for (std::uintmax_t place = 0;;) {
-    const std::size_t read = file.read_some(place, piece);
-    if (read == 0) break;
-    sum = crc32c(std::span(piece).first(read), sum);
-    place += read;
-  }
-  return with_hash(
-      flags.partial ? flags.weights + " --partial" : flags.weights,
-      Fnv1a().add_number(sum).add_number(file.size()).add_number(flags.partial).value());
+  return with_hash(flags.partial ? flags.weights + " --partial" : flags.weights,
+                   Fnv1a()
+                       .add_number(checkpoint::checksum_of(file))
+                       .add_number(file.size())
+                       .add_number(flags.partial)
+                       .value());
 }
 
 }  // namespace

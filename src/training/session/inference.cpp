@@ -24,7 +24,7 @@ Inference make_inference(const Session& session, const model::Graph& graph,
 void load_to_use(const std::string& file, const Inference& inference) {
   const compute::Program& program = *inference.program;
   const weights::WeightArrays arrays =
-      weights::arrays_for(weights::safetensors::File(file), inference.graph);
+      weights::arrays_for(weights::safetensors::open(file), inference.graph);
   const weights::WeightMatch loaded = weights::load_weights(arrays, program, inference.weights());
   if (loaded.nonfinite.empty()) return;
   system::tell("warning: " + weights::nonfinite_text(file, loaded.nonfinite, loaded.rows.size()));

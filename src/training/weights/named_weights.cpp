@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
@@ -215,11 +214,8 @@ std::optional<RunData> data_of_run(const fs::path& run) {
                  .balanced = text_of(flags, "balanced") == "true",
                  .allow_empty_classes = text_of(flags, "allow-empty-classes") == "true"};
     if (data.spec.empty()) return std::nullopt;
-    const std::string limit = text_of(flags, "limit-val");
-    std::size_t images = 0;
-    const char* const end = limit.data() + limit.size();
-    const auto read = std::from_chars(limit.data(), end, images);
-    if (read.ec == std::errc() && read.ptr == end && images > 0) data.limit_validation = images;
+    const auto images = number_in<std::size_t>(text_of(flags, "limit-val"));
+    if (images > 0u) data.limit_validation = images;
     return data;
   } catch (const std::runtime_error&) {
     return std::nullopt;

@@ -299,7 +299,7 @@ weights::TrainingData resumed_data(const Session& session, const TrainingSpec& s
   const data::DataRequest request = spec.flags.data_request(spec.seed);
   if (!session.leads()) return data_to_keep(source, request);
   const weights::WeightArrays file =
-      weights::safetensors::File(checkpoint / checkpoint::kModelName);
+      weights::safetensors::open(checkpoint / checkpoint::kModelName);
   const auto past = weights::past_training(file);
   return past ? data_to_keep(source, request, *past) : data_to_keep(source, request);
 }

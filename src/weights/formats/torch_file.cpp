@@ -1,5 +1,3 @@
-#include "weights/formats/torch_file.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +14,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "system/zip_directory.h"
+#include "system/zip_archive.h"
 #include "weights/formats/pickle.h"
+#include "weights/formats/tensor_file.h"
 
 namespace cputrain::weights {
 namespace {
@@ -300,23 +299,41 @@ Storage checked_storage(const StorageName& name, std::uint64_t begin, std::uint6
   return {name.numbers, begin + name.first * name.numbers->bytes, name.count};
 }
 
-std::vector<TensorInfo> tensors_of_archive(const system::RegularFile& file) {
+/// What an archive gives; what is wrong with it is damage, and no matter of what was saved.
+template <class Ask>
+auto of_archive(const std::filesystem::path& path, const Ask& ask) {
+  try {
+    return ask();
+  } catch (const std::runtime_error& error) {
+    unusable(
+        path, error.what(),
+        "copy or fetch it again, or save it anew by torch.save() in the program that wrote it");
+  }
+}
+
+std::vector<TensorInfo> tensors_of_archive(const std::filesystem::path& path,
+                                           const system::RegularFile& file) {
   constexpr std::string_view kPickle = "/data.pkl";
-  const system::ZipDirectory directory(
-      file.size(),
-      [&](std::uint64_t offset, std::span<std::byte> dst) { file.read_at(offset, dst); });
+  system::ZipFiles files = of_archive(path, [&] {
+    return system::ZipFiles(file.size(), [&](std::uint64_t offset, std::span<std::byte> dst) {
+      file.read_at(offset, dst);
+    });
+  });
+  const auto stored = [&](const std::string& name) {
+    return of_archive(path, [&] { return files.stored(name); });
+  };
   std::string root;
-  for (const std::string& name : directory.names()) {
+  for (const std::string& name : files.names()) {
     if (name.ends_with(kPickle)) root = name.substr(0, name.size() - kPickle.size());
   }
-  const auto pickle = directory.stored(root + std::string(kPickle));
+  const auto pickle = stored(root + std::string(kPickle));
   if (!pickle) unfit("is a zip archive without PyTorch's data.pkl");
-  if (const auto order = directory.stored(root + "/byteorder"); order && order->size == 3) {
+  if (const auto order = stored(root + "/byteorder"); order && order->size == 3) {
     unfit("has numbers with the highest byte first");
   }
   const State state(read_pickle(file, pickle->begin, pickle->begin + pickle->size, is_known));
   return tensors_of(state, [&](const StorageName& name) {
-    const auto place = directory.stored(root + "/data/" + name.key);
+    const auto place = stored(root + "/data/" + name.key);
     if (!place) unfit(fmt::format("lacks the numbers {}", printable(name.key)));
     return checked_storage(name, place->begin, place->size);
   });
@@ -386,7 +403,7 @@ TensorFile open_torch_file(const std::filesystem::path& path) {
     file->read_some(0, std::as_writable_bytes(std::span(begin)));
     const bool archive = begin[0] == 'P' && begin[1] == 'K';
     std::vector<TensorInfo> tensors =
-        archive ? tensors_of_archive(*file) : tensors_of_pickles(*file);
+        archive ? tensors_of_archive(path, *file) : tensors_of_pickles(*file);
     return {path, file, kHowToSave, 0, {}, std::move(tensors)};
   } catch (const Error&) {
     throw;

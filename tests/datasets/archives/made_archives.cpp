@@ -21,20 +21,6 @@ void add_numbers(Bytes& to, int bytes, const std::vector<std::uint64_t>& numbers
   }
 }
 
-Bytes deflated(const Bytes& bytes) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
-  Bytes packed(deflateBound(&stream, static_cast<uLong>(bytes.size())) + 32);
-  stream.next_in = const_cast<Bytef*>(bytes.data());
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = packed.data();
-  stream.avail_out = static_cast<uInt>(packed.size());
-  deflate(&stream, Z_FINISH);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
-
 /// What the header of an entry and the directory have alike, from the flags on.
 void add_facts(Bytes& to, const ArchivedFile& file, const Bytes& packed, bool wide) {
   constexpr std::uint64_t kElsewhere = 0xffffffff;
@@ -49,7 +35,7 @@ void add_facts(Bytes& to, const ArchivedFile& file, const Bytes& packed, bool wi
 Bytes zip(const std::vector<ArchivedFile>& files, bool wide) {
   Bytes archive, directory;
   for (const ArchivedFile& file : files) {
-    const Bytes packed = file.deflated ? deflated(file.content) : file.content;
+    const Bytes packed = file.deflated ? deflated(file.content, -MAX_WBITS) : file.content;
     const std::uint64_t header = archive.size();
     add_numbers(archive, 4, {0x04034b50});
     add_numbers(archive, 2, {20});

@@ -34,7 +34,7 @@ class EvaluationLog : public ::testing::Test {
     facts.command = "./cputrain eval --weights run";
     training::log_evaluation(file, facts);
   }
-  std::vector<RunEvaluation> read() { return read_evaluations(file, troubles); }
+  std::vector<EvaluationFacts> read() { return read_evaluations(file, troubles); }
 
   const testing::TemporaryFolder folder;
   const std::filesystem::path file;
@@ -77,7 +77,7 @@ TEST_F(EvaluationLog, ALossThatIsNaNIsNotKnown) {
   training::log_evaluation(file, facts);
   const auto found = read();
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_FALSE(found[0].loss);
+  EXPECT_FALSE(found[0].finite_loss());
   EXPECT_FALSE(found[0].accuracy);
 }
 

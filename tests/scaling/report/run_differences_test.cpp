@@ -1,7 +1,5 @@
 // What differs between runs, and two of them beside each other.
 
-#include "scaling/report/trainings/run_differences.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

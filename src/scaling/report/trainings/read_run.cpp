@@ -154,7 +154,7 @@ void take_identity(const nlohmann::ordered_json& training, RunRecord& run) {
   if (!training.is_object()) return;
   const nlohmann::json identity(training);
   for (const char* fact :
-       {"network", "classes", "training images", kValidationImages, training::kDamaged}) {
+       {"network", "classes", "training images", "validation images", training::kDamaged}) {
     run.made_of[fact] = text_in(identity, fact);
   }
   for (const auto& [name, key] :

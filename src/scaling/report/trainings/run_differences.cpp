@@ -1,5 +1,3 @@
-#include "scaling/report/trainings/run_differences.h"
-
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -7,6 +5,7 @@
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "scaling/report/forms/escapes.h"
+#include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {
 namespace {

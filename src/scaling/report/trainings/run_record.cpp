@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -37,7 +36,7 @@ namespace fs = std::filesystem;
 constexpr std::uintmax_t kMostLog = 16 << 20, kMostLogLine = 1 << 16;  // bytes
 constexpr std::size_t kMostEvaluations = 100;                          // by one run in a report
 
-std::optional<RunEvaluation> evaluation_of(const std::string& text) {
+std::optional<training::EvaluationFacts> evaluation_of(const std::string& text) {
   nlohmann::json line;
   try {
     line = parse_strict_json(text);
@@ -47,26 +46,33 @@ std::optional<RunEvaluation> evaluation_of(const std::string& text) {
   if (!line.is_object()) return std::nullopt;
   const auto images = whole_in(line, "images", 1, kMostCounted);
   if (!images) return std::nullopt;
-  RunEvaluation evaluation{text_in(line, "weights"), text_in(line, "data"),
-                           text_in(line, "part"),    text_in(line, "doubt"),
-                           text_in(line, "date"),    text_in(line, "build"),
-                           text_in(line, "command"), *images,
-                           text_in(line, "tta")};
-  evaluation.loss = number_in(line, "loss", -kMostCounted);
+  training::EvaluationFacts evaluation{.weights = text_in(line, "weights"),
+                                       .data = text_in(line, "data"),
+                                       .part = text_in(line, "part"),
+                                       .date = text_in(line, "date"),
+                                       .build = text_in(line, "build"),
+                                       .command = text_in(line, "command"),
+                                       .looks = text_in(line, "tta"),
+                                       .doubt = text_in(line, "doubt"),
+                                       .images = *images};
+  evaluation.loss = number_in(line, "loss", -kMostCounted).value_or(std::nan(""));
   evaluation.accuracy = number_in(line, "accuracy", 0, 1);
   return evaluation;
 }
 
-bool replaces(const RunEvaluation& later, const RunEvaluation& earlier) {
+bool replaces(const training::EvaluationFacts& later, const training::EvaluationFacts& earlier) {
   return later.weights == earlier.weights && later.data == earlier.data &&
          later.part == earlier.part && later.looks == earlier.looks;
 }
 
 /// The newest first.
-std::vector<RunEvaluation> newest_of_each(const std::vector<RunEvaluation>& all) {
-  std::vector<RunEvaluation> newest;
+std::vector<training::EvaluationFacts> newest_of_each(
+    const std::vector<training::EvaluationFacts>& all) {
+  std::vector<training::EvaluationFacts> newest;
   for (auto one = all.rbegin(); one != all.rend() && newest.size() < kMostEvaluations; ++one) {
-    const auto is_replaced = [&](const RunEvaluation& later) { return replaces(later, *one); };
+    const auto is_replaced = [&](const training::EvaluationFacts& later) {
+      return replaces(later, *one);
+    };
     if (std::ranges::none_of(newest, is_replaced)) newest.push_back(*one);
   }
   return newest;
@@ -157,22 +163,16 @@ std::optional<std::uint64_t> RunRecord::validation_images() const {
   for (const runfiles::EpochLine& e : epochs) {
     if (e.validation_images > 0) return e.validation_images;
   }
-  // Earlier versions wrote no such figure beside an epoch.
-  const auto known = made_of.find(kValidationImages);
-  std::uint64_t images = 0;
-  if (known == made_of.end()) return std::nullopt;
-  const std::string& text = known->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), images);
-  return error == std::errc{} && *end == '\0' && images > 0 ? std::optional(images) : std::nullopt;
+  return std::nullopt;
 }
 
 bool RunRecord::includes_trials() const {
   return images_per_second().has_value() && rates_of(epochs, true).empty();
 }
 
-std::vector<RunEvaluation> read_evaluations(const fs::path& file,
-                                            std::vector<std::string>& troubles) {
-  std::vector<RunEvaluation> evaluations;
+std::vector<training::EvaluationFacts> read_evaluations(const fs::path& file,
+                                                        std::vector<std::string>& troubles) {
+  std::vector<training::EvaluationFacts> evaluations;
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return evaluations;
   std::size_t faults = 0;

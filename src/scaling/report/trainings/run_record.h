@@ -6,6 +6,7 @@
 #include "core/budget.h"
 #include "runfiles/lost_seconds.h"
 #include "scaling/cells/run_figures.h"
+#include "training/run/run_logs.h"
 
 namespace cputrain::report {
 
@@ -26,16 +27,6 @@ struct BestAccuracy {
   int epoch = 0;
   double accuracy = 0;
   std::optional<double> seconds{};  ///< training until its end; nothing where epochs are missing
-};
-
-/// What `eval` found for weights of a run.
-struct RunEvaluation {
-  std::string weights, data, part;  ///< `weights`: a file of the run's folder
-  std::string doubt;                ///< whether training learnt from these images; or empty
-  std::string date, build, command;
-  double images = 0;
-  std::string looks{};  ///< the word of --tta; empty where images were looked at as they are
-  std::optional<double> loss{}, accuracy{};  ///< nothing where it was NaN or infinite
 };
 
 /// One run folder. What is not known is empty.
@@ -66,9 +57,9 @@ struct RunRecord {
   std::optional<double> seconds{};            ///< training and evaluation, as the summary says
   /// Whose weights weights.safetensors and best.safetensors have, where that is known.
   std::optional<int> weights_epoch{}, best_epoch{};
-  std::vector<RunEvaluation> evaluations;  ///< the newest first
-  runfiles::LostSeconds lost;              ///< times without computing
-  std::vector<std::string> troubles;       ///< what of its files could not be read, and why
+  std::vector<training::EvaluationFacts> evaluations;  ///< what eval found, the newest first
+  runfiles::LostSeconds lost;                          ///< times without computing
+  std::vector<std::string> troubles;  ///< what of its files could not be read, and why
 
   std::optional<BestAccuracy> best() const;
   /// The first epoch that validated at least so well.
@@ -93,9 +84,6 @@ struct RunRecord {
   runfiles::EpochLine time() const;
 };
 
-/// A name in RunRecord::made_of.
-inline constexpr const char* kValidationImages = "validation images";
-
 /// Whether a training left files there: metrics.jsonl, or config.json and environment.json.
 bool is_run_folder(const std::filesystem::path&);
 
@@ -105,8 +93,8 @@ RunRecord read_run(const std::filesystem::path& folder);
 /// Evaluations that a run's folder keeps (training/run/run_logs.h). The newest first, at most
 /// 100, and of one file of weights on one part of one data set the newest alone. Where the file may
 /// be hostile or cut off, `troubles` says so. None where there is no file.
-std::vector<RunEvaluation> read_evaluations(const std::filesystem::path& file,
-                                            std::vector<std::string>& troubles);
+std::vector<training::EvaluationFacts> read_evaluations(const std::filesystem::path& file,
+                                                        std::vector<std::string>& troubles);
 
 /// Loss and accuracy of a run's steps, as metrics.jsonl has them.
 struct Curve {

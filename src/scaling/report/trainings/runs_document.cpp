@@ -6,7 +6,6 @@
 #include "core/text.h"
 #include "scaling/cells/explanation.h"
 #include "scaling/report/trainings/evaluation_page.h"
-#include "scaling/report/trainings/run_differences.h"
 
 namespace cputrain::report {
 namespace {
@@ -176,14 +175,14 @@ Section curves_section(const RunList& list) {
 
 std::string or_dash(const std::string& text) { return text.empty() ? kNotKnown : text; }
 
-std::string images_text(const RunEvaluation& evaluation) {
+std::string images_text(const training::EvaluationFacts& evaluation) {
   return with_commas(static_cast<std::uint64_t>(evaluation.images));
 }
 
 /// A run with one of its evaluations.
 struct Evaluated {
   const RunRecord* run;
-  const RunEvaluation* what;
+  const training::EvaluationFacts* what;
 };
 
 Entry accuracy_entry(const Evaluated& e, DocumentTable& table) {
@@ -201,7 +200,7 @@ Section evaluations_section(const RunList& list) {
   using T = DocumentTable&;
   std::vector<Evaluated> all;
   for (const RunRecord& run : list.runs) {
-    for (const RunEvaluation& one : run.evaluations) all.push_back({&run, &one});
+    for (const training::EvaluationFacts& one : run.evaluations) all.push_back({&run, &one});
   }
   if (all.empty()) return {};
   const auto text = [](auto of) { return [of](E e, T) { return Entry{or_dash(of(*e.what))}; }; };
@@ -211,7 +210,9 @@ Section evaluations_section(const RunList& list) {
   const auto interval = [](E e, T) {
     return Entry{e.what->accuracy ? interval_text(*e.what->accuracy, e.what->images) : kNotKnown};
   };
-  const auto part = [](const RunEvaluation& e) { return e.part.empty() ? "" : part_text(e.part); };
+  const auto part = [](const training::EvaluationFacts& e) {
+    return e.part.empty() ? "" : part_text(e.part);
+  };
   return Section{
       .id = "evaluations",
       .title = "Evaluations",
@@ -221,13 +222,14 @@ Section evaluations_section(const RunList& list) {
           {{"accuracy", accuracy_entry},
            {"interval", interval},
            {"images", images},
-           {"data", text([](const RunEvaluation& e) { return without_folders(e.data); })},
+           {"data",
+            text([](const training::EvaluationFacts& e) { return without_folders(e.data); })},
            {"part", text(part)},
-           {"weights", text([](const RunEvaluation& e) {
+           {"weights", text([](const training::EvaluationFacts& e) {
               return e.looks.empty() ? e.weights : e.weights + ", --tta " + e.looks;
             })},
-           {"loss", [](E e, T) { return figure_entry(e.what->loss); }},
-           {"date", text([](const RunEvaluation& e) { return e.date; })}})},
+           {"loss", [](E e, T) { return figure_entry(e.what->finite_loss()); }},
+           {"date", text([](const training::EvaluationFacts& e) { return e.date; })}})},
       .remarks = {"These are the results of eval at its date. Weights that were written later may "
                   "give others."}};
 }
@@ -321,7 +323,7 @@ Section time_section(const RunList& list) {
 
 }  // namespace
 
-std::string evaluation_text(const RunEvaluation& evaluation) {
+std::string evaluation_text(const training::EvaluationFacts& evaluation) {
   if (!evaluation.accuracy) return "";
   return fmt::format("{:.4f} ({}) on {} images of {} ({}){}", *evaluation.accuracy,
                      interval_text(*evaluation.accuracy, evaluation.images),

@@ -26,7 +26,7 @@ Document runs_document(const RunList&);
 Card runs_card(const RunList&);
 
 /// "0.9400 (0.9234 to 0.9532) on 1,000 images of photos (test part)"; empty without an accuracy.
-std::string evaluation_text(const RunEvaluation&);
+std::string evaluation_text(const training::EvaluationFacts&);
 
 /// The sentences that come first: the best run, and the quickest to what most runs reached; of
 /// each data set, since accuracies on different images say nothing of each other.
@@ -39,6 +39,26 @@ nlohmann::ordered_json runs_json(const RunList&);
 /// Loss and accuracy of the first kMostRunCurves runs, for the page: read from their files. Those
 /// on one data set are a group, since losses and accuracies on other images say nothing of them.
 nlohmann::ordered_json run_curves_json(const RunList&);
+
+// What runs were given or made of otherwise than others, and two of them beside each other.
+
+/// What differs, by the words of flags, then by names of facts: "label-smoothing", "seed",
+/// "training images". Of runs whose files can be read; a flag that one has and another lacks
+/// differs, a fact that nobody says does not.
+std::vector<std::string> keys_that_differ(const std::vector<RunRecord>&);
+/// As it was given, or as a recipe or the machine decided it; nothing where a run does not say.
+std::optional<std::string> value_of(const RunRecord&, const std::string& key);
+/// The same; null where a run does not say.
+nlohmann::ordered_json value_json(const RunRecord&, const std::string& key);
+
+/// A table with a row for each key, or for each run where these are more; empty where nothing
+/// differs.
+Section differences_section(const std::vector<RunRecord>&);
+
+/// Two runs: what differs, then their figures with differences (report --diff).
+Document run_difference_document(const std::vector<RunRecord>& both);
+std::string run_difference_csv(const std::vector<RunRecord>& both);
+nlohmann::ordered_json run_difference_json(const std::vector<RunRecord>& both);
 
 /// More lines than this cannot be told apart.
 inline constexpr std::size_t kMostRunCurves = 40;

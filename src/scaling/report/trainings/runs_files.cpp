@@ -8,7 +8,6 @@
 #include "core/statistics/statistics.h"
 #include "core/text.h"
 #include "runfiles/metrics.h"
-#include "scaling/report/trainings/run_differences.h"
 #include "scaling/report/trainings/runs_document.h"
 
 namespace cputrain::report {
@@ -143,7 +142,7 @@ Json time_json(const RunRecord& run) {
 
 Json evaluations_json(const RunRecord& run) {
   Json list = Json::array();
-  for (const RunEvaluation& e : run.evaluations) {
+  for (const training::EvaluationFacts& e : run.evaluations) {
     Json range;
     if (e.accuracy) {
       const Interval interval = accuracy_interval(*e.accuracy, e.images);
@@ -157,7 +156,7 @@ Json evaluations_json(const RunRecord& run) {
                     {"images", e.images},
                     {"accuracy", known(e.accuracy)},
                     {"interval", range},
-                    {"loss", known(e.loss)},
+                    {"loss", known(e.finite_loss())},
                     {"doubt", e.doubt},
                     {"build", e.build},
                     {"command", e.command}});

@@ -1,23 +1,27 @@
-#include "datasets/archives/zip_entries.h"
+#include "system/zip_archive.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <stdexcept>
-#include <vector>
+#include <utility>
 
-namespace cputrain::datasets {
+#include "core/hash.h"
+#include "core/text.h"
+
+namespace cputrain::system {
 namespace {
 
-using Bytes = std::span<const std::uint8_t>;
+using Bytes = std::span<const std::byte>;
 
 constexpr std::uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator = 0x07064b50,
                         kEntry = 0x02014b50, kLocal = 0x04034b50;
 constexpr std::size_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20, kEntryBytes = 46,
-                      kLocalBytes = 30, kMostComment = 65535;
+                      kLocalBytes = 30, kMostComment = 65535, kPiece = std::size_t{1} << 18;
+// Of archives whose files are found by name, which are kept: 100 MB of memory.
+constexpr std::size_t kMostNamed = 200'000, kMostNameBytes = std::size_t{64} << 20;
 constexpr std::uint64_t kElsewhere = 0xffffffff;  ///< the number stands in a field of ZIP64
 constexpr std::uint64_t kZip64 = 1;
 
@@ -30,7 +34,7 @@ std::uint64_t zip_number(Bytes bytes, std::size_t at, std::size_t count) {
   if (at > bytes.size() || bytes.size() - at < count) damaged_zip("a number is cut");
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    value |= std::uint64_t{bytes[at + i]} << (8 * i);
+    value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
   }
   return value;
 }
@@ -38,24 +42,23 @@ std::uint64_t zip_number(Bytes bytes, std::size_t at, std::size_t count) {
 /// The archive, of which the piece that was read last is kept.
 class ZipWindow {
  public:
-  explicit ZipWindow(const ContainerFile& file) : file_(file), size_(file.size()) {}
+  ZipWindow(std::uint64_t size, const ReadArchive& read) : size_(size), read_(read) {}
 
   /// Until the next call.
   Bytes at(std::uint64_t offset, std::size_t count) {
     if (offset > size_ || size_ - offset < count) damaged_zip("it ends too early");
     if (offset < begin_ || offset + count > begin_ + kept_.size()) {
-      constexpr std::uint64_t kPiece = std::uint64_t{1} << 18;
       kept_.resize(std::min(size_ - offset, std::max<std::uint64_t>(count, kPiece)));
-      file_.read(offset, kept_);
+      read_(offset, kept_);
       begin_ = offset;
     }
     return Bytes(kept_).subspan(offset - begin_, count);
   }
 
  private:
-  const ContainerFile& file_;
   std::uint64_t size_, begin_ = 0;
-  std::vector<std::uint8_t> kept_;
+  const ReadArchive& read_;
+  std::vector<std::byte> kept_;
 };
 
 struct DirectoryPlace {
@@ -105,15 +108,18 @@ DirectoryPlace find_zip_directory(ZipWindow& archive, std::uint64_t size) {
   return found;
 }
 
-/// Numbers that are too large for an entry stand in a field of ZIP64, one after the other.
+/// Numbers that are too large for an entry stand in a field of ZIP64, one after the other. Python
+/// writes sizes from 2 GB on there.
 void take_zip64(Bytes fields, ZipEntry& entry) {
   std::size_t at = 0;
   while (at + 4 <= fields.size() && zip_number(fields, at, 2) != kZip64) {
     at += 4 + zip_number(fields, at + 2, 2);
   }
+  const std::size_t end = at + 4 <= fields.size() ? at + 4 + zip_number(fields, at + 2, 2) : 0;
   at += 4;
   for (std::uint64_t* number : {&entry.bytes, &entry.packed, &entry.header}) {
     if (*number != kElsewhere) continue;
+    if (at + 8 > end) damaged_zip("a size is missing");
     *number = zip_number(fields, at, 8);
     at += 8;
   }
@@ -144,12 +150,23 @@ ZipEntry entry_of(Bytes head, std::size_t name_bytes) {
   return entry;
 }
 
+std::uint32_t checksum_of(const ReadArchive& read, ZipFiles::Place place) {
+  std::vector<std::byte> space(std::min<std::uint64_t>(place.size, kPiece));
+  std::uint32_t sum = 0;
+  for (std::uint64_t done = 0; done < place.size; done += kPiece) {
+    const auto piece = std::span(space).first(std::min<std::uint64_t>(kPiece, place.size - done));
+    read(place.begin + done, piece);
+    sum = crc32_zip(piece, sum);
+  }
+  return sum;
+}
+
 }  // namespace
 
-void for_each_zip_entry(const ContainerFile& file,
+void for_each_zip_entry(std::uint64_t size, const ReadArchive& read,
                         const std::function<void(const ZipEntry&)>& use) {
-  ZipWindow archive(file);
-  const DirectoryPlace directory = find_zip_directory(archive, file.size());
+  ZipWindow archive(size, read);
+  const DirectoryPlace directory = find_zip_directory(archive, size);
   std::uint64_t at = directory.begin;
   for (std::uint64_t left = directory.entries; left > 0; --left) {
     if (at > directory.end || directory.end - at < kEntryBytes) damaged_zip("its directory is cut");
@@ -165,11 +182,11 @@ void for_each_zip_entry(const ContainerFile& file,
   }
 }
 
-std::uint64_t zip_content(const ContainerFile& file, std::uint64_t header, std::uint64_t packed) {
-  const std::uint64_t size = file.size();
-  std::array<std::uint8_t, kLocalBytes> head{};
+std::uint64_t zip_content(std::uint64_t size, const ReadArchive& read, std::uint64_t header,
+                          std::uint64_t packed) {
+  std::array<std::byte, kLocalBytes> head{};
   if (header > size || size - header < kLocalBytes) damaged_zip("a file has no beginning");
-  file.read(header, head);
+  read(header, head);
   if (zip_number(head, 0, 4) != kLocal) damaged_zip("a file has no beginning");
   const std::uint64_t begin =
       header + kLocalBytes + zip_number(head, 26, 2) + zip_number(head, 28, 2);
@@ -177,4 +194,47 @@ std::uint64_t zip_content(const ContainerFile& file, std::uint64_t header, std::
   return begin;
 }
 
-}  // namespace cputrain::datasets
+ZipFiles::ZipFiles(std::uint64_t size, ReadArchive read) : size_(size), read_(std::move(read)) {
+  std::size_t count = 0, bytes = 0;
+  for_each_zip_entry(size_, read_, [&](const ZipEntry& entry) {
+    bytes += entry.name.size();
+    if (++count > kMostNamed || bytes > kMostNameBytes) {
+      throw std::runtime_error("is a zip archive of over 200,000 files or 64 MB of names");
+    }
+    entries_.insert_or_assign(std::string(entry.name), entry).first->second.name = {};
+  });
+}
+
+std::vector<std::string> ZipFiles::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+std::optional<ZipFiles::Place> ZipFiles::stored(const std::string& name) {
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end()) return {};
+  const auto known = whole_.find(name);
+  if (known != whole_.end()) return known->second;
+  return whole_[name] = whole(name, entry->second);
+}
+
+ZipFiles::Place ZipFiles::whole(const std::string& name, const ZipEntry& entry) {
+  if (entry.encrypted) throw std::runtime_error("is an encrypted zip archive");
+  if (entry.method != ZipEntry::kStored) {
+    throw std::runtime_error("is a compressed zip archive, where weights are stored as they are");
+  }
+  if (entry.bytes != entry.packed) damaged_zip("two sizes of one file");
+  const Place place{zip_content(size_, read_, entry.header, entry.packed), entry.bytes};
+  // Many names of the same bytes would have them read as many times.
+  if (place.size > size_ - asked_) damaged_zip("its files lie in one another");
+  asked_ += place.size;
+  // torch.save() writes zeros where it is told to compute none (set_crc32_options).
+  if (entry.checksum != 0 && checksum_of(read_, place) != entry.checksum) {
+    throw std::runtime_error(fmt::format(
+        "is damaged ({} has not the checksum that the archive has for it)", printable(name)));
+  }
+  return place;
+}
+
+}  // namespace cputrain::system

@@ -4,18 +4,10 @@
 
 #include <string>
 
+#include "tests/support/made_zip.h"
+
 namespace cputrain {
 namespace {
-
-/// Bit by bit, as the polynomial says.
-std::uint32_t plainly(std::string_view text) {
-  std::uint32_t crc = 0xffffffff;
-  for (const char byte : text) {
-    crc ^= static_cast<unsigned char>(byte);
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78 : 0);
-  }
-  return ~crc;
-}
 
 // RFC 3720 (iSCSI), B.4.
 TEST(Crc32c, HasThePublishedValues) {
@@ -29,13 +21,20 @@ TEST(Crc32c, HasThePublishedValues) {
   EXPECT_EQ(crc32c(falling), 0x113fdb5cu);
 }
 
+// The check value that the catalogues of CRCs give.
+TEST(Crc32Zip, HasThePublishedValue) {
+  const std::string digits = "123456789";
+  EXPECT_EQ(crc32_zip(std::as_bytes(std::span(digits))), 0xcbf43926u);
+}
+
 TEST(Crc32c, IsThatOfThePolynomialAtEveryLengthAndPlace) {
   std::string text;
   for (int i = 0; i < 90; ++i) text += static_cast<char>(i * i * 7 + i);
   for (std::size_t first = 0; first < 20; ++first) {
     for (std::size_t count = 0; first + count <= text.size(); ++count) {
       const std::string_view part = std::string_view(text).substr(first, count);
-      ASSERT_EQ(crc32c(part), plainly(part)) << first << " " << count;
+      ASSERT_EQ(crc32c(part), testing::plain_crc(part, 0x82f63b78)) << first << " " << count;
+      ASSERT_EQ(crc32_zip(std::as_bytes(std::span(part))), testing::plain_crc(part, 0xedb88320));
     }
   }
 }
