@@ -35,10 +35,9 @@ ExitCode pack(const cli::Options& options, const training::Session& session) {
   if (!report.empty_classes.empty()) training::warn(session, report.empty_classes);
   for (const std::string& flaw : report.flaws) training::warn(session, flaw);
   if (options.prints()) {
-    system::print("{} {} of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
-                  with_commas(report.images), plural("image", static_cast<double>(report.images)),
-                  side, side, options.files[1], bytes_text(static_cast<double>(report.bytes)),
-                  options.files[1], side,
+    system::print("{} of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
+                  with_commas(report.images, "image"), side, side, options.files[1],
+                  bytes_text(static_cast<double>(report.bytes)), options.files[1], side,
                   source.exif == data::Exif::ignore ? " --exif ignore" : "");
   }
   const Json result{{"file", options.files[1]},

@@ -240,10 +240,9 @@ void check_count_of_names(const std::vector<std::string>& names, const std::stri
                           std::size_t classes) {
   if (names.size() == classes) return;
   fail(ExitCode::usage,
-       fmt::format("--class-names: {} {} for the {} classes of {} (each needs its own); write "
+       fmt::format("--class-names: {} for the {} classes of {} (each needs its own); write "
                    "them in the order of the outputs",
-                   with_commas(names.size()), plural("name", static_cast<double>(names.size())),
-                   with_commas(classes), printable(weights)));
+                   with_commas(names.size(), "name"), with_commas(classes), printable(weights)));
 }
 
 /// With the names that were asked for.
@@ -368,6 +367,12 @@ std::unique_ptr<cli::Command> make_export() {
        .check = check_export,
        .run = run_export,
        .results_are_files = [](auto&&...) { return true; },
+       .results =
+           [](const ExportOptions& options) {
+             return std::vector{std::pair("--onnx", options.onnx),
+                                std::pair("--safetensors", options.safetensors),
+                                std::pair("--model-file", options.model_file)};
+           },
        .needs_weights = true});
 }
 

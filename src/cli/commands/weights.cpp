@@ -73,36 +73,37 @@ ExitCode list_weights(const cli::Options& options, const training::Session& sess
   return ExitCode::ok;
 }
 
-void bring(const cli::Options& options, const training::Session& session, const std::string& name,
-           const std::string& from) {
-  fetch_weights(session, network_named(options.task.name, name), from, options.program);
-}
-
-ExitCode bring_all(const cli::Options& options, const training::Session& session,
-                   const std::string& from) {
-  ExitCode code = ExitCode::ok;
-  for (const zoo::Published& published : zoo::published_weights()) {
-    try {
-      bring(options, session, published.model, from);
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::data) throw;
-      system::tell("warning: {}", error.what());
-      code = error.code();
-    }
-  }
-  return code;
-}
-
 bool asks_for_all(const cli::Options& options) {
   return options.files == std::vector<std::string>{kAll};
 }
 
+/// One that cannot be had does not keep the others from coming.
 ExitCode bring_asked(const cli::Options& options, const training::Session& session,
                      const std::string& from) {
   const auto armed = session.services.signals ? session.services.signals->arm() : nullptr;
-  if (asks_for_all(options)) return bring_all(options, session, from);
-  for (const std::string& name : options.files) bring(options, session, name, from);
-  return ExitCode::ok;
+  std::vector<std::string> names = options.files, missing;
+  if (asks_for_all(options)) {
+    names.clear();
+    for (const zoo::Published& one : zoo::published_weights()) names.push_back(one.model);
+  }
+  ExitCode code = ExitCode::ok;
+  for (const std::string& name : names) {
+    try {
+      fetch_weights(session, network_named(options.task.name, name), from, options.program);
+    } catch (const Error& error) {
+      const bool others_may_come =
+          error.code() == ExitCode::data || error.code() == ExitCode::usage;
+      if (names.size() == 1 || !others_may_come) throw;
+      system::tell("warning: {}", error.what());
+      if (missing.empty()) code = error.code();
+      missing.push_back(name);
+    }
+  }
+  if (!missing.empty()) {
+    system::tell("cputrain: weights of {} of {} are not here: {}", missing.size(),
+                 counted(names.size(), "network"), join(missing, ", "));
+  }
+  return code;
 }
 
 }  // namespace

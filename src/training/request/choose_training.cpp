@@ -17,36 +17,27 @@
 namespace cputrain::training {
 namespace {
 
-[[noreturn]] void not_for(const std::string& flag, const optim::UpdateRule& rule) {
-  fail(ExitCode::usage, fmt::format("--{} does not go with --optimizer {} (that rule has no such "
-                                    "figure); leave it out or choose another optimizer",
-                                    flag, optim::rule_name(rule)));
-}
-
-/// The figures that were given, by the names of their flags.
-std::map<std::string, double> given_figures(const TrainingFlags& flags) {
-  std::map<std::string, double> figures;
-  for (const std::string& name : optim::figure_names()) {
-    const nlohmann::ordered_json value = training_row(name).get(flags);
-    if (value.is_number()) figures[name] = value;
-    if (value.is_boolean() && value.get<bool>()) figures[name] = 1;
-  }
-  return figures;
-}
-
 optim::UpdateRule choose_rule(const TrainingFlags& flags, const optim::UpdateRule& recipe) {
-  const bool as_recipe = flags.optimizer.empty() || flags.optimizer == optim::rule_name(recipe);
-  const auto named = as_recipe ? recipe : optim::rule_named(flags.optimizer);
-  if (!named) refuse_word("optimizer", flags.optimizer, optim::rule_names());
+  const std::string& asked = flags.optimizer.rule;
+  const bool as_recipe = asked.empty() || asked == optim::rule_name(recipe);
+  const auto named = as_recipe ? recipe : optim::rule_named(asked);
+  if (!named) refuse_word("optimizer", asked, optim::rule_names());
   optim::UpdateRule rule = *named;
-  std::map<std::string, double> figures = given_figures(flags);
+  std::map<std::string, double> figures = flags.optimizer.figures;
   optim::for_figures(rule, [&]<class T>(const char* name, T& figure) {
     const auto given = figures.extract(name);
     if (given) figure = static_cast<T>(given.mapped());
   });
-  if (!figures.empty()) not_for(figures.begin()->first, rule);
-  if (flags.nesterov && optim::momentum_of(rule) == 0) {
-    fail(ExitCode::usage, "--nesterov needs --momentum above 0");
+  if (!figures.empty()) {
+    fail(ExitCode::usage,
+         "--optimizer: {} has no figure {}; leave it out, or choose another optimizer",
+         optim::rule_name(rule), figures.begin()->first);
+  }
+  const auto nesterov = flags.optimizer.figures.find("nesterov");
+  if (nesterov != flags.optimizer.figures.end() && nesterov->second > 0 &&
+      optim::momentum_of(rule) == 0) {
+    fail(ExitCode::usage,
+         "--optimizer: nesterov needs a momentum above 0: sgd:momentum=0.9,nesterov");
   }
   return rule;
 }
@@ -69,8 +60,8 @@ zoo::Recipe for_fine_tuning(zoo::Recipe recipe, bool head_alone) {
 loop::OptimizerOptions choose_optimizer(const TrainingFlags& flags, const zoo::Recipe& recipe) {
   const optim::UpdateRule rule = choose_rule(flags, recipe.rule);
   if (flags.momentum_correction && optim::momentum_of(rule) == 0) {
-    fail(ExitCode::usage, fmt::format("--momentum-correction needs --momentum above 0 ({} has none "
-                                      "to correct)",
+    fail(ExitCode::usage, fmt::format("--momentum-correction needs an --optimizer with a momentum "
+                                      "above 0 ({} has none to correct)",
                                       optim::rule_name(rule)));
   }
   const bool as_recipe = rule.index() == recipe.rule.index();
@@ -179,17 +170,15 @@ void check_has_dropout(const TrainingSpec& spec, const model::Graph& graph) {
                                     spec.model->name));
 }
 
-/// What model/layers/maps.cpp advises where nothing is left of an image.
-constexpr std::string_view kLarger = "use a larger --image-size";
-
 /// Whether the network wants larger images than this; nothing where it has another complaint.
 std::optional<bool> is_too_small(const TrainingSpec& spec, int size, int classes) {
   try {
     spec.model->build({size, size, spec.image.channels}, classes);
     return false;
-  } catch (const Error& error) {
-    if (std::string_view(error.what()).find(kLarger) == std::string_view::npos) return std::nullopt;
-    return true;
+  } catch (const model::WrongImageSize& error) {
+    return error.too_small ? std::optional(true) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
   }
 }
 
@@ -207,7 +196,7 @@ std::string advised_size(const TrainingSpec& spec, int classes) {
     (is_too_small(spec, middle, classes) == true ? small : fits) = middle;
   }
   const bool known = is_too_small(spec, fits, classes) == false;
-  return known ? fmt::format("use --image-size {} or more", fits) : std::string(kLarger);
+  return known ? fmt::format("use --image-size {} or more", fits) : "use a larger --image-size";
 }
 
 model::Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
@@ -223,13 +212,10 @@ model::Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
       graph = model::with_label_smoothing(graph, static_cast<float>(spec.flags.label_smoothing));
     }
     return graph;
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    const std::size_t advice = what.find(kLarger);
-    if (advice == std::string::npos) throw;
-    fail(ExitCode::usage,
-         fmt::format("--image-size {} is too small for {}: {}{}", spec.image.height,
-                     spec.model->name, what.substr(0, advice), advised_size(spec, classes)));
+  } catch (const model::WrongImageSize& error) {
+    if (!error.too_small) throw;
+    fail(ExitCode::usage, "--image-size {} is too small for {}: {}; {}", spec.image.height,
+         spec.model->name, error.complaint, advised_size(spec, classes));
   }
 }
 
