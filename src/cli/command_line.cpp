@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "training/run/run_folder.h"
 
 namespace cputrain::cli {
 namespace {
@@ -155,8 +156,15 @@ void check_out(const std::string& out) {
                    out));
 }
 
-/// Where a flag's own file is forgotten before `*.jpg`, the first photograph takes its place.
-void check_no_image(const char* flag, const std::string& file) {
+/// What a result must not replace: a file of a run, and a photograph, where a flag's own file is
+/// forgotten before `*.jpg`.
+void check_result(const char* flag, const std::string& file) {
+  if (training::is_of_run(file)) {
+    fail(ExitCode::usage,
+         "{} {}: a run keeps a file of its own under this name (the result would replace it); name "
+         "another file",
+         flag, printable(file));
+  }
   const std::string name = small_letters(file);
   for (const std::string_view ending : {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif",
                                         ".tiff", ".heic", ".heif", ".avif"}) {
@@ -170,7 +178,7 @@ void check_no_image(const char* flag, const std::string& file) {
 
 void check_results(const std::vector<std::pair<const char*, std::string>>& results) {
   for (auto one = results.begin(); one != results.end(); ++one) {
-    check_no_image(one->first, one->second);
+    check_result(one->first, one->second);
     for (auto other = one + 1; other != results.end(); ++other) {
       if (one->second.empty() || one->second != other->second) continue;
       fail(ExitCode::usage, fmt::format("{} {} and {} {}: {} carries one of them", one->first,

@@ -240,10 +240,9 @@ void check_count_of_names(const std::vector<std::string>& names, const std::stri
                           std::size_t classes) {
   if (names.size() == classes) return;
   fail(ExitCode::usage,
-       fmt::format("--class-names: {} {} for the {} classes of {} (each needs its own); write "
+       fmt::format("--class-names: {} for the {} classes of {} (each needs its own); write "
                    "them in the order of the outputs",
-                   with_commas(names.size()), plural("name", static_cast<double>(names.size())),
-                   with_commas(classes), printable(weights)));
+                   with_commas(names.size(), "name"), with_commas(classes), printable(weights)));
 }
 
 /// With the names that were asked for.
@@ -335,6 +334,11 @@ class ExportCommand final : public cli::CommandWith<ExportOptions> {
   }
 
   bool needs_weights() const override { return true; }
+  std::vector<std::pair<const char*, std::string>> results() override {
+    return {{"--onnx", options_.onnx},
+            {"--safetensors", options_.safetensors},
+            {"--model-file", options_.model_file}};
+  }
   bool results_are_files() const override { return true; }
   void check(const cli::CommandLineChoices&) override {
     const ExportOptions& c = options_;

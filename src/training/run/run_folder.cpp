@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -204,6 +205,21 @@ std::vector<std::string> run_files() {
   files.insert(files.end(), {kConfigName, runfiles::kEnvironmentName, runfiles::kMetricsName,
                              "training.csv", "history.json", kWeightsName});
   return files;
+}
+
+bool is_of_run(const std::filesystem::path& file) {
+  namespace fs = std::filesystem;
+  std::error_code error, ignored;
+  const fs::path end = fs::weakly_canonical(fs::absolute(file, error), error);  // of its links
+  if (error) return false;  // what writes it says why
+  const fs::path folder = end.parent_path();
+  const bool in_checkpoint = checkpoint::step_of(folder.filename().string()).has_value();
+  const fs::path run = in_checkpoint ? folder.parent_path() : folder;
+  const std::string name = end.filename().string();
+  if (!in_checkpoint && name != kLockName && std::ranges::count(run_files(), name) == 0) {
+    return false;
+  }
+  return fs::exists(run / kConfigName, ignored) || holds_run(run);
 }
 
 bool RunFolder::has(const std::filesystem::path& checkpoint) const {

@@ -24,6 +24,9 @@ inline constexpr const char* kAveragesName = "weights-ema.safetensors";  ///< wi
 using watch::kStallsName;
 /// What a run and its evaluations may write into its folder.
 std::vector<std::string> run_files();
+/// Whether a file would take the place of one that a run keeps, or may yet write: a result must
+/// not.
+bool is_of_run(const std::filesystem::path& file);
 inline constexpr const char* kEventFolders[] = {"train", "validation"};  ///< TensorBoard's
 
 /// The step of the newest checkpoint that has its list of files, which is written last; no other of
