@@ -94,6 +94,8 @@ int Graph::add(Layer layer, std::string name, std::vector<int> src) {
   try {
     node.dst = output_shape(layer, from);
     node.parameters = model::parameters(layer, from.front());
+  } catch (const WrongImageSize& error) {
+    throw error.in("layer " + name);
   } catch (const Error& error) {
     fail(error.code(), "layer " + name + ": " + error.what());
   }

@@ -136,10 +136,10 @@ void add_layer(const json& entry, const std::string& where, const std::optional<
   try {
     const int index = graph.add(layer, name, std::move(src));
     nodes[graph.back().name] = index;
+  } catch (const WrongImageSize& error) {
+    if (size) throw error.in(where);  // it is not the file's mistake
+    r.wrong(error.what());
   } catch (const Error& error) {
-    // An image too small for the network is not the file's mistake.
-    const bool too_small = std::string_view(error.what()).find("--image-size") != std::string::npos;
-    if (size && too_small) fail(error.code(), where + ": " + error.what());
     r.wrong(error.what());
   }
 }

@@ -11,15 +11,17 @@
 namespace cputrain::model {
 namespace {
 
-/// Outputs along one axis; at least 1, else Error(usage).
+/// Outputs along one axis; at least 1, else WrongImageSize.
 int windows(const char* what, Padding padding, int n, int kernel, int stride) {
   if (padding == Padding::same) return (n + stride - 1) / stride;
   const auto [before, after] = pad_amount(padding, n, kernel, stride);
   const int padded = n + before + after;
   if (padded < kernel) {
-    fail(ExitCode::usage, std::string("a ") + what + " of size " + std::to_string(kernel) +
-                              " does not fit an input of " + std::to_string(n) +
-                              " (nothing would be left of the image); use a larger --image-size");
+    throw WrongImageSize(
+        fmt::format("a {} of size {} does not fit an input of {} (nothing would be left of the "
+                    "image)",
+                    what, kernel, n),
+        true);
   }
   return (padded - kernel) / stride + 1;
 }
@@ -36,9 +38,7 @@ Padding read_padding(const JsonFields& r) {
 /// Numbers of a map or of several, as an extent.
 int flat_size(std::size_t features) {
   if (features > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    fail(ExitCode::usage, std::to_string(features) +
-                              " features are too many for one layer; use a "
-                              "smaller --image-size");
+    throw WrongImageSize(fmt::format("{} features are too many for one layer", features), false);
   }
   return static_cast<int>(features);
 }

@@ -179,17 +179,15 @@ void check_has_dropout(const TrainingSpec& spec, const model::Graph& graph) {
                                     spec.model->name));
 }
 
-/// What model/layers/maps.cpp advises where nothing is left of an image.
-constexpr std::string_view kLarger = "use a larger --image-size";
-
 /// Whether the network wants larger images than this; nothing where it has another complaint.
 std::optional<bool> is_too_small(const TrainingSpec& spec, int size, int classes) {
   try {
     spec.model->build({size, size, spec.image.channels}, classes);
     return false;
-  } catch (const Error& error) {
-    if (std::string_view(error.what()).find(kLarger) == std::string_view::npos) return std::nullopt;
-    return true;
+  } catch (const model::WrongImageSize& error) {
+    return error.too_small ? std::optional(true) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
   }
 }
 
@@ -207,7 +205,7 @@ std::string advised_size(const TrainingSpec& spec, int classes) {
     (is_too_small(spec, middle, classes) == true ? small : fits) = middle;
   }
   const bool known = is_too_small(spec, fits, classes) == false;
-  return known ? fmt::format("use --image-size {} or more", fits) : std::string(kLarger);
+  return known ? fmt::format("use --image-size {} or more", fits) : "use a larger --image-size";
 }
 
 model::Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
@@ -223,13 +221,10 @@ model::Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
       graph = model::with_label_smoothing(graph, static_cast<float>(spec.flags.label_smoothing));
     }
     return graph;
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    const std::size_t advice = what.find(kLarger);
-    if (advice == std::string::npos) throw;
-    fail(ExitCode::usage,
-         fmt::format("--image-size {} is too small for {}: {}{}", spec.image.height,
-                     spec.model->name, what.substr(0, advice), advised_size(spec, classes)));
+  } catch (const model::WrongImageSize& error) {
+    if (!error.too_small) throw;
+    fail(ExitCode::usage, "--image-size {} is too small for {}: {}; {}", spec.image.height,
+         spec.model->name, error.complaint, advised_size(spec, classes));
   }
 }
 
