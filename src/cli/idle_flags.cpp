@@ -164,14 +164,6 @@ std::string reason_of_backbone_rate(const training::Training& training) {
   return when(spec.flags.backbone_lr == spec.learning_rate.base, "beside an --lr that is the same");
 }
 
-std::string reason_of_timeline(const training::Training& training) {
-  const training::TrainingSpec& spec = spec_of(training);
-  const std::uint64_t steps =
-      training::all_steps(training.batches().train, spec.epochs, spec.flags.steps);
-  if (spec.flags.timeline.steps.first <= steps) return "";
-  return "in a training of " + counted(steps, "step");
-}
-
 bool is_packed(const training::Training& training) {
   return training.source().dataset->ready_form().has_value();
 }
@@ -193,7 +185,6 @@ constexpr Row<training::Training> kRowsInJob[] = {
     {"eval-every", reason_of_rare_evaluation},
     {"monitor", reason_of_monitor},
     {"backbone-lr", reason_of_backbone_rate},
-    {"timeline", reason_of_timeline},
     {"bucket-mb", reason_of_buckets},
     {"decode", reason_of_decoding},
     {"cache",

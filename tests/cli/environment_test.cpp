@@ -27,8 +27,8 @@ TEST(CommandLine, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
 TEST(CommandLine, AConfigOfAnOlderRunIsStillRead) {
   const testing::TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
-  std::ofstream(path) << R"({"stall-timeout": 50.0, "start-timeout": "5", "timeline": "/t.json",
-                             "timeline-steps": "2:3"})";
+  std::ofstream(path) << R"({"stall-timeout": 50.0, "start_timeout": "5", "timeline": "/t.json",
+                             "timeline_steps": "2:3"})";
   const Options config = options_of({"--config", path});
   EXPECT_EQ(config.stalls.warning, 60);
   EXPECT_EQ(config.stalls.timeout, 50);

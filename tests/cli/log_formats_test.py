@@ -125,8 +125,12 @@ class LogFormats(ProgramTest):
     def test_wrong_words(self):
         self.expect(2, "train", "--log-format", "mlperf,caffe", says=["--log-format", "caffe", "tf_cnn_benchmarks"])
         self.expect(2, "train", "--log-format", "dawnbench", says=["was removed; use metrics.jsonl"])
-        for steps in (":5", ":0:3", ":7:5", ":1:2:3", ":1:99999999999999999999"):
+        for steps in (":5", ":0:3", ":7:5", ":1:2:3", ":1:99999999999999999999", ":a:b"):
             self.expect(2, "train", "--timeline", "t.json" + steps, says=[f"--timeline t.json{steps}:", "FIRST:LAST"])
+        for more in ([], ["--dry-run"]):
+            self.expect(2, "train", "--image-size", "64", "--data", "synthetic:60", "--threads", "1", "--steps", "3",
+                        "--out", "run", "--timeline", "t.json:100:200", *more,
+                        says=["--timeline t.json:100:200: the training has 3 steps", "name steps from 1 to 3"])
         self.assertEqual(os.listdir(self.folder), [])
 
 

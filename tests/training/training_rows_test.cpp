@@ -81,8 +81,10 @@ TEST(TrainingRows, StepsOfATimelineStandBehindItsFile) {
   };
   EXPECT_EQ(read("t.json"), std::tuple("t.json", 1u, 20u));
   EXPECT_EQ(read("a:b.json:20:25"), std::tuple("a:b.json", 20u, 25u));
-  EXPECT_EQ(read("a:2:b"), std::tuple("a:2:b", 1u, 20u));
-  for (const char* wrong : {"t:5", "t:0:3", "t:7:5", "t:1:2:3", ":1:2"}) {
+  EXPECT_EQ(read("at-12:30:05.json"), std::tuple("at-12:30:05.json", 1u, 20u));
+  EXPECT_EQ(read("a:2/b"), std::tuple("a:2/b", 1u, 20u));
+  for (const char* wrong : {"t:5", "t:0:3", "t:7:5", "t:1:2:3", ":1:2", "t:a:b", "t.json:1:x",
+                            "t:-1:5", "t:1:5.5", "t:", "t:1:"}) {
     EXPECT_NE(refusal("timeline", wrong).find("FILE:FIRST:LAST"), std::string::npos) << wrong;
   }
 }

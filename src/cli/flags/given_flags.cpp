@@ -169,23 +169,35 @@ std::set<std::string> add_environment(Given& given, const Flags& flags,
   return added;
 }
 
+/// A flag's value, which is taken out of the file; empty where it has none. stall_timeout is
+/// stall-timeout.
+std::string take_setting(nlohmann::json& settings, const std::string& path,
+                         const std::string& name) {
+  for (auto entry = settings.begin(); entry != settings.end(); ++entry) {
+    if (hyphens(entry.key()) != name) continue;
+    std::string text = flag_text(*entry, path, entry.key());
+    settings.erase(entry);
+    return text;
+  }
+  return "";
+}
+
 /// Flags of older runs as they are called now, so that their config.json still repeats them.
 void rename_old_flags(nlohmann::json& settings, const std::string& path) {
   constexpr std::pair<const char*, const char*> kStalls[] = {
       {"stall-warning", "warn"}, {"stall-timeout", "end"}, {"start-timeout", "start"}};
   std::vector<std::string> stalls;
   for (const auto& [old, name] : kStalls) {
-    const auto found = settings.find(old);
-    if (found == settings.end() || settings.contains("stall")) continue;
-    stalls.push_back(fmt::format("{}={}", name, flag_text(*found, path, old)));
-    settings.erase(found);
+    if (settings.contains("stall")) continue;
+    const std::string time = take_setting(settings, path, old);
+    if (!time.empty()) stalls.push_back(fmt::format("{}={}", name, time));
   }
   if (!stalls.empty()) settings["stall"] = join(stalls, ",");
-  const auto steps = settings.find("timeline-steps"), timeline = settings.find("timeline");
-  if (steps == settings.end() || timeline == settings.end()) return;
-  *timeline = fmt::format("{}:{}", flag_text(*timeline, path, "timeline"),
-                          flag_text(*steps, path, "timeline-steps"));
-  settings.erase(steps);
+  if (!settings.contains("timeline")) return;
+  const std::string steps = take_setting(settings, path, "timeline-steps");
+  if (steps.empty()) return;
+  settings["timeline"] =
+      fmt::format("{}:{}", flag_text(settings["timeline"], path, "timeline"), steps);
 }
 
 std::set<std::string> add_config_file(Given& given, const Flags& flags, const std::string& path,

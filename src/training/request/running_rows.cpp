@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -127,15 +128,20 @@ watch::Limits parse_stall(const std::string& text) {
   return limits;
 }
 
-/// "trace.json", or "trace.json:20:25". What ends as a number behind a colon means steps.
+/// Whether a word behind a colon belongs to the name of a file: it leads into a folder, or has an
+/// ending, which begins with a letter.
+bool is_of_file_name(const std::string& word) {
+  const std::size_t dot = word.rfind('.');
+  const char next = dot == std::string::npos || dot + 1 == word.size() ? '0' : word[dot + 1];
+  return word.find('/') != std::string::npos || std::isalpha(static_cast<unsigned char>(next)) != 0;
+}
+
+/// "trace.json", or "trace.json:20:25".
 Timeline parse_timeline(const std::string& text) {
-  const auto is_number = [](const std::string& part) {
-    return !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-  };
   std::vector<std::string> parts = split(text, ':');
-  if (parts.size() == 1 || !is_number(parts.back())) return {.file = text};
+  if (parts.size() == 1 || is_of_file_name(parts.back())) return {.file = text};
   std::vector<std::optional<std::uint64_t>> steps;
-  for (; parts.size() > 1 && is_number(parts.back()); parts.pop_back()) {
+  for (; parts.size() > 1 && !is_of_file_name(parts.back()); parts.pop_back()) {
     steps.push_back(number_in<std::uint64_t>(parts.back()));
   }
   const std::string file = join(parts, ":");
@@ -143,7 +149,8 @@ Timeline parse_timeline(const std::string& text) {
   if (!whole || *steps[1] < 1 || *steps[0] < *steps[1]) {
     fail(ExitCode::usage,
          "--timeline " + text +
-             ": must be FILE or FILE:FIRST:LAST, steps counted from 1, such as trace.json:20:25");
+             ": must be FILE or FILE:FIRST:LAST, steps counted from 1, such as trace.json:20:25 "
+             "(what stands behind a colon is a step)");
   }
   return {file, {*steps[1], *steps[0]}};
 }

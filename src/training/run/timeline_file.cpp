@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/text.h"
 #include "system/files.h"
 #include "training/run/run_folder.h"
 
@@ -75,26 +76,35 @@ double clock_offset(const Session& session) {
   return same_machine ? 0 : offsets[kRounds / 2];
 }
 
-void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folder) {
+void check_timeline(const TrainingSpec& spec) {
   const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline.file);
   std::error_code ignored;
-  const bool own = std::filesystem::equivalent(path.parent_path(), folder, ignored) &&
-                   std::ranges::count(run_files(), path.filename().string()) > 0;
+  const bool own = is_of_run(path);
   if (!own && (spec.flags.overwrite || !std::filesystem::is_regular_file(path, ignored))) return;
   fail(ExitCode::usage,
        fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline.file,
-                   own ? "the run writes a file of its own there" : "is there already",
+                   own ? "a run keeps a file of its own there" : "is there already",
                    own ? "" : ", or --overwrite"));
 }
 
 }  // namespace
 
-loop::Timeline make_timeline(const Session& session, const TrainingSpec& spec,
-                             const std::filesystem::path& folder) {
+void check_timeline_steps(const Training& training) {
+  const TrainingSpec& spec = training.plan().spec;
+  const auto& [file, steps] = spec.flags.timeline;
+  const std::uint64_t all = all_steps(training.batches().train, spec.epochs, spec.flags.steps);
+  if (file.empty() || steps.first <= all || spec.flags.settled_steps) return;
+  fail(ExitCode::usage,
+       "--timeline {}:{}:{}: the training has {} (nothing would be in the file); name steps from 1 "
+       "to {}",
+       file, steps.first, steps.last, counted(all, "step"), all);
+}
+
+loop::Timeline make_timeline(const Session& session, const TrainingSpec& spec) {
   const int ranks = session.communicator->size();
   if (spec.flags.timeline.file.empty()) return loop::Timeline(loop::StepRange{}, ranks);
   if (session.leads()) {
-    check_timeline(spec, folder);
+    check_timeline(spec);
     const auto replaced = system::replaceable_file(spec.flags.timeline.file);
     if (replaced) system::write_own_file(*replaced, timeline_json({}, {}));
   }

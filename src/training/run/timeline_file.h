@@ -9,11 +9,13 @@
 
 namespace cputrain::training {
 
+/// Error(usage) where the training ends before the first step that --timeline is to show.
+void check_timeline_steps(const Training&);
+
 /// The steps that --timeline shows; none without it. Rank 0 begins the file, so that a wrong path
-/// shows at once; Error(usage) where it is one of the run's own, or there already without
+/// shows at once; Error(usage) where it is one of a run's own, or there already without
 /// --overwrite.
-loop::Timeline make_timeline(const Session&, const TrainingSpec&,
-                             const std::filesystem::path& folder);
+loop::Timeline make_timeline(const Session&, const TrainingSpec&);
 
 /// Writes the timeline of all ranks where there is one. Collective. Error(output).
 void write_timeline(const Session&, const TrainingSpec&, const loop::Timeline&);

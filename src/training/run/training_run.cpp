@@ -70,7 +70,7 @@ class Run {
         folder_(folder),
         start_(start),
         identity_(std::move(identity)) {
-    training_.timeline() = make_timeline(session_, spec_, folder.path);
+    training_.timeline() = make_timeline(session_, spec_);
   }
 
   /// Trains on what is loaded; the exit code.
