@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,8 +36,8 @@ bool is_read(std::string_view name);
 /// Files of compressed archives, in memory: what is before a file must be unpacked to get at it.
 class HeldFiles {
  public:
-  /// Their share of the memory that is available now, where `readers` processes do the same.
-  explicit HeldFiles(std::size_t readers);
+  /// They may take three quarters of so much memory; nothing: of what is available now.
+  explicit HeldFiles(std::optional<std::size_t> memory);
 
   /// A file of so many bytes, to be filled in. Error(data) where memory has no room for it.
   std::vector<std::uint8_t>& add(std::uint64_t bytes, const std::string& archive);

@@ -49,8 +49,8 @@ bool is_zip(const ContainerFile& file) {
   return text == std::string_view("PK\x03\x04") || text == std::string_view("PK\x05\x06");
 }
 
-EntryKind kind_of(const ZipEntry& entry) {
-  if (entry.name.ends_with('/') || S_ISDIR(entry.mode)) return EntryKind::folder;
+EntryKind kind_of(const ZipEntry& entry, std::string_view name) {
+  if (name.ends_with('/') || S_ISDIR(entry.mode)) return EntryKind::folder;
   if (S_ISLNK(entry.mode)) return EntryKind::link;
   const bool is_file = S_ISREG(entry.mode) || (entry.mode & S_IFMT) == 0;
   return is_file ? EntryKind::file : EntryKind::device;
@@ -89,8 +89,10 @@ bool is_read(std::string_view name) {
   return is_image_file_name(name) || name.ends_with(kLabelEnding);
 }
 
-HeldFiles::HeldFiles(std::size_t readers) : room_(std::numeric_limits<std::uint64_t>::max()) {
-  if (const auto available = system::available_memory()) room_ = *available / 4 * 3 / readers;
+HeldFiles::HeldFiles(std::optional<std::size_t> memory)
+    : room_(std::numeric_limits<std::uint64_t>::max()) {
+  if (!memory) memory = system::available_memory();
+  if (memory) room_ = *memory / 4 * 3;
 }
 
 std::vector<std::uint8_t>& HeldFiles::add(std::uint64_t bytes, const std::string& archive) {
@@ -111,8 +113,9 @@ void fail_damaged(const std::string& archive, const std::string& what) {
                                    archive, what));
 }
 
-ArchiveFiles::ArchiveFiles(const std::vector<std::string>& archives, std::size_t readers)
-    : held_(readers) {
+ArchiveFiles::ArchiveFiles(const std::vector<std::string>& archives,
+                           std::optional<std::size_t> memory)
+    : held_(memory) {
   allow_open_files(archives.size());
   for (const std::string& path : archives) {
     archives_.emplace_back(path, "its images are needed");
@@ -148,7 +151,7 @@ void ArchiveFiles::list_zip(std::uint32_t archive) {
     // Sums that do not fit are too large as well.
     unpacked += std::min(entry.bytes, std::numeric_limits<std::uint64_t>::max() - unpacked);
     add(archive, {.name = name,
-                  .kind = kind_of(entry),
+                  .kind = kind_of(entry, name),
                   .packing = packing_of(entry),
                   .encrypted = entry.encrypted,
                   .bytes = entry.bytes,
@@ -296,7 +299,10 @@ std::string ArchiveFiles::label(std::string_view image) const {
   const FileContent file = read(path, nullptr);
   if (file.result.status != data::ReadStatus::ok &&
       file.result.status != data::ReadStatus::empty) {  // which is no number, as said below
-    fail_damaged(archives_[find(path)->archive].path(), file.result.detail);
+    fail(ExitCode::data,
+         "'{}' cannot be read: {} (it says of which class an image is); fetch or pack the archive "
+         "again",
+         name(path), file.result.detail);
   }
   std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
   constexpr std::string_view kBlank = " \t\r\n";
@@ -306,9 +312,10 @@ std::string ArchiveFiles::label(std::string_view image) const {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
     fail(ExitCode::data,
-         fmt::format("'{}' holds '{}', which is no number of a class (0, 1, ...; it says of which "
-                     "class an image is); write one number",
-                     name(path), printable(text)));
+         fmt::format("'{}' {} where the number of a class belongs (0, 1 and so on say of which "
+                     "class an image is); write one number into it",
+                     name(path),
+                     text.empty() ? "is empty" : fmt::format("holds '{}'", printable(text))));
   }
   return std::to_string(number);
 }

@@ -19,10 +19,9 @@ namespace cputrain::datasets {
 /// threads.
 class ArchiveFiles {
  public:
-  /// Lists the archives. `readers`: processes of this host that do so at once. Error(data) where an
-  /// archive is damaged, encrypted or too large unpacked, or has paths that no tool writes or two
-  /// files of one path.
-  ArchiveFiles(const std::vector<std::string>& archives, std::size_t readers);
+  /// Lists the archives. `memory`: as for HeldFiles. Error(data) where an archive is damaged,
+  /// encrypted or too large unpacked, or has paths that no tool writes or two files of one path.
+  ArchiveFiles(const std::vector<std::string>& archives, std::optional<std::size_t> memory);
 
   FolderNode tree() const;
   /// Whether images have classes as WebDataset writes them: `7.jpg` beside `7.cls`. Then paths

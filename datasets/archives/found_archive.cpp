@@ -108,8 +108,7 @@ Found with_held(Found found, const ArchiveFiles& archive) {
 }  // namespace
 
 Found find_archive(const data::DataRequest& request, const ArchiveSpec& spec) {
-  const auto archive = std::make_shared<const ArchiveFiles>(
-      spec.archives, std::max<std::size_t>(request.readers, 1));
+  const auto archive = std::make_shared<const ArchiveFiles>(spec.archives, request.memory);
   FolderNode tree = archive->tree();
   if (spec.inner.empty() && archive->has_labels()) {
     return with_held(LabelledFinder(spec, archive).find(tree, request.exif), *archive);

@@ -124,7 +124,9 @@ ZipEntry entry_of(Bytes head, std::size_t name_bytes) {
   const auto low = [&](std::size_t at, std::size_t count) {
     return static_cast<std::uint32_t>(zip_number(head, at, count));
   };
-  constexpr std::uint32_t kDos = 0, kUnix = 3, kDarwin = 19, kDosFolder = 0x10;
+  constexpr std::uint32_t kUnix = 3, kDarwin = 19, kDosFolder = 0x10;
+  // FAT, HPFS, NTFS, as Info-ZIP has it, VFAT.
+  constexpr std::array<std::uint32_t, 5> kOfDos{0, 6, 10, 11, 14};
   const std::uint32_t system = low(5, 1), attributes = low(38, 4);
   ZipEntry entry;
   entry.name = {reinterpret_cast<const char*>(head.data()) + kEntryBytes, name_bytes};
@@ -134,7 +136,7 @@ ZipEntry entry_of(Bytes head, std::size_t name_bytes) {
   entry.checksum = low(16, 4);
   entry.method = static_cast<std::uint16_t>(low(10, 2));
   entry.encrypted = (low(8, 2) & 1) != 0;
-  entry.of_dos = system == kDos;
+  entry.of_dos = std::ranges::find(kOfDos, system) != kOfDos.end();
   if (system == kUnix || system == kDarwin) {
     entry.mode = attributes >> 16;
   } else if ((attributes & kDosFolder) != 0) {

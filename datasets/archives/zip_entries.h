@@ -24,7 +24,7 @@ struct ZipEntry {
   std::uint32_t mode = 0;      ///< of Unix: what it is (S_IFMT) and rights; 0 where not known
   std::uint16_t method = kStored;
   bool encrypted = false;
-  bool of_dos = false;  ///< written there, where '\\' may stand between names
+  bool of_dos = false;  ///< written there or on Windows, where '\\' may stand between names
 };
 
 /// Calls use(entry) for all, in the order of the directory, of which a piece at a time is read.

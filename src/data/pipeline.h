@@ -39,7 +39,9 @@ struct DataRequest {
   Exif exif = Exif::apply;
   bool list_unread = false;  ///< names the files that are not read, instead of counting
   bool to_check = false;     ///< for `data check`: classes without images are no error
-  std::size_t readers = 1;   ///< processes of this host that open the data at once
+  /// Bytes that are available for this process alone, for all ranks alike; nothing: it looks
+  /// itself.
+  std::optional<std::size_t> memory{};
 };
 
 /// Everything decoded to one size, once per node.

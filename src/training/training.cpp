@@ -326,7 +326,7 @@ void Training::check_replicas() const {
 Training open_training(const Session& session, TrainingSpec spec) {
   reached(session, comm::Phase::data);
   data::DataRequest request = spec.flags.data_request(spec.seed);
-  request.readers = static_cast<std::size_t>(session.nodes.local_size());
+  request.memory = rank_memory(measure_capacities(session), 0);
   auto source = std::make_shared<const data::DataSource>(session.services.data.open(request));
   say_data(session, *source);
   follow_ready_form(spec, *source);

@@ -47,7 +47,8 @@ bool ends_early(Bytes file) {
 }
 
 /// Bounds what libheif itself allocates: a file may say another size for the whole of its tiles
-/// than for the image. Before version 1.19 it has a limit for sides alone, which must be below it.
+/// than for the image. Before version 1.19 it has a limit for sides alone, which must be below it:
+/// the whole may then be a square of the longest side (kMaxSide), which no claim knows of.
 void limit_pixels(heif_context* context, std::int64_t side, std::int64_t pixels) {
 #if LIBHEIF_HAVE_VERSION(1, 19, 0)
   heif_security_limits* limits = heif_context_get_security_limits(context);

@@ -10,6 +10,7 @@
 #include "system/clock.h"
 #include "training/plan/compiled_training.h"
 #include "training/plan/image_place.h"
+#include "training/plan/training_memory.h"
 #include "training/training.h"
 
 namespace cputrain::commands {
@@ -197,6 +198,7 @@ std::optional<double> kept_part(training::Session& session, const training::Trai
   training::TrainingSpec spec = asked;
   data::DataRequest request = spec.flags.data_request(spec.seed);
   if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * spec.batch);
+  request.memory = training::rank_memory(training::measure_capacities(session), 0);
   auto source = std::make_shared<const data::DataSource>(session.services.data.open(request));
   training::follow_ready_form(spec, *source);
   const int classes = training::classes_of(spec, *source);

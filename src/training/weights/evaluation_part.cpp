@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "data/classes/class_names.h"
+#include "training/plan/training_memory.h"
 #include "training/weights/past_data.h"
 
 namespace cputrain::training {
@@ -27,13 +28,15 @@ data::DataSource open_divided(const Session& session, const TrainingFlags& flags
   request.validation_split = flags.validation_split.value_or(model.validation_split);
   request.limit_train = request.limit_validation = {};
   request.to_evaluate = true;
-  request.readers = static_cast<std::size_t>(session.nodes.local_size());
+  request.memory = rank_memory(measure_capacities(session), 0);
   request.known_classes = model.classes;
   request.exif = flags.exif.value_or(model.exif);
   const bool asked = flags.was_given("expand");
   if (!asked && model.data) request.expand = model.data->expand;
-  data::DataSource source = session.services.data.open(request);
-  if (asked || request.expand == data::Expand::none || is_same(source, model)) return source;
+  {
+    data::DataSource source = session.services.data.open(request);
+    if (asked || request.expand == data::Expand::none || is_same(source, model)) return source;
+  }  // what it holds in memory goes before the same is held again
   request.expand = data::Expand::none;  // as it lies there: this is other data
   return session.services.data.open(request);
 }

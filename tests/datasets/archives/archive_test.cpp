@@ -191,8 +191,31 @@ TEST_F(Archives, LabelsOfWebDataset) {
   }
   for (const char* wrong : {"", "cat", "-1", "1 2", "99999999999"}) {
     write("w.zip", zip_of({{"a.png", image_}, {"a.cls", bytes_of(wrong)}}));
-    EXPECT_NE(error(path("w.zip")).find("no number of a class"), std::string::npos) << wrong;
+    const std::string text = error(path("w.zip"));
+    EXPECT_NE(text.find("w.zip/a.cls' "), std::string::npos) << text;
+    EXPECT_NE(text.find("where the number of a class belongs"), std::string::npos) << wrong;
   }
+}
+
+/// Programs of Windows write '\\' between names, and say that they are of there.
+TEST_F(Archives, FoldersAreKnownHoweverTheirNamesAreJoined) {
+  std::vector<ArchivedFile> files;
+  for (const char* name : {"set\\", "set\\cat\\", "set\\cat\\1.png", "set\\dog\\2.png"}) {
+    files.push_back({name, std::string_view(name).ends_with('\\') ? Bytes{} : image_});
+  }
+  for (const int system : {0, 6, 10, 11, 14}) {
+    for (ArchivedFile& file : files) file.system = static_cast<std::uint8_t>(system);
+    write("a.zip", zip_of(files));
+    EXPECT_EQ(names(open(path("a.zip"), 0)),
+              (Names{"a.zip/set/cat/1.png cat", "a.zip/set/dog/2.png dog"}))
+        << system;
+  }
+  // Elsewhere it is a letter of a name.
+  for (const char* name : {"cat/a\\b.png", "dog/2.png"}) files.push_back({name, image_});
+  files.erase(files.begin(), files.end() - 2);
+  write("a.zip", zip_of(files));
+  EXPECT_EQ(names(open(path("a.zip"), 0)),
+            (Names{"a.zip/cat/a\\b.png cat", "a.zip/dog/2.png dog"}));
 }
 
 TEST_F(Archives, AFileOfLabelsWithoutAnImageIsNone) {

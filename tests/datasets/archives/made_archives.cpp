@@ -58,7 +58,7 @@ Bytes zip(const std::vector<ArchivedFile>& files, bool wide) {
     add(archive, bytes_of(file.name));
     add(archive, packed);
     add_numbers(directory, 4, {0x02014b50});
-    add_numbers(directory, 2, {0x0300 + 20, 20});
+    add_numbers(directory, 2, {std::uint64_t{file.system} << 8 | 20, 20});
     add_facts(directory, file, packed, wide);
     add_numbers(directory, 2, {wide ? 28u : 0u, 0, 0, 0});
     add_numbers(directory, 4, {std::uint64_t{file.mode} << 16, wide ? 0xffffffff : header});

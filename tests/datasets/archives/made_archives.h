@@ -17,6 +17,7 @@ struct ArchivedFile {
   std::uint32_t mode = 0;   ///< in zip archives: of Unix
   char type = '0';          ///< in tar archives: 2 is a symbolic link
   std::uint32_t grows = 0;  ///< by so much its size is told too large
+  std::uint8_t system = 3;  ///< in zip archives: that wrote it; 0 is DOS, 3 Unix
 };
 
 Bytes zip_of(const std::vector<ArchivedFile>&);

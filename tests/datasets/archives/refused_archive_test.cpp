@@ -5,6 +5,7 @@
 #include "datasets/decode/limits.h"
 #include "tests/datasets/archives/made_archives.h"
 #include "tests/datasets/open_fixture.h"
+#include "tests/support/refusal.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -127,6 +128,25 @@ TEST_F(RefusedArchives, WrongChecksumsAndPlaces) {
       zip.size() - 22 - 4 * 46 - (4 * last.name.size()) - image_.size() - last.name.size() - 30;
   expect_damaged(patched(zip, header, 0, 4), "has no beginning");
   expect_damaged(patched(zip, header + 26, 0xffff, 2), "a file is cut");
+}
+
+TEST_F(RefusedArchives, DamagedLabels) {
+  const ArchivedFile label{"a.cls", bytes_of("7")};
+  const Bytes zip = zip_of({{"a.png", image_}, label});
+  const std::size_t entry = zip.size() - 22 - 46 - label.name.size();
+  expect(patched(zip, entry + 16, 0, 4), "a.zip/a.cls' cannot be read: it has not the checksum");
+}
+
+TEST_F(RefusedArchives, MoreThanMemoryHasRoomFor) {
+  if (!reads_tar_) return;
+  write_bytes(folder_.path() / "a.tgz", gzip_of(tar_of(good())));
+  const auto open_with = [&](std::size_t memory) {
+    return open_data({.spec = path("a.tgz"), .validation_split = 0, .memory = memory});
+  };
+  const std::size_t held = 3 * image_.size();  // they may take three quarters of it
+  EXPECT_EQ(open_with(held * 4 / 3 + 4).dataset->size(), 3u);
+  const std::string text = testing::refused(ExitCode::data, [&] { open_with(held); });
+  EXPECT_NE(text.find("there is memory for no more"), std::string::npos) << text;
 }
 
 TEST_F(RefusedArchives, OtherMethodsThanDeflate) {
