@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 #include <map>
 
 #include "core/error.h"
@@ -186,6 +187,12 @@ void ReportCommand::check(const cli::CommandLineChoices&) {
   if (odd) {
     fail(ExitCode::usage,
          "--{} with --diff, which compares what was measured and nothing else; leave one out", odd);
+  }
+  std::error_code none;  // no such folder: it says so when it is read
+  if (std::filesystem::equivalent(folders[0], folders[1], none)) {
+    fail(ExitCode::usage,
+         "--diff {} {}: both are one folder (nothing can differ); name another one beside it",
+         folders[0], folders[1]);
   }
 }
 

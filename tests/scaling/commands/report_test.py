@@ -281,6 +281,7 @@ class Report(ProgramTest):
         self.sweep("odd", sweep(cell(1, 128, -5.0)))
         for code, words, says in (
                 (2, ["report"], "report DIR"),
+                (2, ["report", "--diff", "s", "s/"], "--diff s s/: both are one folder"),
                 (2, ["report", "--diff", "s"], "BEFORE AFTER"),
                 (2, ["report", "--diff", "s", "s", "--reference", PAPER], "--reference"),
                 (2, ["report", "s", "--price-per-hour", "cheap"], "--price-per-hour cheap"),
