@@ -66,6 +66,31 @@ std::string step_time(double seconds) {
   return fmt::format(" {:.0f}us/step", seconds * 1e6);
 }
 
+/// The values of an epoch in as many lines as a terminal of so many columns needs, each of them
+/// whole. Elsewhere programs read them from one line.
+std::string in_lines(const std::string& line, std::optional<std::size_t> columns) {
+  std::string text;
+  for (std::size_t begin = 0, column = 0; begin < line.size();) {
+    const std::size_t end = std::min(line.find(" - ", begin + 1), line.size());
+    const std::string value = line.substr(begin, end - begin);
+    if (columns && column > 0 && column + columns_of(value) >= *columns) {
+      text += "\n ";
+      column = 1;
+    }
+    text += value;
+    column += columns_of(value);
+    begin = end;
+  }
+  return text;
+}
+
+/// Images a second, and what they are of where that is not the whole network.
+std::string epoch_speed(const loop::EpochRecord& r) {
+  const bool whole = runfiles::are_of_network(r.train.images, r.from_features);
+  return fmt::format(" - img/s: {:.1f}{}", r.seconds > 0 ? r.train.images / r.seconds : 0,
+                     whole ? "" : " (features kept)");
+}
+
 /// Whether a share of an epoch's time that the machine took begins to matter, or is much more than
 /// what was `told` last.
 bool is_news(double share, double worth_saying, std::optional<double>& told) {
@@ -116,13 +141,15 @@ class Console final : public RunReporter {
                                       std::pair{"val_top_5_accuracy", r.validation}}) {
       if (tally && tally->top_five()) values += metric(name, *tally->top_five(), verbosity_);
     }
-    values += fmt::format(" - img/s: {:.1f}", r.seconds > 0 ? r.train.images / r.seconds : 0);
+    values += epoch_speed(r);
+    const auto columns = system::screen_columns(::fileno(lines_));
     if (verbosity_ == Verbosity::bar) {
       values = fmt::format(" - {:.0f}s{}{}", r.seconds, step_time(per_step(r.steps)), values);
-      bar_.finish(finished_line(r.steps, start_.steps, values, bar_.space()));
+      bar_.finish(in_lines(finished_line(r.steps, start_.steps, values, bar_.space()), columns));
     } else {
-      print(
-          fmt::format("{} - {:.0f}s{}\n", step_counter(r.steps, start_.steps), r.seconds, values));
+      values =
+          fmt::format("{} - {:.0f}s{}", step_counter(r.steps, start_.steps), r.seconds, values);
+      print(in_lines(values, columns) + "\n");
     }
     if (r.straggler) print_straggler(*r.straggler, r.seconds);
     print_stolen(r.stolen.value_or(0));

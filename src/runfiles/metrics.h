@@ -38,6 +38,11 @@ struct StepLine {
   bool nan = false;      ///< its loss was NaN or infinite, and it was not skipped
 };
 
+/// Whether an epoch's images went through the whole network, but for a few that are alike.
+inline bool are_of_network(double images, double from_features) {
+  return from_features * 10 < images || from_features == 0;
+}
+
 struct EpochLine {
   int epoch = 0;  ///< from 1
   std::size_t steps = 0;
@@ -67,8 +72,9 @@ struct EpochLine {
   }
   /// No step but the first, which is never settled, tried algorithms.
   bool is_settled() const { return settled && settled->steps + 1 >= steps; }
-  /// Whether its images went through the whole network, but for a few that are alike.
-  bool is_of_network() const { return from_features * 10 < images || from_features == 0; }
+  bool is_of_network() const {
+    return are_of_network(static_cast<double>(images), static_cast<double>(from_features));
+  }
 };
 
 /// The training went on from a checkpoint.

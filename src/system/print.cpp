@@ -147,9 +147,10 @@ std::size_t RedrawnLine::standing() const {
 }
 
 void RedrawnLine::write(std::string_view line, std::string_view end) {
-  const std::size_t width = columns_of(line), old = std::min(standing(), space().value_or(drawn_));
+  const std::string_view first = line.substr(0, line.find('\n')), rest = line.substr(first.size());
+  const std::size_t width = columns_of(first), old = std::min(standing(), space().value_or(drawn_));
   std::string text = "\r";
-  text.append(line).append(old > width ? old - width : 0, ' ').append(end);
+  text.append(first).append(old > width ? old - width : 0, ' ').append(rest).append(end);
   // What is left out leaves the line as it is.
   if (!put(stream_, text, end.empty() ? Worth::redrawn : Worth::line)) return;
   drawn_ = end.empty() ? width : 0;

@@ -94,7 +94,8 @@ class RedrawnLine {
   std::optional<std::size_t> space() const;
   /// Draws over what is there, and cuts what is longer than the line.
   void draw(std::string_view line);
-  /// The last words in this place: whole, however long they are, with a line's end.
+  /// The last words in this place: whole, however long they are, with a line's end. They may go on
+  /// in further lines.
   void finish(std::string_view line);
   /// Ends the line as it is, if anything is drawn, so that other lines may follow.
   void leave();

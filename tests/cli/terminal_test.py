@@ -1,5 +1,6 @@
 """Lines on a terminal: as wide as it is at each redraw, and standard output has Keras' lines alone."""
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -53,8 +54,23 @@ class Terminal(ProgramTest):
                 redraws = [line for line in lines if REDRAW.match(line)][2:]
                 self.assertLess(max(map(len, redraws)), columns)
                 self.assertEqual({"accuracy" in line for line in redraws}, {columns >= 80}, redraws)
-        for last in (line for line in parts[0] + parts[-1] if "s/step" in line):
-            self.assertRegex(last, r"\d+/3 - \d+s .* - loss: .* - accuracy: .* - img/s: ")
+        for part, columns in ((parts[0], widths[0]), (parts[-1], widths[-1])):
+            ends = [i for i, line in enumerate(part) if "s/step" in line][2:]  # as above
+            for i in ends:
+                epoch = itertools.takewhile(lambda line: line.startswith("  - "), part[i + 1:])
+                lines = [part[i], *epoch]
+                self.assertLess(max(map(len, lines)), columns)
+                self.assertRegex(re.sub("  - ", " - ", "".join(lines)),
+                                 r"\d+/3 - \d+s .* - loss: .* - accuracy: .* - img/s: ")
+
+    def test_the_values_of_an_epoch_stay_whole_on_a_narrow_terminal(self):
+        lines, = self.drawn(*SMALL, "--epochs", "1", "--limit-val", "10", "--out", "run", widths=[40])
+        first = next(i for i, line in enumerate(lines) if "s/step" in line)
+        rest = list(itertools.takewhile(lambda line: line.startswith("  - "), lines[first + 1:]))
+        self.assertGreater(len(rest), 1)
+        names = re.findall(r" - (\S+): [\d.e-]+", "".join([lines[first], *rest]))
+        self.assertEqual(names, ["loss", "accuracy", "val_loss", "val_accuracy", "img/s"])
+        self.assertLess(max(len(line.rstrip()) for line in [lines[first], *rest]), 40)
 
     def test_other_progress_fits_too(self):
         self.expect(0, "data", "synth", "data", "--images", "20", "--image-size", "16")

@@ -101,13 +101,19 @@ TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNaN) {
   EXPECT_EQ(text, "Epoch 1/1 - step 3/10 - ETA: 1:10 - loss: nan - img/s: 5.0\n");
 }
 
-// The line of the published Keras log, then our own field.
+// The line of the published Keras log, then our own field: of a few images that are alike features
+// may be kept, and of more it is another speed.
 TEST(Console, PrintsKerasLineOfAnEpoch) {
   const std::string text = printed(Verbosity::lines, [](RunReporter& r) {
     r.begin_epoch({1, 5, 196});
-    r.epoch(epoch_record());
+    for (const double from_features : {4999, 5000}) {
+      loop::EpochRecord record = epoch_record();
+      record.from_features = from_features;
+      r.epoch(record);
+    }
   });
-  EXPECT_EQ(text, "Epoch 1/5\n196/196 - 42s - loss: 2.0179 - accuracy: 0.2585 - img/s: 1184.8\n");
+  const std::string line = "196/196 - 42s - loss: 2.0179 - accuracy: 0.2585 - img/s: 1184.8";
+  EXPECT_EQ(text, "Epoch 1/5\n" + line + "\n" + line + " (features kept)\n");
 }
 
 TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {

@@ -30,7 +30,9 @@ TEST_F(RedrawnLines, CoverWhatWasThere) {
   line_.draw("short");
   line_.finish("end");
   line_.finish("next");
-  EXPECT_EQ(written(), "\rlonger\rshort \rend  \n\rnext\n");
+  line_.draw("longer");
+  line_.finish("end\nin two lines");
+  EXPECT_EQ(written(), "\rlonger\rshort \rend  \n\rnext\n\rlonger\rend   \nin two lines\n");
 }
 
 TEST_F(RedrawnLines, AreCutToTheWidthOfTheMoment) {
