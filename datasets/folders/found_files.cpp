@@ -11,7 +11,6 @@
 #include <span>
 #include <utility>
 
-#include "core/casts.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/classes/alike_names.h"
@@ -65,19 +64,17 @@ std::string spec_of(const std::string& folder) {
   const auto list = std::ranges::find_if(
       node.unread, [](const UnreadName& file) { return is_list_name(file.name); });
   if (!node.images.empty() && list != node.unread.end()) {
-    fail(ExitCode::data, fmt::format("'{0}' holds {1} {3} in no class folders, and beside them "
-                                     "'{2}'; if that says their classes, {4}use --data {0}/{2}",
-                                     path, with_commas(node.images.size()), list->name,
-                                     plural("image", to_double(node.images.size())),
+    fail(ExitCode::data, fmt::format("'{0}' holds {1} in no class folders, and beside them "
+                                     "'{2}'; if that says their classes, {3}use --data {0}/{2}",
+                                     path, with_commas(node.images.size(), "image"), list->name,
                                      archived ? "unpack the archive and " : ""));
   }
   if (!node.images.empty()) {
     fail(ExitCode::data,
-         fmt::format("'{}' holds {} {}, but nothing says of which class (first: '{}'); put "
+         fmt::format("'{}' holds {}, but nothing says of which class (first: '{}'); put "
                      "each class into a folder of its own, name files as cat.1.jpg, or write a "
                      "list (.csv) of paths and classes",
-                     path, with_commas(node.images.size()),
-                     plural("image", to_double(node.images.size())), node.images.front()));
+                     path, with_commas(node.images.size(), "image"), node.images.front()));
   }
   const std::string folders = empty.empty() ? "" : " in " + counted(empty.size(), "folder");
   fail(ExitCode::data,

@@ -4,9 +4,7 @@
 
 #include <filesystem>
 #include <system_error>
-#include <vector>
 
-#include "checkpoint/folder.h"
 #include "cli/flags/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -32,21 +30,40 @@ void check_file(const std::string& file, const weights::ReadKeras& read_keras) {
   weights::check_weights(file, read_keras);
 }
 
+/// Whether a file that is kept is the published one: by its SHA-256, where that is known, else by
+/// the ending that tells the program which wrote it.
+bool is_published(const std::filesystem::path& kept, const zoo::Published& published,
+                  const training::Services& services) {
+  const std::string digits = zoo::digits_in(published.file());
+  if (!digits.empty()) return services.sha256(kept).starts_with(digits);
+  return kept.extension() == std::filesystem::path(published.file()).extension();
+}
+
+/// Pixels as the published weights learnt from them. All ranks take these, and rank 0 says it.
+void take_pixels(Options& options, bool leads, const zoo::Published& published,
+                 const training::Services& services) {
+  if (published.normalize.empty() || options.normalize) return;
+  options.normalize = model::parse_normalization(published.normalize);
+  if (!leads) return;
+  const auto kept = zoo::kept_weights(published.model);
+  if (kept && !is_published(*kept, published, services)) {
+    system::tell(
+        "warning: --weights imagenet: {} is not known to be what {} published, whose "
+        "pixels it gets (--normalize {}); if it learnt from others, say --normalize",
+        printable(kept->string()), published.source, published.normalize);
+  } else if (options.verbose != 0) {
+    system::tell("--weights imagenet: pixels as those of {} learnt from them, --normalize {}",
+                 published.source, published.normalize);
+  }
+}
+
 /// The word that other programs know: the network's file among those that are kept.
-void take_imagenet(Options& options, bool leads) {
+void take_imagenet(Options& options, bool leads, const training::Services& services) {
   std::error_code none;
   if (options.weights != kImageNet || std::filesystem::exists(kImageNet, none)) return;
   const std::string model = zoo::find_model(options.model)->name;
   const zoo::Published* published = zoo::find_published(model);
-  if (published && !published->normalize.empty() && !options.normalize) {
-    options.normalize = model::parse_normalization(published->normalize);
-    if (leads && options.verbose != 0) {
-      system::tell(
-          fmt::format("--weights imagenet: pixels as those of {} learnt from them, "
-                      "--normalize {}",
-                      published->source, published->normalize));
-    }
-  }
+  if (published) take_pixels(options, leads, *published, services);
   if (const auto kept = zoo::kept_weights(model)) {
     options.weights = kept->string();
     return;
@@ -65,22 +82,14 @@ void take_imagenet(Options& options, bool leads) {
                         printable(model), options.program, by_hand));
 }
 
-/// What writes a result replaces the file that is there. `run` is the folder of the weights' run,
-/// which may keep others beside them; empty: there is none.
-void check_results_beside(Command& command, const std::filesystem::path& run) {
-  std::vector<std::filesystem::path> kept{command.options().weights};
-  if (!run.empty()) {
-    kept.insert(kept.end(), {run / training::kWeightsName, run / checkpoint::kBestName});
-  }
+/// What writes a result replaces the file that is there; those of a run are refused already.
+void check_results_beside_weights(Command& command) {
   for (const auto& [flag, file] : command.results()) {
-    for (const std::filesystem::path& weights : kept) {
-      std::error_code none;  // no such file: none is lost
-      if (file.empty() || !std::filesystem::equivalent(file, weights, none)) continue;
-      fail(ExitCode::usage,
-           fmt::format("{} {}: this file holds the weights (the result would replace "
-                       "them); name another file",
-                       flag, file));
-    }
+    std::error_code none;  // no such file: none is lost
+    if (!std::filesystem::equivalent(file, command.options().weights, none)) continue;
+    fail(ExitCode::usage,
+         "{} {}: this file holds the weights (the result would replace them); name another file",
+         flag, file);
   }
 }
 
@@ -120,11 +129,11 @@ void Command::choose_files(bool leads, const training::Services& services) {
   Options& options = this->options();
   if (options.weights.empty()) return;
   try {
-    take_imagenet(options, leads);
+    take_imagenet(options, leads, services);
     const training::NamedWeights found = training::find_weights(options.weights);
     options.weights = found.file.string();
     if (leads) check_file(options.weights, services.read_keras);
-    check_results_beside(*this, found.run);
+    check_results_beside_weights(*this);
     if (leads && !found.chosen.empty() && options.verbose != 0) system::tell(found.chosen);
     take_run_of_weights(found.run);
   } catch (const Error&) {

@@ -13,7 +13,8 @@ enum class ExitCode : int {
   ok = 0,
   failed = 1,         ///< a loss or weight is NaN or infinite, a case of `selftest` failed, or
                       ///< `data check` found many files that are not read
-  usage = 2,          ///< unknown flag, value, combination; more than machine or `ulimit` allow
+  usage = 2,          ///< unknown flag, value, combination; more than machine or `ulimit` allow;
+                      ///< a program or a network that is needed is not there
   disagree = 64,      ///< ranks have different programs, flags, data or pixels, or no common MPI
   data = 65,          ///< bad data, model or weight file
   internal = 70,      ///< the program is wrong, or the system refused something in the work

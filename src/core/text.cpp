@@ -211,6 +211,10 @@ std::string with_commas(std::size_t number) {
   return digits;
 }
 
+std::string with_commas(std::size_t number, std::string_view what) {
+  return with_commas(number) + ' ' + plural(what, static_cast<double>(number));
+}
+
 std::string shape_text(const Shape& shape) {
   if (shape.height == 1 && shape.width == 1) return fmt::format("{}", shape.channels);
   return fmt::format("{}x{}x{}", shape.height, shape.width, shape.channels);

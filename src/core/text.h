@@ -78,6 +78,8 @@ std::string counted(Number n, std::string_view what) {
 
 /// 13217985 -> "13,217,985".
 std::string with_commas(std::size_t number);
+/// "13,217,985 images", "1 image".
+std::string with_commas(std::size_t number, std::string_view what);
 
 /// "52.9 MB", "4.42 GB": powers of ten.
 std::string bytes_text(double bytes);

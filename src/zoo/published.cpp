@@ -156,6 +156,16 @@ std::vector<weights::ModuleNames> other_names(const std::string& model) {
   return {};
 }
 
+std::string digits_in(const std::filesystem::path& file) {
+  const std::string stem = file.stem().string();
+  const std::size_t hyphen = stem.rfind('-');
+  const std::string digits = hyphen == std::string::npos ? "" : stem.substr(hyphen + 1);
+  const bool are = digits.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool date = digits.size() == 8 && digits.find_first_of("abcdef") == std::string::npos &&
+                    (digits.starts_with("19") || digits.starts_with("20"));
+  return are && !date && digits.size() >= 8 && digits.size() <= 64 ? digits : "";
+}
+
 std::string Published::file() const { return address.substr(address.rfind('/') + 1); }
 
 const std::vector<Published>& published_weights() {

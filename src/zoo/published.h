@@ -16,9 +16,11 @@ namespace cputrain::zoo {
 /// Names beside those that the layers have here. The networks of torchvision have its own.
 std::vector<weights::ModuleNames> other_names(const std::string& model);
 
-/// Weights that learnt ImageNet's 1000 classes and fit a built-in network. Where a name has eight
-/// hexadecimal digits, they are the first ones of the file's SHA-256, as PyTorch's programs have
-/// it.
+/// Hexadecimal digits that a file's name ends with, as PyTorch's programs write the beginning of
+/// SHA-256 into it: "f37072fd" of "resnet18-f37072fd.pth". Empty where there are none, or a date.
+std::string digits_in(const std::filesystem::path& file);
+
+/// Weights that learnt ImageNet's 1000 classes and fit a built-in network.
 struct Published {
   std::string model;        ///< "resnet18"
   std::string source;       ///< whose they are

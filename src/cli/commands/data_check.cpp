@@ -203,10 +203,8 @@ Json check_json(const data::CheckReport& report) {
 
 void print_check(const data::CheckReport& report, data::Exif exif) {
   const std::string kinds = data::unread_by_kind(report.unread);
-  system::print("{} {} listed, {} can be used, {} other {} not read{}\n",
-                with_commas(report.samples), plural("image", static_cast<double>(report.samples)),
-                with_commas(report.by_status[0]), with_commas(report.ignored),
-                plural("file", static_cast<double>(report.ignored)),
+  system::print("{} listed, {} can be used, {} not read{}\n", with_commas(report.samples, "image"),
+                with_commas(report.by_status[0]), with_commas(report.ignored, "other file"),
                 kinds.empty() ? "" : ": " + kinds);
   for (const auto& file : report.bad) {  // every one: this is what the command is for
     system::print("  {}: {} ({})\n", file.name, word_of(file.result.status), file.result.detail);

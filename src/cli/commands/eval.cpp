@@ -66,10 +66,9 @@ void warn_of_preprocessing(const EvalOptions& options, const training::Session& 
 training::EvaluationPart open_part(const EvalOptions& options, const training::Session& session,
                                    const weights::ModelDescription& model) {
   training::EvaluationPart part = training::open_to_evaluate(options, session, model);
-  const std::string images = with_commas(part.source.validation.size());
   training::say_data(session, part.source);
   const std::string line = fmt::format(
-      "Evaluating {} image{} of {}{}{} on {}: {} ({})", images, images == "1" ? "" : "s",
+      "Evaluating {} of {}{}{} on {}: {} ({})", with_commas(part.source.validation.size(), "image"),
       options.data_or_synthetic(),
       options.data_of_run ? ", the data of the run " + options.run : "",
       options.flips ? ", each with its mirror image," : "", computed_on(options, session),
@@ -135,11 +134,11 @@ std::string predictions_table(const loop::PredictionCounts& counts,
   return text;
 }
 
-/// Means over the classes, and the area under the ROC curve of two.
+/// Means over the classes, as scikit-learn's, and the area under the ROC curve of two.
 std::string averages_text(const Evaluation& result) {
   std::string text;
   if (const auto macro = result.counts.macro_averages()) {
-    text = fmt::format("Macro averages: recall {:.4f} - precision {:.4f} - F1 {:.4f}\n",
+    text = fmt::format("Macro averages (n/a is 0): recall {:.4f} - precision {:.4f} - F1 {:.4f}\n",
                        macro->recall, macro->precision, macro->f1);
   }
   if (result.counts.classes() == 2)
@@ -198,7 +197,8 @@ std::string confusion_csv(const loop::PredictionCounts& counts,
 }
 
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
-  const std::string images = counted(static_cast<std::uint64_t>(result.tally.images), "image");
+  const std::uint64_t count = whole(result.tally.images);
+  const std::string images = counted(count, "image");
   system::print_lines(predictions_table(result.counts, classes));
   system::print_lines(averages_text(result));
   if (result.counts.undecided() > 0) {
@@ -214,8 +214,9 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
   }
   system::print("{} - loss: {:.4f} - accuracy: {:.4f}{}\n", images, loss, *accuracy, penalty);
   const auto top_five = result.counts.top_five();
-  system::print("Accuracy @ 1 = {:.4f}{} [{} examples]\n", *accuracy,
-                top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "", images);
+  system::print("Accuracy @ 1 = {:.4f}{} [{}]\n", *accuracy,
+                top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "",
+                counted(count, "example"));
 }
 
 /// For `report`. The run may be another user's, which takes nothing from what was asked for.

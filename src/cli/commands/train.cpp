@@ -10,10 +10,12 @@
 #include "cli/flags/flag_groups.h"
 #include "cli/idle_flags.h"
 #include "core/text.h"
+#include "data/dataset.h"
 #include "system/file_lock.h"
 #include "system/files.h"
 #include "training/asked_end.h"
 #include "training/run/same_training.h"
+#include "training/run/timeline_file.h"
 #include "training/run/training_run.h"
 #include "training/weights/named_weights.h"
 #include "training/weights/start_weights.h"
@@ -85,6 +87,8 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
   ExitCode run(const training::Services&) override;
 
  private:
+  /// What lies in the data is read as data.
+  void warn_of_run_in_data(const training::Session&) const;
   /// Where the training turns out to begin with weights that are not there.
   void need_weights(const training::Session&, const training::Start&);
   void warn_of_flags(const training::Training&, bool goes_on) const;
@@ -161,8 +165,27 @@ void TrainCommand::choose_files(bool leads, const training::Services& services) 
     Command::choose_files(leads, services);
   } catch (const Error& error) {
     if (!may_go_on || error.code() != ExitCode::data) throw;
+    if (options_.weights == cli::kImageNet) return;  // none are kept: see need_weights()
     fail(error.code(), fmt::format("{}; a training that goes on needs no --weights", error.what()));
   }
+}
+
+void TrainCommand::warn_of_run_in_data(const training::Session& session) const {
+  namespace fs = std::filesystem;
+  const data::DataSpec data = data::parse_data_spec(options_.data_or_synthetic());
+  std::error_code none;  // what is not there shows when it is read
+  if (!data.word.empty() || options_.out.empty() || !fs::is_directory(data.parts.front(), none)) {
+    return;
+  }
+  const fs::path folder = fs::canonical(data.parts.front(), none);
+  const fs::path out = fs::weakly_canonical(fs::absolute(options_.out, none), none);
+  const fs::path way = out.lexically_relative(folder);
+  if (way.empty() || *way.begin() == "..") return;
+  training::warn(session,
+                 fmt::format("--out {} lies in the data, {}: its files are passed over there, but "
+                             "images that are put into it would be learnt; better name a folder "
+                             "outside",
+                             options_.out, data.parts.front()));
 }
 
 void TrainCommand::need_weights(const training::Session& session, const training::Start& start) {
@@ -193,6 +216,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
   training::TrainingSpec spec = training::choose_training(options_);
   const training::Session session = training::start_session(options_, services);
   ask_for_data(session, options_);  // before images are made up, which takes a while
+  warn_of_run_in_data(session);
   training::RunFolder folder;
   training::Start start;
   if (!options_.dry_run) {
@@ -210,6 +234,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
                                 options_.safety.resume));
     }
     training.compile();
+    training::check_timeline_steps(training);
     training::check_first_weights(session, training.plan(), training.source());
     warn_of_flags(training, false);
     print_dry_run(training, options_.json);
@@ -223,6 +248,7 @@ ExitCode TrainCommand::run(const training::Services& services) {
   }
   if (start.goes_on) training::check_same_training(session, start.checkpoint, spec, identity);
   training.compile();
+  training::check_timeline_steps(training);
   if (!start.goes_on) training::check_first_weights(session, training.plan(), training.source());
   warn_of_flags(training, start.goes_on);
   // The folder before the long work: a full disk or a wrong --out shows at once.

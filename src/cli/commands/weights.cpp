@@ -145,27 +145,29 @@ class WeightsFetchCommand final : public WeightsCommand {
  private:
   ExitCode work(const training::Session& session) override {
     const auto armed = session.services.signals ? session.services.signals->arm() : nullptr;
-    if (options_.files != std::vector<std::string>{kAll}) {
-      for (const std::string& name : options_.files) {
-        bring(session, name);
-      }
-      return ExitCode::ok;
+    std::vector<std::string> names = options_.files, missing;
+    if (names == std::vector<std::string>{kAll}) {
+      names.clear();
+      for (const zoo::Published& one : zoo::published_weights()) names.push_back(one.model);
     }
     ExitCode code = ExitCode::ok;
-    for (const zoo::Published& published : zoo::published_weights()) {
+    for (const std::string& name : names) {
       try {
-        bring(session, published.model);
+        fetch_weights(session, network_named(options_.task.name, name), from_, options_.program);
       } catch (const Error& error) {
-        if (error.code() != ExitCode::data) throw;
+        const bool others_may_come =
+            error.code() == ExitCode::data || error.code() == ExitCode::usage;
+        if (names.size() == 1 || !others_may_come) throw;
         system::tell("warning: {}", error.what());
-        code = error.code();
+        if (missing.empty()) code = error.code();
+        missing.push_back(name);
       }
     }
+    if (!missing.empty()) {
+      system::tell("cputrain: weights of {} of {} are not here: {}", missing.size(),
+                   counted(names.size(), "network"), join(missing, ", "));
+    }
     return code;
-  }
-
-  void bring(const training::Session& session, const std::string& name) const {
-    fetch_weights(session, network_named(options_.task.name, name), from_, options_.program);
   }
 
   std::string from_;

@@ -119,8 +119,9 @@ std::string missing_classes(const DataSource& source, std::span<const std::uint3
     if (!seen[c] && !empty.contains(classes[c])) missing.push_back(printable(classes[c]));
   }
   if (missing.empty()) return {};
-  return fmt::format("{} of {} classes ({})", missing.size(), classes.size() - empty.size(),
-                     first_few(missing));
+  const std::size_t all = classes.size() - empty.size();
+  if (all == 1) return "class " + missing.front();
+  return fmt::format("{} of {} classes ({})", missing.size(), all, first_few(missing));
 }
 
 void give_classes(DataSource& source, std::vector<std::string> classes) {

@@ -42,7 +42,7 @@ std::string ready_line(const Session& session, const data::DecodedData& data, Sh
                             : data.folder.empty() ? "in memory"
                                                   : "in a file in " + data.folder;
   const std::string images =
-      fmt::format("{} images at {}x{}", with_commas(count), image.height, image.width);
+      fmt::format("{} at {}x{}", with_commas(count, "image"), image.height, image.width);
   if (data.bytes == 0 && data.not_kept > 0) {
     return fmt::format("{} read {} (none is kept: each is decoded whenever it is needed)", images,
                        when);
@@ -172,9 +172,9 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
   } else {
     check_same_pixels(session, flags, data);
     say(session,
-        fmt::format("{} images at {}x{} are decoded while the first epoch trains",
-                    with_commas(data.train.size() + data.validation.size()), form.shape.height,
-                    form.shape.width),
+        fmt::format("{} at {}x{}, decoded while the first epoch trains",
+                    with_commas(data.train.size() + data.validation.size(), "image"),
+                    form.shape.height, form.shape.width),
         Notice::detail);
   }
   say_decoding_speed(session, data);

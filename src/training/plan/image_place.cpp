@@ -153,9 +153,9 @@ void check_images_fit(const TrainingFlags& flags, const ImageForm& form,
   const auto choices = fitting_choices(flags, form, source, cache, *available);
   const std::string packed = pack_advice(flags, form);
   fail(ExitCode::usage,
-       fmt::format("{} images at {}x{} need {} of memory, {} are available{} (they are decoded "
+       fmt::format("{} at {}x{} need {} of memory, {} are available{} (they are decoded "
                    "once and kept, so that later epochs read nothing); {}{}",
-                   with_commas(cache.images), form.shape.height, form.shape.width,
+                   with_commas(cache.images, "image"), form.shape.height, form.shape.width,
                    bytes_text(static_cast<double>(cache.bytes)),
                    bytes_text(static_cast<double>(*available)),
                    system::group_limits_memory() ? system::kInControlGroup : "",
