@@ -15,7 +15,7 @@ PREDICTED = (("dogcat", 256, (32, 128, 256, 512, 1024)), ("resnet50v2", 224, (12
 # Plain descent in small steps: in 24 of them the CPU's floats, the emulated device and double stay within 2e-5 of each
 # other, so 1e-4 tells a mistake from rounding. (Differences grow tenfold every six steps.)
 # With the recipe's RMSprop the CPU's own curve depends on its kernels: 2e-3 after 16 steps.
-GENTLE = ["--optimizer", "sgd", "--lr", "0.003", "--momentum", "0.9"]
+GENTLE = ["--optimizer", "sgd:momentum=0.9", "--lr", "0.003"]
 CURVES = {
     "gpu": (["--data", "synthetic:1280", "--image-size", "64", "--batch", "32", *GENTLE], 24),
     "emulated": (["--data", "synthetic:40", "--image-size", "48", "--batch", "4", *GENTLE], 3),
@@ -138,7 +138,7 @@ def pack_cifar(data, folder):
         with open(os.path.join(data, name), "rb") as file, open(os.path.join(folder, "cifar10", name), "wb") as to:
             to.write(file.read(CIFAR[part] * CIFAR_RECORD))
     words = ["--model", CIFAR["model"], "--image-size", str(CIFAR["image_size"]), "--epochs", str(CIFAR["epochs"]),
-             "--batch", "64", "--momentum", "0.9"]
+             "--batch", "64", "--optimizer", "momentum=0.9"]
     return {**CIFAR, "words": words}
 
 

@@ -239,7 +239,7 @@ bool holds_anyway(const training::TrainingFlags& flags, const std::string& name)
     return !value.is_null() && value == row->get(without);
   }
   try {
-    return row->holds(choose_training(flags)) == row->holds(choose_training(without));
+    return effective_flags(choose_training(flags)) == effective_flags(choose_training(without));
   } catch (const Error&) {  // others need it
     return false;
   }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -127,6 +128,16 @@ bool is_layer_wise(const UpdateRule&);
 double momentum_of(const UpdateRule&);
 /// The rule with its momentum multiplied; it must have one.
 UpdateRule with_momentum_times(const UpdateRule&, double factor);
+
+/// A rule by its name, empty for the model's, and figures of it by their names; what is yes or no
+/// is 1 or 0.
+struct RuleChoice {
+  std::string rule{};
+  std::map<std::string, double> figures{};
+};
+
+/// "adam", "rmsprop:momentum=0.9,centered", or figures alone: "momentum=0.9". Error(usage).
+RuleChoice parse_rule(const std::string& text);
 
 inline constexpr int kMaxStateArrays = 3;
 

@@ -147,7 +147,7 @@ TrainingFlags RankJobs::flags(const std::string& optimizer, const std::string& l
   TrainingFlags flags;
   flags.model = model;
   flags.data = "synthetic:40";  // 36 of which train, six steps an epoch
-  flags.optimizer = optimizer;
+  flags.optimizer.rule = optimizer;
   flags.micro_batch = 2;
   flags.threads = 1;
   flags.verbose = 0;

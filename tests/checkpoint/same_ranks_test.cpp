@@ -39,7 +39,7 @@ class SameRanks : public RankJobs {
 TEST_F(SameRanks, MomentumThatIsCorrected) {
   for (const char* allreduce : {"ring", "shm", "ps"}) {
     RankJob made = job("sgd", allreduce, 3, floats);
-    made.flags.momentum = 0.9;
+    made.flags.optimizer.figures = {{"momentum", 0.9}};
     made.flags.momentum_correction = true;
     made.flags.warmup_epochs = 2;  // another rate at every step
     expect_same(made, 4);
@@ -48,8 +48,7 @@ TEST_F(SameRanks, MomentumThatIsCorrected) {
 
 TEST_F(SameRanks, AllArraysOfRmsprop) {
   RankJob made = job("rmsprop", "shm", 2, doubles);
-  made.flags.momentum = 0.5;
-  made.flags.centered = true;
+  made.flags.optimizer.figures = {{"momentum", 0.5}, {"centered", 1}};
   expect_same(made, 3);
   made.backend = own_kernels;
   made.name += " on floats";
@@ -130,8 +129,7 @@ TEST_F(SameRanks, MovingStatisticsWithinAnEpoch) {
 TEST_F(SameRanks, AveragesOfWeights) {
   for (const char* allreduce : {"shm", "ring", "ps"}) {
     RankJob made = job("rmsprop", allreduce, 3, own_kernels, kBatchNorm);
-    made.flags.momentum = 0.5;
-    made.flags.centered = true;  // three arrays of its own
+    made.flags.optimizer.figures = {{"momentum", 0.5}, {"centered", 1}};  // three arrays of its own
     made.flags.ema = 0.8;
     made.name += " with averages";
     for (const std::uint64_t step : {4, 12}) expect_same(made, step);
@@ -148,7 +146,7 @@ TEST_F(SameRanks, WhatCompressionHasNotSent) {
   for (const char* compress : {"topk:0.05", "powersgd:2"}) {
     const auto with = [&](RankJob made) {
       made.flags.compress = exchange::parse_compression(compress);
-      made.flags.momentum = 0.9;
+      made.flags.optimizer.figures = {{"momentum", 0.9}};
       made.name += std::string(" with ") + compress;
       // Small ranges travel whole: the dense layer is large enough.
       made.flags.image_size = 24;

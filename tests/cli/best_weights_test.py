@@ -50,7 +50,7 @@ class BestWeights(ResumeTest):
         return best["epoch"]
 
     def test_the_accuracy_decides_where_that_is_asked_for(self):
-        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.1", "--save-best", "--seed", "5"]
+        words = ["--optimizer", "sgd:momentum=0", "--lr", "0.1", "--save-best", "--seed", "5"]
         words += ["--monitor", "accuracy"]
         done = self.go(0, "run", "--epochs", "6", *words)
         best = self.best_by_accuracy("run")
@@ -64,7 +64,7 @@ class BestWeights(ResumeTest):
         self.assertEqual(self.bytes_of("half/best.safetensors"), self.bytes_of("run/best.safetensors"))
 
     def test_patience_waits_for_the_accuracy(self):
-        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.001", "--epochs", "9"]
+        words = ["--optimizer", "sgd:momentum=0", "--lr", "0.001", "--epochs", "9"]
         # Losses fall, and no accuracy rises by more than 1.
         self.go(0, "run", *words, "--early-stopping", "2:1", "--monitor", "accuracy",
                 says=["by accuracy", "early stopping ended the training"])
@@ -73,7 +73,7 @@ class BestWeights(ResumeTest):
                 says=["is finished"])
 
     def test_another_figure_begins_anew(self):
-        words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.3", "--save-best", "--resume", "auto"]
+        words = ["--optimizer", "sgd:momentum=0", "--lr", "0.3", "--save-best", "--resume", "auto"]
         self.go(0, "run", "--epochs", "2", *words)
         self.go(2, "run", "--epochs", "2", *words, "--monitor", "accuracy",
                 says=["monitor: loss in the run, accuracy here"])
@@ -106,7 +106,7 @@ class BestWeights(ResumeTest):
     def test_a_plateau_says_from_where_on_the_rate_is_another(self):
         done = self.go(0, "run", "--epochs", "4", "--lr", "0", "--schedule", "plateau:1:0.5")
         self.assertNotIn("(plateau)", done.stderr)  # half of 0 is 0
-        done = self.go(0, "other", "--epochs", "4", "--optimizer", "sgd", "--momentum", "0", "--lr", "0.001",
+        done = self.go(0, "other", "--epochs", "4", "--optimizer", "sgd:momentum=0", "--lr", "0.001",
                        "--schedule", "plateau:1:0.5", "--monitor", "accuracy")
         rates = [m["lr"] for m in self.metrics("other", "epoch")]
         lines = [f"Learning rate {rates[i]:g} from epoch {i + 1} on (plateau)"
@@ -120,7 +120,7 @@ class BestWeights(ResumeTest):
             with self.subTest(added=added):
                 run = added[0].strip("-") if added else "usual"
                 # A rate that is too large: losses rise, and no later one is as low as the first.
-                words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.3", "--resume", "auto"]
+                words = ["--optimizer", "sgd:momentum=0", "--lr", "0.3", "--resume", "auto"]
                 self.go(0, run, "--epochs", "2", *words, "--no-save-best")
                 if added:
                     self.go(2, run, "--epochs", "2", *words, *added, says=[f"{run}: ", "nothing would be trained"])

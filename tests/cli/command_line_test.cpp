@@ -54,12 +54,12 @@ TEST(CommandLine, TheLastOfTwoFlagsCounts) {
 }
 
 TEST(CommandLine, ASwitchMayHaveYesOrNoBehindIt) {
-  EXPECT_TRUE(options_of({"--nesterov=yes"}).nesterov);
-  EXPECT_TRUE(options_of({"--nesterov=True"}).nesterov);
-  EXPECT_FALSE(options_of({"--nesterov=off"}).nesterov);
-  EXPECT_TRUE(options_of({"--nesterov=off"}).given.empty());
-  EXPECT_EQ(refusal({"--nesterov=perhaps"}),
-            "--nesterov perhaps: must be true, yes, on, 1, false, no, off or 0");
+  EXPECT_TRUE(options_of({"--balanced=yes", "--limit-val", "4"}).balanced);
+  EXPECT_TRUE(options_of({"--balanced=True", "--limit-val", "4"}).balanced);
+  EXPECT_FALSE(options_of({"--balanced=off"}).balanced);
+  EXPECT_TRUE(options_of({"--balanced=off"}).given.empty());
+  EXPECT_EQ(refusal({"--balanced=perhaps"}),
+            "--balanced perhaps: must be true, yes, on, 1, false, no, off or 0");
 }
 
 TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
@@ -289,8 +289,8 @@ TEST(CommandLine, OptionsOfABackendAreFlagsWithoutAValue) {
 }
 
 TEST(CommandLine, RemembersWhatWasGiven) {
-  const Options config = options_of({"--batch", "8", "--nesterov"});
-  EXPECT_TRUE(config.nesterov);
+  const Options config = options_of({"--batch", "8", "--sync-bn"});
+  EXPECT_TRUE(config.sync_bn);
   EXPECT_EQ(config.given.size(), 2u);
 }
 

@@ -4,7 +4,7 @@ import unittest
 from program import ProgramTest, needs_mpi
 
 LEARN = ["--model", "dogcat", "--image-size", "64", "--data", "synthetic:240", "--limit-val", "0", "--batch", "12",
-         "--epochs", "6", "--optimizer", "sgd", "--lr", "0.02", "--momentum", "0.9", "--seed", "3",
+         "--epochs", "6", "--optimizer", "sgd:momentum=0.9", "--lr", "0.02", "--seed", "3",
          "--threads", "1"]
 
 

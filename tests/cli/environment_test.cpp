@@ -28,17 +28,25 @@ TEST(CommandLine, AConfigOfAnOlderRunIsStillRead) {
   const testing::TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
   std::ofstream(path) << R"({"stall-timeout": 50.0, "start_timeout": "5", "timeline": "/t.json",
-                             "timeline_steps": "2:3"})";
+                             "timeline_steps": "2:3",
+                             "optimizer": "sgd", "momentum": 0.9, "nesterov": true})";
   const Options config = options_of({"--config", path});
   EXPECT_EQ(config.stalls.warning, 60);
   EXPECT_EQ(config.stalls.timeout, 50);
   EXPECT_EQ(config.stalls.start, 5);
   EXPECT_EQ(config.timeline.file, "/t.json");
   EXPECT_EQ(config.timeline.steps.first, 2u);
+  EXPECT_EQ(config.optimizer.rule, "sgd");
+  EXPECT_EQ(config.optimizer.figures,
+            (std::map<std::string, double>{{"momentum", 0.9}, {"nesterov", 1}}));
+  EXPECT_EQ(options_of({"--config", path, "--optimizer", "adam"}).optimizer.figures.size(), 0u);
   EXPECT_EQ(options_of({"--config", path, "--stall", "warn=1m"}).stalls.timeout, 600);
   // Elsewhere the words of today are named.
   EXPECT_NE(refusal({"--stall-timeout", "5"}).find("use --stall end=SECONDS"), std::string::npos);
   EXPECT_NE(refusal({"train"}, {{"CPUTRAIN_STALL_WARNING", "5"}}).find("--stall warn=SECONDS"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--momentum", "0.9"}).find("use --optimizer momentum=X"), std::string::npos);
+  EXPECT_NE(refusal({"train"}, {{"CPUTRAIN_RHO", "0.9"}}).find("use --optimizer rmsprop:rho=X"),
             std::string::npos);
   EXPECT_NE(refusal({"--timeline-steps", "1:2"}).find("use --timeline FILE:FIRST:LAST"),
             std::string::npos);

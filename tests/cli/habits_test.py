@@ -302,7 +302,7 @@ class FlagsWithoutEffect(HabitsTest):
                          {"--bucket-mb", "--lr-scale", "--warmup-epochs", "--keep", "--allreduce",
                           "--sharding", "--schedule", "--batch-growth", "--check-replicas", "--validation-split",
                           "--no-winograd"})
-        self.assertEqual(self.warned("--momentum", "0.9", "--momentum-correction"), {"--momentum-correction"})
+        self.assertEqual(self.warned("--optimizer", "momentum=0.9", "--momentum-correction"), {"--momentum-correction"})
         self.assertEqual(self.warned("--eval-every", "2", "--limit-val", "0", "--backbone-lr", "0.01", "--augment",
                                      "flip,mixup:0"), {"--eval-every", "--backbone-lr", "--augment"})
         self.assertEqual(self.warned("--eval-every", "2", "--epochs", "1"), {"--eval-every"})
@@ -316,7 +316,7 @@ class FlagsWithoutEffect(HabitsTest):
     def test_those_that_have_one_are_silent(self):
         self.assertEqual(self.warned("--timeline", "t.json:1:2", "--lr-scale", "linear",
                                      "--base-batch", "4", "--warmup-epochs", "1", "--keep", "3", "--schedule",
-                                     "step:1:0.5", "--momentum", "0.9", "--momentum-correction", "--batch-growth",
+                                     "step:1:0.5", "--optimizer", "momentum=0.9", "--momentum-correction", "--batch-growth",
                                      "1:2", "--validation-split", "0.2", "--no-winograd"),
                          set())
         self.assertEqual(self.warned("--eval-every", "2", "--backbone-lr", "0.02", "--augment",

@@ -11,7 +11,7 @@ class Recipes(ProgramTest):
         for words, says in [
                 (["--sharding", "shard-then-batch", "--shuffle"], ["--sharding strided"]),
                 (["--base-batch", "32"], ["--base-batch 32", "--lr-scale"]),
-                (["--optimizer", "lamb", "--momentum", "0.9"], ["--momentum", "lamb"]),
+                (["--optimizer", "lamb:momentum=0.9"], ["lamb has no figure momentum"]),
                 (["--momentum-correction"], ["--momentum-correction"]),
                 (["--schedule", "plateau:3", "--limit-val", "0"], ["--schedule plateau:3", "--limit-val 0"])]:
             with self.subTest(words=words):

@@ -56,7 +56,7 @@ class Repeat(TinyTest):
         data = self.path("data")
         self.check(data, "--epochs", "3", "--ema", "0.5", "--eval-every", "2", "--save-best", "--early-stopping", "3",
                    "--class-weights", "balanced", "--augment", "flip,shear:0.1", "--log-every", "1")
-        self.check(data, "--epochs", "2", "--optimizer", "lars", "--momentum", "0.8", "--schedule", "cosine",
+        self.check(data, "--epochs", "2", "--optimizer", "lars:momentum=0.8", "--schedule", "cosine",
                    "--warmup-epochs", "1", "--clip-norm", "1", "--no-shuffle", "--drop-last", "--accumulate", "2",
                    "--batch", "4", "--label-smoothing", "0.1", "--batch-growth", "1:2")
         self.expect(0, "--model", "tiny.json", "--data", data, "--threads", "1", "--out", "w")
@@ -80,15 +80,18 @@ class Repeat(TinyTest):
     def test_types_are_those_of_the_flags(self):
         wanted = {"limit-val": 3, "label-smoothing": 0.1, "balanced": True, "steps": 2, "eval-every": 2, "clip-norm": 0.5,
                   "keep": 3, "save-best": True, "stall": "end=50s", "io-threads": 1, "prefetch": 0, "profile": True,
-                  "nesterov": True, "momentum": 0.9, "no-winograd": True, "no-bind": True, "early-stopping": "3",
+                  "no-winograd": True, "no-bind": True, "early-stopping": "3",
                   "checkpoint-every": "3", "cache": "memory", "on-nan": "skip", "allreduce": "ring"}
+        given = {**wanted, "optimizer": "sgd:momentum=0.9,nesterov"}
+        wanted.update(optimizer="sgd", momentum=0.9, nesterov=True)  # a figure each
         words = []
-        for flag, value in wanted.items():
+        for flag, value in given.items():
             words += ["--" + flag] + ([] if value is True else [str(value)])
         base = ["--model", "tiny.json", "--data", "synthetic:20", "--out", "run", "--overwrite"]
-        variables = {"CPUTRAIN_" + flag.upper().replace("-", "_"): str(value).lower() for flag, value in wanted.items()}
-        self.write("text.json", {flag: str(value).lower() for flag, value in wanted.items()})
-        for ways, environment in ((words, {}), ([], variables), (["--config", "text.json"], {})):
+        variables = {"CPUTRAIN_" + flag.upper().replace("-", "_"): str(value).lower() for flag, value in given.items()}
+        self.write("text.json", {flag: str(value).lower() for flag, value in given.items()})
+        for ways, environment in ((words, {}), ([], variables), (["--config", "text.json"], {}),
+                                 (["--config", "run/config.json"], {})):
             self.expect(0, *base, *ways, **environment)
             found = self.json_of("run", "config.json")
             self.assertEqual({flag: found[flag] for flag in wanted}, wanted)

@@ -14,7 +14,7 @@ class Usage(ProgramTest):
         for words, says in [(["--batch", "0"], ["--batch 0"]), (["--bacth", "8"], ["--bacth", "batch"]),
                             (["trian"], ["did you mean train"]), (["--model", "dogcart"], ["dogcat"]),
                             (["--image-size", "8"], ["--image-size 8"]),
-                            (["--rho", "0.5", "--optimizer", "adam"], ["--rho"]),
+                            (["--optimizer", "adam:rho=0.5"], ["adam has no figure rho"]),
                             (["data", "pack", "photos"], ["data pack needs"])]:
             with self.subTest(words=words):
                 done = self.expect(2, *words, says=says)

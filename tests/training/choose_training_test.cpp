@@ -26,7 +26,7 @@ TEST(ChooseTraining, FollowsTheRecipe) {
 
 TEST(ChooseTraining, AnotherOptimizerBringsKerasDefaultRate) {
   TrainingFlags flags;
-  flags.optimizer = "sgd";
+  flags.optimizer.rule = "sgd";
   EXPECT_EQ(choose_training(flags).learning_rate.base, 0.01);
   flags.lr = 0.5;
   EXPECT_EQ(choose_training(flags).learning_rate.base, 0.5);
@@ -65,7 +65,7 @@ TEST(ChooseTraining, OneLayerAtLeastIsTrained) {
 TEST(ChooseTraining, FlagsGoBeforeTheRecipeOfFineTuning) {
   TrainingFlags flags;
   flags.weights = "theirs.safetensors";
-  flags.optimizer = "sgd";
+  flags.optimizer.rule = "sgd";
   flags.batch = 7;
   flags.epochs = 3;
   const TrainingSpec spec = choose_training(flags);
@@ -84,37 +84,36 @@ TEST(ChooseTraining, AugmentationIsTheRecipesUnlessAskedFor) {
 }
 
 TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
-  const auto refused = [](const char* optimizer,
-                          const std::function<void(TrainingFlags&)>& change) {
+  const auto refused = [](
+                           const optim::RuleChoice& optimizer,
+                           const std::function<void(TrainingFlags&)>& change = [](auto&) {}) {
     TrainingFlags flags;
     flags.optimizer = optimizer;
     change(flags);
-    try {
-      choose_training(flags);
-      return false;
-    } catch (const Error& error) {
-      return error.code() == ExitCode::usage;
-    }
+    return !testing::refusal_of(ExitCode::usage, [&] { choose_training(flags); }).empty();
   };
-  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.rho = 0.5; }));
-  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.epsilon = 0.5; }));
-  EXPECT_TRUE(refused("adam", [](TrainingFlags& c) { c.momentum = 0.5; }));
-  EXPECT_TRUE(refused("adam", [](TrainingFlags& c) { c.centered = true; }));
-  EXPECT_TRUE(refused("rmsprop", [](TrainingFlags& c) { c.nesterov = true; }));
-  EXPECT_TRUE(
-      refused("sgd", [](TrainingFlags& c) { c.nesterov = true; }));  // no momentum to look along
-  EXPECT_FALSE(refused("sgd", [](TrainingFlags& c) { c.nesterov = true, c.momentum = 0.9; }));
-  EXPECT_FALSE(refused("rmsprop", [](TrainingFlags& c) { c.momentum = 0.5; }));
-  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.trust = 0.5; }));
-  EXPECT_TRUE(refused("lamb", [](TrainingFlags& c) { c.momentum = 0.5; }));
-  EXPECT_TRUE(refused("lars", [](TrainingFlags& c) { c.epsilon = 0.5; }));
-  EXPECT_FALSE(refused("lars", [](TrainingFlags& c) { c.trust = c.momentum = 0.5; }));
-  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.momentum_correction = true; }));
-  EXPECT_TRUE(refused("adam", [](TrainingFlags& c) { c.momentum_correction = true; }));
-  EXPECT_FALSE(refused("lars", [](TrainingFlags& c) { c.momentum_correction = true; }));
-  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.base_batch = 32; }));
-  EXPECT_FALSE(refused("sgd", [](TrainingFlags& c) { c.base_batch = 32, c.warmup_epochs = 1; }));
-  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) {
+  EXPECT_TRUE(refused({"sgd", {{"rho", 0.5}}}));
+  EXPECT_TRUE(refused({"sgd", {{"epsilon", 0.5}}}));
+  EXPECT_TRUE(refused({"adam", {{"momentum", 0.5}}}));
+  EXPECT_TRUE(refused({"adam", {{"centered", 1}}}));
+  EXPECT_TRUE(refused({"rmsprop", {{"nesterov", 1}}}));
+  EXPECT_TRUE(refused({"sgd", {{"nesterov", 1}}}));  // no momentum to look along
+  EXPECT_FALSE(refused({"sgd", {{"nesterov", 1}, {"momentum", 0.9}}}));
+  EXPECT_FALSE(refused({"sgd", {{"nesterov", 0}}}));
+  EXPECT_FALSE(refused({"rmsprop", {{"momentum", 0.5}}}));
+  EXPECT_FALSE(refused({"", {{"momentum", 0.5}}}));  // of dogcat's rmsprop
+  EXPECT_TRUE(refused({"sgd", {{"trust", 0.5}}}));
+  EXPECT_TRUE(refused({"lamb", {{"momentum", 0.5}}}));
+  EXPECT_TRUE(refused({"lars", {{"epsilon", 0.5}}}));
+  EXPECT_FALSE(refused({"lars", {{"trust", 0.5}, {"momentum", 0.5}}}));
+  const auto correct = [](TrainingFlags& c) { c.momentum_correction = true; };
+  EXPECT_TRUE(refused({"sgd"}, correct));
+  EXPECT_TRUE(refused({"adam"}, correct));
+  EXPECT_FALSE(refused({"lars"}, correct));
+  EXPECT_FALSE(refused({"sgd", {{"momentum", 0.9}}}, correct));
+  EXPECT_TRUE(refused({"sgd"}, [](TrainingFlags& c) { c.base_batch = 32; }));
+  EXPECT_FALSE(refused({"sgd"}, [](TrainingFlags& c) { c.base_batch = 32, c.warmup_epochs = 1; }));
+  EXPECT_TRUE(refused({"sgd"}, [](TrainingFlags& c) {
     c.shuffle = true, c.sharding = data::Sharding::shard_then_batch;
   }));
 }

@@ -35,7 +35,7 @@ constexpr const char* kOthersAlone =
     "--validation-split 0.2, --limit-train 20, --limit-val 2, --expand six, --resize nearest, "
     "--fit crop, --exif ignore, --augment flip, --seed 7, --batch 6, --accumulate 2, "
     "--sharding strided, --no-shuffle, --drop-last, --batch-growth 1:2, --optimizer adam, "
-    "--momentum 0.5, --weight-decay 0.01, --clip-value 1, --clip-norm 1, --label-smoothing 0.1, "
+    "--weight-decay 0.01, --clip-value 1, --clip-norm 1, --label-smoothing 0.1, "
     "--ema 0.9, --class-weights balanced, --lr 9, --lr-scale linear, --warmup-epochs 1, "
     "--schedule cosine, --reproducible, --compress bf16";
 
@@ -45,22 +45,24 @@ struct Other {
   std::string name = "";  ///< what differs then, if not the flag itself
 };
 
-const std::vector<Other> kOthersBesideOthers{{"--partial", "--weights a.safetensors", "weights"},
-                                             {"--balanced", "--limit-train 20"},
-                                             {"--batch-per-rank 6", "--batch-per-rank 8", "batch"},
-                                             {"--micro-batch 4", "--reproducible"},
-                                             {"--micro-batch 4", "--model norm.json"},
-                                             {"--sync-bn", "--model norm.json"},
-                                             {"--nesterov", "--momentum 0.5"},
-                                             {"--rho 0.8", "--optimizer rmsprop"},
-                                             {"--centered", "--optimizer rmsprop"},
-                                             {"--epsilon 0.01", "--optimizer adam"},
-                                             {"--trust 0.01", "--optimizer lars"},
-                                             {"--base-batch 4", "--lr-scale linear --base-batch 8"},
-                                             {"--monitor accuracy", "--schedule plateau"},
-                                             {"--eval-every 2", "--schedule plateau"},
-                                             {"--eval-every 2", "--early-stopping 3"},
-                                             {"--momentum-correction", "--momentum 0.5"}};
+const std::vector<Other> kOthersBesideOthers{
+    {"--partial", "--weights a.safetensors", "weights"},
+    {"--balanced", "--limit-train 20"},
+    {"--batch-per-rank 6", "--batch-per-rank 8", "batch"},
+    {"--micro-batch 4", "--reproducible"},
+    {"--micro-batch 4", "--model norm.json"},
+    {"--sync-bn", "--model norm.json"},
+    {"--optimizer momentum=0.5", "", "momentum"},
+    {"--optimizer sgd:momentum=0.5,nesterov", "--optimizer sgd:momentum=0.5", "nesterov"},
+    {"--optimizer rmsprop:rho=0.8", "--optimizer rmsprop", "rho"},
+    {"--optimizer rmsprop:centered", "--optimizer rmsprop", "centered"},
+    {"--optimizer adam:epsilon=0.01", "--optimizer adam", "epsilon"},
+    {"--optimizer lars:trust=0.01", "--optimizer lars", "trust"},
+    {"--base-batch 4", "--lr-scale linear --base-batch 8"},
+    {"--monitor accuracy", "--schedule plateau"},
+    {"--eval-every 2", "--schedule plateau"},
+    {"--eval-every 2", "--early-stopping 3"},
+    {"--momentum-correction", "--optimizer momentum=0.5"}};
 
 /// What ends a training: training_end_test.cpp.
 const Words kEnds{"epochs", "steps", "settled-steps", "target-accuracy", "early-stopping"};

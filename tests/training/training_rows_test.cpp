@@ -49,7 +49,7 @@ TEST(TrainingRows, ReadEveryKindOfValue) {
   EXPECT_EQ(after("label-smoothing", "0.1"), 0.1);
   EXPECT_EQ(after("model", "vgg16"), "vgg16");
   EXPECT_EQ(after("lr-scale", "pow23"), "pow23");
-  EXPECT_EQ(after("nesterov", "true"), true);
+  EXPECT_EQ(after("momentum-correction", "true"), true);
   EXPECT_EQ(after("shuffle", "false"), false);
   EXPECT_EQ(after("on-nan", "rollback"), "rollback");
   EXPECT_EQ(after("compress", "topk"), "topk:0.01");
@@ -87,6 +87,29 @@ TEST(TrainingRows, StepsOfATimelineStandBehindItsFile) {
                             "t:-1:5", "t:1:5.5", "t:", "t:1:"}) {
     EXPECT_NE(refusal("timeline", wrong).find("FILE:FIRST:LAST"), std::string::npos) << wrong;
   }
+}
+
+TEST(TrainingRows, FiguresOfTheOptimizerStandBehindItsRule) {
+  const auto read = [](const std::string& text) {
+    TrainingFlags flags;
+    training_row("optimizer").set(flags, text);
+    return std::pair(flags.optimizer.rule, flags.optimizer.figures);
+  };
+  using Figures = std::map<std::string, double>;
+  EXPECT_EQ(read("adam"), std::pair(std::string("adam"), Figures{}));
+  EXPECT_EQ(read("rmsprop:momentum=0.9,centered,rho=0.95"),
+            std::pair(std::string("rmsprop"),
+                      Figures({{"centered", 1}, {"momentum", 0.9}, {"rho", 0.95}})));
+  EXPECT_EQ(read("sgd:nesterov=false"), std::pair(std::string("sgd"), Figures{{"nesterov", 0}}));
+  EXPECT_EQ(read("epsilon=1e-07,trust=0.01"),
+            std::pair(std::string(), Figures({{"epsilon", 1e-7}, {"trust", 0.01}})));
+  for (const char* wrong : {"sgd:", "sgd:momentum", "sgd:momentum=1", "sgd:momentum=-0.1",
+                            "sgd:momentum=x", "sgd:nesterov=2", "sgd:momentum=0.5,momentum=0.6",
+                            "sgd:decay=0.1", "sgd:momentum=0.9,", "momentum=", "sgd:rho=nan"}) {
+    EXPECT_NE(refusal("optimizer", wrong).find("must be a figure of the rule"), std::string::npos)
+        << wrong;
+  }
+  EXPECT_NE(refusal("optimizer", "sdg:momentum=0.9").find("did you mean sgd?"), std::string::npos);
 }
 
 TEST(TrainingRows, RefuseWhatIsBeyondTheirBounds) {
@@ -128,8 +151,7 @@ TEST(TrainingRows, SpellValuesAsTheyAreTyped) {
 // A program that fills members in without `given` has them in config.json where they are its rows'.
 TEST(TrainingRows, RecordWhatHolds) {
   TrainingFlags flags;
-  flags.optimizer = "rmsprop";
-  flags.rho = 0.8;
+  flags.optimizer = {"rmsprop", {{"rho", 0.8}}};
   flags.label_smoothing = 0.1;
   flags.drop_last = true;
   flags.batch_growth = {{30, 2}, {60, 4}};

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "optim/update_rule.h"
 #include "system/bounded_file.h"
 
 namespace cputrain::cli {
@@ -193,6 +194,16 @@ void rename_old_flags(nlohmann::json& settings, const std::string& path) {
     if (!time.empty()) stalls.push_back(fmt::format("{}={}", name, time));
   }
   if (!stalls.empty()) settings["stall"] = join(stalls, ",");
+  std::vector<std::string> figures;
+  for (const std::string& name : optim::figure_names()) {
+    const std::string value = take_setting(settings, path, name);
+    if (!value.empty()) figures.push_back(name + "=" + value);
+  }
+  if (!figures.empty()) {
+    std::string rule = take_setting(settings, path, "optimizer");
+    if (!rule.empty()) rule += rule.find(':') == std::string::npos ? ":" : ",";
+    settings["optimizer"] = rule + join(figures, ",");
+  }
   if (!settings.contains("timeline")) return;
   const std::string steps = take_setting(settings, path, "timeline-steps");
   if (steps.empty()) return;

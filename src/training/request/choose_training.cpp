@@ -17,36 +17,27 @@
 namespace cputrain::training {
 namespace {
 
-[[noreturn]] void not_for(const std::string& flag, const optim::UpdateRule& rule) {
-  fail(ExitCode::usage, fmt::format("--{} does not go with --optimizer {} (that rule has no such "
-                                    "figure); leave it out or choose another optimizer",
-                                    flag, optim::rule_name(rule)));
-}
-
-/// The figures that were given, by the names of their flags.
-std::map<std::string, double> given_figures(const TrainingFlags& flags) {
-  std::map<std::string, double> figures;
-  for (const std::string& name : optim::figure_names()) {
-    const nlohmann::ordered_json value = training_row(name).get(flags);
-    if (value.is_number()) figures[name] = value;
-    if (value.is_boolean() && value.get<bool>()) figures[name] = 1;
-  }
-  return figures;
-}
-
 optim::UpdateRule choose_rule(const TrainingFlags& flags, const optim::UpdateRule& recipe) {
-  const bool as_recipe = flags.optimizer.empty() || flags.optimizer == optim::rule_name(recipe);
-  const auto named = as_recipe ? recipe : optim::rule_named(flags.optimizer);
-  if (!named) refuse_word("optimizer", flags.optimizer, optim::rule_names());
+  const std::string& asked = flags.optimizer.rule;
+  const bool as_recipe = asked.empty() || asked == optim::rule_name(recipe);
+  const auto named = as_recipe ? recipe : optim::rule_named(asked);
+  if (!named) refuse_word("optimizer", asked, optim::rule_names());
   optim::UpdateRule rule = *named;
-  std::map<std::string, double> figures = given_figures(flags);
+  std::map<std::string, double> figures = flags.optimizer.figures;
   optim::for_figures(rule, [&]<class T>(const char* name, T& figure) {
     const auto given = figures.extract(name);
     if (given) figure = static_cast<T>(given.mapped());
   });
-  if (!figures.empty()) not_for(figures.begin()->first, rule);
-  if (flags.nesterov && optim::momentum_of(rule) == 0) {
-    fail(ExitCode::usage, "--nesterov needs --momentum above 0");
+  if (!figures.empty()) {
+    fail(ExitCode::usage,
+         "--optimizer: {} has no figure {}; leave it out, or choose another optimizer",
+         optim::rule_name(rule), figures.begin()->first);
+  }
+  const auto nesterov = flags.optimizer.figures.find("nesterov");
+  if (nesterov != flags.optimizer.figures.end() && nesterov->second > 0 &&
+      optim::momentum_of(rule) == 0) {
+    fail(ExitCode::usage,
+         "--optimizer: nesterov needs a momentum above 0: sgd:momentum=0.9,nesterov");
   }
   return rule;
 }
@@ -69,8 +60,8 @@ zoo::Recipe for_fine_tuning(zoo::Recipe recipe, bool head_alone) {
 loop::OptimizerOptions choose_optimizer(const TrainingFlags& flags, const zoo::Recipe& recipe) {
   const optim::UpdateRule rule = choose_rule(flags, recipe.rule);
   if (flags.momentum_correction && optim::momentum_of(rule) == 0) {
-    fail(ExitCode::usage, fmt::format("--momentum-correction needs --momentum above 0 ({} has none "
-                                      "to correct)",
+    fail(ExitCode::usage, fmt::format("--momentum-correction needs an --optimizer with a momentum "
+                                      "above 0 ({} has none to correct)",
                                       optim::rule_name(rule)));
   }
   const bool as_recipe = rule.index() == recipe.rule.index();

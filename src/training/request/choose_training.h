@@ -33,7 +33,7 @@ struct TrainingSpec {
 };
 
 /// The model's recipe with what the flags change. Throws Error(usage) on combinations that make no
-/// sense (--rho with Adam), before any rank waits for another.
+/// sense (rho with Adam), before any rank waits for another.
 TrainingSpec choose_training(const TrainingFlags&);
 
 /// Outputs of the last layer: --classes, or those of the data. Error(usage) where the data has

@@ -155,9 +155,9 @@ struct TrainingFlags {
   std::vector<data::BatchGrowth> batch_growth;
 
   // update rule and learning rate
-  std::string optimizer;
-  std::optional<double> lr, momentum, rho, epsilon, trust, weight_decay, clip_norm, clip_value;
-  bool nesterov = false, centered = false, momentum_correction = false;
+  optim::RuleChoice optimizer;
+  std::optional<double> lr, weight_decay, clip_norm, clip_value;
+  bool momentum_correction = false;
   optim::RateScale lr_scale = optim::RateScale::none;
   double warmup_epochs = 0;
   std::optional<optim::Schedule> schedule;

@@ -219,20 +219,16 @@ void add_batches(FlagRows& r) {
 
 void add_rule(FlagRows& r) {
   r.part("rule", kIdentity);
-  r.choice(
-       "optimizer", &Flags::optimizer, optim::rule_names(),
-       "update rule, as in Keras; adamw is adam whose --weight-decay is 0.004 where the model has "
-       "none; lars and lamb are for large batches [the model's]",
-       [](const std::string& text) { return text; })
+  r.parsed("optimizer", &Flags::optimizer, "RULE[:FIGURE=X,...]",
+           "update rule, as in Keras: " + join(optim::rule_names(), ", ") +
+               "; adamw is adam whose --weight-decay is 0.004 where the model has none; lars and "
+               "lamb are for large batches. Its figures: momentum of sgd, rmsprop and lars (0; of "
+               "lars 0.9), nesterov of sgd, rho (0.9) and centered of rmsprop, epsilon of rmsprop, "
+               "adam and lamb (1e-7; of lamb 1e-6), trust of lars (0.001), as "
+               "sgd:momentum=0.9,nesterov; momentum=0.9 alone is of the model's rule [the model's]",
+           optim::parse_rule)
+      .suggests(optim::rule_names())
       .recorded([](const TrainingSpec& s) { return optim::rule_name(s.optimizer.rule); });
-  r.real("momentum", &Flags::momentum, 0, 0.9999,
-         "momentum of sgd, rmsprop and lars [0; of lars 0.9]");
-  r.yes("nesterov", &Flags::nesterov, "look ahead along the momentum, in sgd");
-  r.real("rho", &Flags::rho, 0, 0.999999, "decay of the mean square in rmsprop [0.9]");
-  r.yes("centered", &Flags::centered, "subtract the squared mean gradient, in rmsprop");
-  r.real("epsilon", &Flags::epsilon, 0, 1e3,
-         "small number in the denominator of rmsprop, adam and lamb [1e-7; of lamb 1e-6]");
-  r.real("trust", &Flags::trust, 1e-9, 1e3, "trust coefficient of a layer's rate in lars [0.001]");
   r.real("weight-decay", &Flags::weight_decay, 0, 1e3,
          "take lr * X * weight off every kernel in each step; lars and lamb do it as in their "
          "papers [the model's: 0]")

@@ -89,6 +89,9 @@ nlohmann::ordered_json training_identity(const Training& training) {
       identity[row.name] = flags[row.name];
     }
   }
+  for (const std::string& figure : optim::figure_names()) {
+    if (flags.contains(figure)) identity[figure] = flags[figure];
+  }
   identity[kEvalEvery] = plan.spec.flags.eval_every;
   if (const ClassWeights& weights = plan.spec.flags.class_weights; !weights.by_name.empty()) {
     identity["class-weights"] = with_hash(

@@ -323,7 +323,7 @@ class Usage(SweepTest):
                 (["--batch-per-rank", "1000000", "--np", "1,32"],
                  "--batch-per-rank 1000000 with --np 1,32: batches of up to 16777216"),
                 (["--reference", "none.csv"], "--reference none.csv: there is no such file"),
-                (["--rho", "0.9", "--optimizer", "adam"], "--rho"),
+                (["--optimizer", "adam:rho=0.9"], "adam has no figure rho"),
                 (["--image-size", "2"], "--image-size 2 is too small"),
                 (["--sharding", "strided"], "not a flag of this command")):
             self.expect(2, "sweep", *words, "--out", "s", says=[says])
