@@ -329,8 +329,11 @@ class Fetch {
       if (what.starts_with(kFlag)) {
         fail(error.code(), "{}: --from {}", entry_.name, what.substr(kFlag.size()));
       }
-      what.resize(std::min(what.rfind("; "), what.size()));
-      fail(error.code(), "{}: {}; name another file or place with --from", entry_.name, what);
+      const std::size_t advice = std::min(what.rfind("; "), what.size());
+      if (what.find("--", advice) != std::string::npos) {
+        what.replace(advice, std::string::npos, "; name another file or place with --from");
+      }
+      fail(error.code(), "{}: {}", entry_.name, what);
     }
   }
 

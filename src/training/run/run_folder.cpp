@@ -219,7 +219,7 @@ bool is_of_run(const std::filesystem::path& file) {
   if (!in_checkpoint && name != kLockName && std::ranges::count(run_files(), name) == 0) {
     return false;
   }
-  return fs::exists(run / kConfigName, ignored) || holds_run(run);
+  return fs::exists(run / runfiles::kEnvironmentName, ignored) || holds_run(run);
 }
 
 bool RunFolder::has(const std::filesystem::path& checkpoint) const {
