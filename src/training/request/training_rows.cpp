@@ -217,15 +217,24 @@ void add_batches(FlagRows& r) {
       .recorded([](const TrainingSpec& s) { return data::to_text(s.augment); });
 }
 
+/// "sgd (momentum, nesterov), ...": each rule with its figures.
+std::string rule_forms() {
+  std::vector<std::string> forms;
+  for (const std::string& name : optim::rule_names()) {
+    std::vector<std::string> figures;
+    const optim::UpdateRule rule = *optim::rule_named(name);
+    optim::for_figures(rule, [&](const char* figure, auto) { figures.emplace_back(figure); });
+    forms.push_back(fmt::format("{} ({})", name, join(figures, ", ")));
+  }
+  return join(forms, ", ");
+}
+
 void add_rule(FlagRows& r) {
   r.part("rule", kIdentity);
   r.parsed("optimizer", &Flags::optimizer, "RULE[:FIGURE=X,...]",
-           "update rule, as in Keras: " + join(optim::rule_names(), ", ") +
+           "update rule, as in Keras, with figures, as sgd:momentum=0.9,nesterov: " + rule_forms() +
                "; adamw is adam whose --weight-decay is 0.004 where the model has none; lars and "
-               "lamb are for large batches. Its figures: momentum of sgd, rmsprop and lars (0; of "
-               "lars 0.9), nesterov of sgd, rho (0.9) and centered of rmsprop, epsilon of rmsprop, "
-               "adam and lamb (1e-7; of lamb 1e-6), trust of lars (0.001), as "
-               "sgd:momentum=0.9,nesterov; momentum=0.9 alone is of the model's rule [the model's]",
+               "lamb are for large batches [the model's]",
            optim::parse_rule)
       .suggests(optim::rule_names())
       .recorded([](const TrainingSpec& s) { return optim::rule_name(s.optimizer.rule); });
