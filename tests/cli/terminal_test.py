@@ -34,7 +34,7 @@ class Terminal(ProgramTest):
                 texts[-1] += os.read(ours, 65536).decode()
             except OSError:  # the program has closed its end
                 break
-            if len(REDRAW.findall(texts[-1])) < 4:
+            if sum(map(bool, map(REDRAW.match, re.split(r"[\r\n]+", texts[-1])))) < 4:
                 continue
             if len(texts) < len(widths):
                 set_width(ours, widths[len(texts)])
