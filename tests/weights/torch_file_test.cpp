@@ -96,11 +96,10 @@ TEST_P(TorchFile, NothingLeadsOutOfItsStorage) {
   expect_array_refused({.offset = kHuge}, "begins behind its storage");
   expect_array_refused({.strides = {4, 1}}, "ends behind its storage");
   expect_array_refused({.strides = {kHuge, kHuge}}, "ends behind its storage");
-  expect_array_refused({.extents = {7}, .strides = {1}}, "of more numbers than its storage has");
-  expect_array_refused({.extents = {kHuge, kHuge, kHuge}, .strides = {1, 1, 1}}, "of more numbers");
-  expect_array_refused({.extents = {1 << 16, 1 << 16, 1 << 16, 1 << 16}, .strides = {1, 1, 1, 1}},
+  expect_array_refused({.extents = {7}, .strides = {0}}, "of more numbers than its storage has");
+  expect_array_refused({.extents = {kHuge, kHuge, kHuge}, .strides = {0, 0, 0}}, "of more numbers");
+  expect_array_refused({.extents = {1 << 16, 1 << 16, 1 << 16, 1 << 16}, .strides = {0, 0, 0, 0}},
                        "of more numbers");
-  expect_array_refused({.extents = {3, 2}, .strides = {0, 1}}, "that repeats its numbers");
   expect_array_refused({.offset = -1}, "a size that is no whole number");
   expect_array_refused({.extents = {-2, -3}}, "a size that is no whole number");
   expect_array_refused({.strides = {-3, 1}}, "a size that is no whole number");

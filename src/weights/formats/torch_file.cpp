@@ -228,11 +228,6 @@ TensorInfo tensor_of(const State& state, const std::string& name, std::span<cons
     wrong("whose numbers have another sign, or are complex");
   }
   if (strides.size() != tensor.extents.size()) wrong("of so many extents and other strides");
-  for (std::size_t i = 0; i < strides.size(); ++i) {
-    if (strides[i] == 0 && tensor.extents[i] > 1) {
-      wrong("that repeats its numbers (it was expanded: write tensor.contiguous())");
-    }
-  }
   if (offset > storage.count) wrong("that begins behind its storage");
   const auto count = count_of(tensor.extents, storage.count);
   if (!count) wrong("of more numbers than its storage has");
