@@ -231,9 +231,9 @@ std::string rule_forms() {
 
 void add_rule(FlagRows& r) {
   r.part("rule", kIdentity);
-  r.parsed("optimizer", &Flags::optimizer, "RULE[:FIGURE=X,...]",
+  r.parsed("optimizer", &Flags::optimizer, "RULE[:F=X]",
            "update rule, as in Keras: " + join(optim::rule_names(), ", ") +
-               "; its figures stand behind it, as sgd:momentum=0.9,nesterov: " + rule_forms() +
+               "; figures F stand behind it, as sgd:momentum=0.9,nesterov: " + rule_forms() +
                "; adamw is adam whose --weight-decay is 0.004 where the model has none; lars and "
                "lamb are for large batches [the model's]",
            optim::parse_rule)
