@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+# Where the version of each backend's own kernels stands.
+KERNELS = {"cpu": "backends/cpu/convolution/convolution_choice.h", "cuda": "backends/cuda/backend.cpp"}
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -41,6 +43,18 @@ def obstacle(commit):
     if not changed:
         return ""
     return f"./cputrain is of commit {commit}, from which {changed.splitlines()[0]} differs here"
+
+
+def kernels_in(read):
+    """{backend: version of its own kernels}; `read`: the text of a source file, or ""."""
+    found = {backend: re.search(r"kKernelsVersion = (\d+);", read(path)) for backend, path in KERNELS.items()}
+    return {backend: int(version.group(1)) for backend, version in found.items() if version}
+
+
+def kernels_of(commit):
+    """The same by the sources of a commit; none where it is not here."""
+    return kernels_in(lambda path: subprocess.run(["git", "show", f"{commit}:{path}"], cwd=ROOT, text=True,
+                                                  capture_output=True).stdout)
 
 
 def facts(date, commit):

@@ -84,7 +84,7 @@ class Tables(ProgramTest):
                     for name, result in MEASURED.items()}
         old = {**DAY, "facts": {}}
         table = cells.table_of(measured, old)
-        self.assertEqual(table["machine"], {"cpu": "Xeon"})
+        self.assertEqual(table["machine"], {"name": "host of NVIDIA H100 80GB HBM3", "cpu": "Xeon"})
         self.assertFalse([cell for cell in table["cells"] if "cpu_id" in cell])
         self.assertIn("| processor | not recorded |", self.report(table)[1])
 
@@ -93,7 +93,7 @@ class Tables(ProgramTest):
             folder = os.path.join(ROOT, "results", name)
             with open(os.path.join(folder, "day.json")) as file:
                 day = json.load(file)
-            table = cells.read(os.path.join(folder, "benchmarks.json"), day)
+            table = collect.grid_of(os.path.join(folder, "benchmarks.json"), day)
             with open(os.path.join(folder, "cells.json")) as file:
                 self.assertEqual(json.load(file), table, name)
             report, _ = self.report(table)

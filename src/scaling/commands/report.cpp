@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 
@@ -8,6 +10,7 @@
 #include "scaling/cells/cells.h"
 #include "scaling/commands/commands.h"
 #include "scaling/report/report_files.h"
+#include "system/bounded_file.h"
 #include "system/files.h"
 #include "system/print.h"
 
@@ -15,31 +18,70 @@ namespace cputrain::commands {
 namespace {
 
 struct ReportOptions : cli::Options {
-  std::string reference;
+  std::string reference, prices_file;
   cells::Prices prices;
   bool diff = false;
 };
 
+constexpr double kMostPrice = 1e9;
+
+std::optional<double> price_of(const std::string& number) {
+  double price = 0;
+  const char* end = number.data() + number.size();
+  const auto [stop, error] = std::from_chars(number.data(), end, price);
+  const bool read = error == std::errc{} && stop == end && price >= 0 && price <= kMostPrice;
+  return read ? std::optional(price) : std::nullopt;
+}
+
 /// "3.2", or by backend "cpu:3.2,cuda:12".
 std::map<std::string, double> parse_prices(const std::string& flag, const std::string& text) {
-  constexpr double kMost = 1e9;
   std::map<std::string, double> prices;
   for (const std::string& part : split(text, ',')) {
     const auto colon = part.find(':');
     const std::string backend = colon == std::string::npos ? "" : part.substr(0, colon);
-    const std::string number = colon == std::string::npos ? part : part.substr(colon + 1);
-    double price = 0;
-    const char* end = number.data() + number.size();
-    const auto [stop, error] = std::from_chars(number.data(), end, price);
-    const bool read = error == std::errc{} && stop == end && price >= 0 && price <= kMost;
-    if (!read || (colon == 0) || !prices.emplace(backend, price).second) {
+    const auto price = price_of(colon == std::string::npos ? part : part.substr(colon + 1));
+    if (!price || colon == 0 || !prices.emplace(backend, *price).second) {
       fail(ExitCode::usage,
            "--{} {}: must be a price from 0 to {:g}, or one for each backend, such as "
            "cpu:3.2,cuda:12",
-           flag, text, kMost);
+           flag, text, kMostPrice);
     }
   }
   return prices;
+}
+
+using PriceList = std::map<std::string, double> cells::Prices::*;
+constexpr std::array<std::pair<const char*, PriceList>, 3> kPriceLists{
+    {{"per-hour", &cells::Prices::per_hour},
+     {"per-cpu-hour", &cells::Prices::per_cpu_hour},
+     {"per-gpu-hour", &cells::Prices::per_gpu_hour}}};
+
+/// Adds those of a file: "per-cpu-hour,cpu,0.05" a line, remarks behind #. Error(data).
+void read_prices(const std::string& file, cells::Prices& prices) {
+  constexpr std::uintmax_t kMostBytes = 1 << 16;
+  const std::string text = system::read_bounded(file, kMostBytes);
+  prices.of_file = true;
+  int number = 0;
+  for (std::string line : split(text, '\n')) {
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::vector<std::string> parts = split(line, ',');
+    const auto list = std::ranges::find_if(
+        kPriceLists, [&](const auto& known) { return known.first == parts.front(); });
+    const auto price = parts.size() == 3 ? price_of(parts[2]) : std::nullopt;
+    if (list == kPriceLists.end() || !price) {
+      fail(ExitCode::data,
+           "--prices {}, line {}: {} (not a price, so costs would be wrong); write per-cpu-hour,"
+           "cpu,0.05 with a price from 0 to {:g}, of per-hour, per-cpu-hour or per-gpu-hour",
+           file, number, printable(line), kMostPrice);
+    }
+    if ((prices.*list->second).emplace(parts[1], *price).second) continue;
+    fail(ExitCode::data,
+         "--prices {}, line {}: {} (this price is there already, in the file or by --price-{}); "
+         "leave one of them out",
+         file, number, printable(line), list->first);
+  }
 }
 
 /// A GPU's hour and another price, both of one named backend.
@@ -109,7 +151,7 @@ class ReportCommand final : public cli::CommandWith<ReportOptions> {
                       "Compares two sweeps cell by cell."},
                      {"cputrain report --diff runs/a runs/b",
                       "Says what differs between two trainings, in flags and in figures."}},
-        .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour", "price-per-gpu-hour",
+        .common = {"out", "reference", "prices", "price-per-hour", "price-per-cpu-hour", "price-per-gpu-hour",
                    "diff", "json"},
         .others = "plot,visualize,tensorboard,history,compare,diff,table"};
   }
@@ -145,6 +187,9 @@ void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
     f.parsed(name, "PRICE", help,
              [name, &prices](const std::string& text) { prices = parse_prices(name, text); });
   };
+  f.text("prices", c.prices_file, "FILE",
+         "prices in a file, a line each: per-cpu-hour,cpu,0.05 or per-gpu-hour,cuda,3 or "
+         "per-hour,cpu,3.2 as the three flags below (results/reference/prices_example.csv)");
   price("price-per-hour", c.prices.per_hour,
         "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend "
         "cpu:3.2,cuda:12");
@@ -170,6 +215,7 @@ void ReportCommand::check(const cli::CommandLineChoices&) {
     fail(ExitCode::usage, "report needs the folder of a sweep or of trainings: {} report DIR...",
          options_.program);
   }
+  if (!options_.prices_file.empty()) read_prices(options_.prices_file, options_.prices);
   check_prices(options_.prices);
   if (!options_.diff) return;
   if (folders.size() != 2) {
@@ -178,6 +224,7 @@ void ReportCommand::check(const cli::CommandLineChoices&) {
          folders.size(), options_.program);
   }
   const char* odd = !options_.reference.empty()             ? "reference"
+                    : !options_.prices_file.empty()         ? "prices"
                     : !options_.prices.per_hour.empty()     ? "price-per-hour"
                     : !options_.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
                     : !options_.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"

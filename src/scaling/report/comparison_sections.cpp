@@ -112,6 +112,7 @@ std::string machine_line(const cells::CellMachine& m) {
   const auto add = [&](bool known, const std::string& text) {
     if (known) parts.push_back(text);
   };
+  add(!m.name.empty(), m.name);
   add(!m.platform.empty(), "simulated platform " + m.platform);
   add(!m.cpu.empty(), m.cpu);
   const char* most = m.cpus_per_core > 0 ? " at most" : "";
@@ -126,8 +127,8 @@ std::string machine_line(const cells::CellMachine& m) {
   return join(parts, "; ");
 }
 
-/// "AuthenticAMD, family 25, model 17, stepping 1; avx, fma, avx2" of the CPUs that the table was
-/// measured on, or "not recorded", as of older ones; empty of a simulation.
+/// "AuthenticAMD, family 25, model 17, stepping 1; avx, fma, avx2; L2 1024 KiB" of the CPUs that the
+/// table was measured on, or "not recorded", as of older ones; empty of a simulation.
 std::string processors_line(const cells::CellTable& t) {
   if (!t.machine.platform.empty()) return "";
   std::vector<placement::CpuId> ids;
@@ -135,14 +136,23 @@ std::string processors_line(const cells::CellTable& t) {
     if (id.known() && std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
   };
   add(t.machine.cpu_id);
-  for (const cells::Cell& cell : t.cells) add(cell.cpu_id);
+  for (const cells::Cell& cell : t.cells) add(cell.origin.cpu_id);
   if (ids.empty()) return text_of(placement::CpuId{});
   std::vector<std::string> texts;
-  for (const placement::CpuId& id : ids) {
-    const std::string instructions = join(id.instructions, ", ");
-    texts.push_back(text_of(id) + (instructions.empty() ? "" : "; " + instructions));
-  }
+  for (const placement::CpuId& id : ids) texts.push_back(text_of(id, true));
   return join(texts, " and ");
+}
+
+/// "cpu 13, cuda 3": versions of our own kernels, or "not recorded"; empty of a simulation.
+std::string kernels_line(const cells::CellTable& t) {
+  if (!t.machine.platform.empty()) return "";
+  std::set<std::string> versions;
+  for (const cells::Cell& cell : t.cells) {
+    if (!cell.seconds_per_epoch) continue;
+    const auto& version = cell.origin.kernels_version;
+    versions.insert(cell.backend + " " + (version ? std::to_string(*version) : "not recorded"));
+  }
+  return join(std::vector<std::string>(versions.begin(), versions.end()), ", ");
 }
 
 }  // namespace
@@ -223,6 +233,8 @@ Section conditions_section(const ScalingFacts& facts) {
     add("machine", machine_line(t.machine));
     add("processor", processors_line(t));
     add("GPUs", cells::devices_text(t));
+    add("kernels", kernels_line(t));
+    add("weights", t.weights);
     add("model", model_line(t));
     add("data", t.data);
     add("images per epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");

@@ -19,14 +19,15 @@ LOADS = (r"""<(script|link|img|iframe|source|embed|object)\b[^>]*\b(src|href|dat
 def cell(cpus, batch, seconds, status="measured", **more):
     c = {"cpus": cpus, "batch": batch, "backend": "cpu", "ranks": cpus, "threads": 1, "status": status,
          "seconds_per_epoch": seconds, "spread": seconds and [seconds, seconds],
-         "repeats": [seconds] if seconds else [], "steps": 4}
+         "repeats": [seconds] if seconds else [], "steps": 4, "kernels_version": 13}
     return {**c, **more}
 
 
 def sweep(*cells, **more):
     return {"version": 1, "model": "dogcat", "image_size": 256, "images_per_epoch": 22500,
             "parameters": 13217985, "data": "synthetic", "seed": 0, "command": "./cputrain sweep",
-            "machine": {"cpu": "AMD EPYC", "cores": 2}, "cells": list(cells), **more}
+            "machine": {"cpu": "AMD EPYC", "cores": 2, "cpu_id": {"family": 25, "model": 17}}, "cells": list(cells),
+            **more}
 
 
 TABLE = sweep(cell(1, 128, 200.0, gflops=150, fma_gflops=100, final_accuracy=0.7,
