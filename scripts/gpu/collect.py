@@ -118,7 +118,8 @@ def figures_of(day):
         return ""
     rows = [[f["what"], number(f["predicted"]), number(f["measured"]), number(f["ratio"]), f["unit"]]
             for f in day["figures"]]
-    text = "Predictions are those of `scripts/predict_gpu`, made before the day. A ratio is measured by predicted."
+    text = ("Predictions are those of `scripts/predict_gpu` that were packed for the day, by what was known from days "
+            "before it. A ratio is measured by predicted.")
     return ("## Predicted and measured\n\n" + prose(text) + "\n"
             + table(["what", "predicted", "measured", "ratio", "unit"], rows))
 

@@ -92,6 +92,66 @@ DocumentTable beside_reference(const Series& series, const ReferenceTable& refer
   return table;
 }
 
+/// Against the fewest CPUs of its row that were published.
+Entry published_speed_up(const ReferenceTable& reference, std::size_t batch, int cpus) {
+  const auto seconds = reference.at(batch, cpus);
+  for (const int base : reference.cpus) {
+    const auto first = reference.at(batch, base);
+    if (!seconds || !first) continue;
+    const double up = *first / *seconds;
+    return {figure_text(up), percent_text(up * base / cpus) + " %", 0, up};
+  }
+  return {};
+}
+
+/// Percent of its time, where both batches have one.
+Entry published_increase(const ReferenceTable& reference, const BatchIncrease& of, int cpus) {
+  const auto from = reference.at(of.from, cpus), to = reference.at(of.to, cpus);
+  if (!from || !to) return {};
+  const double percent = 100 * (*from - *to) / *from;
+  return {fmt::format("{:+.1f}", percent), "", 0, percent};
+}
+
+DocumentTable speed_ups_beside_reference(const Series& series, const ReferenceTable& reference) {
+  DocumentTable table;
+  table.caption = fmt::format(
+      "Speed-up (efficiency) of {}, and published; each against the fewest CPUs of its row",
+      series.name);
+  table.corner = "batch / CPUs";
+  std::set<int> cpus(reference.cpus.begin(), reference.cpus.end());
+  cpus.insert(series.strong.cpus.begin(), series.strong.cpus.end());
+  for (const int c : cpus) table.head.push_back(std::to_string(c));
+  const auto add = [&](const std::string& label, const std::function<Entry(int)>& entry) {
+    Row row{label, {}, label.ends_with(" ours") && !table.rows.empty()};
+    for (const int c : cpus) row.entries.push_back(entry(c));
+    if (!row.empty()) table.rows.push_back(std::move(row));
+  };
+  for (const std::size_t batch : reference.batches) {
+    add(fmt::format("{} ours", batch), [&](int c) {
+      const ScalingCell* here = series.strong.at(batch, c);
+      if (!here || !here->speed_up) return Entry{};
+      const std::string status = mark_of(here->against);
+      return Entry{figure_text(*here->speed_up),
+                   percent_text(*here->efficiency) + " %" + (status.empty() ? "" : ", " + status),
+                   0, here->speed_up};
+    });
+    add(fmt::format("{} published", batch),
+        [&](int c) { return published_speed_up(reference, batch, c); });
+  }
+  const auto increase = batch_increase(series.strong);
+  if (!increase) return table;
+  const std::string text = increase_text(increase->from, increase->to);
+  add(text + ", ours", [&](int c) {
+    const auto found = increase->by_cpus.find(c);
+    if (found == increase->by_cpus.end()) return Entry{};
+    const double percent = 100 * found->second;
+    return Entry{fmt::format("{:+.1f}", percent), mark_of(increase->status), 0, percent};
+  });
+  add(text + ", published",
+      [&](int c) { return published_increase(reference, *increase, c); });
+  return table;
+}
+
 /// Which experiment is ours and which is published.
 std::string experiment_line(const Series& series, const ReferenceTable& reference) {
   const std::string other = reference.other_than(series.about);
@@ -210,6 +270,9 @@ Section reference_section(const ScalingFacts& facts) {
   for (const Series& series : facts.table.series) {
     if (training::is_device(series.backend) || series.strong.empty()) continue;
     section.tables.push_back(beside_reference(series, *reference));
+    if (reference->other_than(series.about).empty()) {
+      section.tables.push_back(speed_ups_beside_reference(series, *reference));
+    }
     section.remarks.push_back(experiment_line(series, *reference));
   }
   for (const auto& [a, b] : identical_rows(*reference)) {
