@@ -23,7 +23,7 @@ def processor_of(folder):
         stated = PROCESSOR.search(file.read())
     if not stated:
         return None
-    found = {"vendor": "", "family": int(stated[1]), "model": int(stated[2]), "stepping": None, "instructions": []}
+    found = {"vendor": "", "family": int(stated[1]), "cpu_model": int(stated[2]), "stepping": None, "instructions": []}
     environment = os.path.join(folder, "environment.json")
     if os.path.exists(environment):
         with open(environment) as file:

@@ -13,7 +13,7 @@ import cells
 import collect
 import results
 
-CPU_ID = {"vendor": "GenuineIntel", "family": 6, "model": 143, "stepping": 8, "instructions": ["avx2", "amx_bf16"]}
+CPU_ID = {"vendor": "GenuineIntel", "family": 6, "cpu_model": 143, "stepping": 8, "instructions": ["avx2", "amx_bf16"]}
 
 
 def step(batch, rate, ranks=1, threads=1, **more):

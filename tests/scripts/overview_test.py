@@ -23,7 +23,7 @@ def cell(cpus, batch, seconds, **more):
 
 def sweep(*cells, **more):
     return {"version": 1, "model": "dogcat", "image_size": 256, "images_per_epoch": 22500, "data": "synthetic",
-            "machine": {"cpu": "AMD EPYC", "cores": 16, "cpu_id": {"family": 25, "model": 17}}, "cells": list(cells),
+            "machine": {"cpu": "AMD EPYC", "cores": 16, "cpu_id": {"family": 25, "cpu_model": 17}}, "cells": list(cells),
             **more}
 
 
@@ -99,7 +99,7 @@ class Recorded(unittest.TestCase):
                 table = json.load(file)
             for one in table["cells"]:
                 processor = one["cpu_id"]
-                seen.setdefault((processor["family"], processor["model"], one["kernels_version"]), set()).add(name)
+                seen.setdefault((processor["family"], processor["cpu_model"], one["kernels_version"]), set()).add(name)
         self.assertEqual({key: len(names) for key, names in seen.items()},
                          {(25, 1, 7): 1, (25, 17, 9): 1, (26, 2, 13): 1, (6, 167, 13): 1})
 

@@ -18,15 +18,16 @@ constexpr std::size_t kMostTexts = 1000;
 void fields_of(JsonMembers& f, CpuId& id) {
   f.may("vendor", id.vendor);
   f.may("family", id.family, 0, kMostNumber);
-  f.may("model", id.model, 0, kMostNumber);
+  if (f.file()) f.may("model", id.model, 0, kMostNumber);  // as older files have it
+  f.may("cpu_model", id.model, 0, kMostNumber);
   f.may("stepping", id.stepping, 0, kMostNumber);
   f.rare("part", id.part, 0, kMostNumber);
   f.rare("variant", id.variant, 0, kMostNumber);
   f.rare("revision", id.revision, 0, kMostNumber);
   f.may("instructions", id.instructions, kMostTexts);
-  f.may("cores", id.cores, 0, kMostNumber);
-  f.may("caches", id.caches, kMostTexts);
-  f.may("microcode", id.microcode);
+  f.rare("cores", id.cores, 0, kMostNumber);
+  f.rare("caches", id.caches, kMostTexts);
+  f.rare("microcode", id.microcode);
   f.rare("taken_from", id.taken_from);
 }
 

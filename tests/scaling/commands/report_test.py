@@ -26,7 +26,7 @@ def cell(cpus, batch, seconds, status="measured", **more):
 def sweep(*cells, **more):
     return {"version": 1, "model": "dogcat", "image_size": 256, "images_per_epoch": 22500,
             "parameters": 13217985, "data": "synthetic", "seed": 0, "command": "./cputrain sweep",
-            "machine": {"cpu": "AMD EPYC", "cores": 2, "cpu_id": {"family": 25, "model": 17}}, "cells": list(cells),
+            "machine": {"cpu": "AMD EPYC", "cores": 2, "cpu_id": {"family": 25, "cpu_model": 17}}, "cells": list(cells),
             **more}
 
 
