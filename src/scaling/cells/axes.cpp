@@ -34,9 +34,8 @@ struct Numbered {
     });
   }
 };
-constexpr std::array<Numbered, 2> kNumbered{
-    {{"processor", "Processor", &SeriesIdentity::processor},
-     {"build", "Build", &SeriesIdentity::build}}};
+constexpr std::array<Numbered, 2> kNumbered{{{"processor", "Processor", &SeriesIdentity::processor},
+                                             {"build", "Build", &SeriesIdentity::build}}};
 
 /// The option's value, the usual one of a listed flag; empty where nothing is said.
 std::string value_in(const FlagTexts& options, const std::string& name) {
@@ -222,8 +221,8 @@ std::vector<std::string> identity_remarks(const std::vector<SeriesIdentity>& all
     const auto matters = [&](const SeriesIdentity& own) { return one.matters(own, all); };
     if (std::ranges::none_of(all, matters)) continue;
     for (int number = 0; const std::string& text : one.texts(all)) {
-      remarks.push_back(fmt::format("{} {}: {}.", one.head, ++number,
-                                    text.empty() ? "not said" : text));
+      remarks.push_back(
+          fmt::format("{} {}: {}.", one.head, ++number, text.empty() ? "not said" : text));
     }
   }
   return remarks;

@@ -141,9 +141,9 @@ struct CellTable {
   /// experiments.
   FlagTexts options{};
   std::string command{};
-  std::string date{};    ///< that it was written on, "2026-11-25" in UTC
-  std::string commit{};  ///< the program's: "commit abc1234, Release"
-  std::string costs{};   ///< a simulation's: on what, when and by what they were measured
+  std::string date{};     ///< that it was written on, "2026-11-25" in UTC
+  std::string commit{};   ///< the program's: "commit abc1234, Release"
+  std::string costs{};    ///< a simulation's: on what, when and by what they were measured
   std::string weights{};  ///< those that steps were timed with, where it is known: "untrained"
   std::vector<Cell> cells{};
 };
@@ -206,6 +206,12 @@ struct Prices {
   /// What an epoch costs; nothing where the cell has no time, too.
   std::optional<double> of(const Cell&) const;
 };
+
+/// By their flags.
+inline constexpr std::array<std::pair<const char*, std::map<std::string, double> Prices::*>, 3>
+    kPriceFlags{{{"price-per-hour", &Prices::per_hour},
+                 {"price-per-cpu-hour", &Prices::per_cpu_hour},
+                 {"price-per-gpu-hour", &Prices::per_gpu_hour}}};
 
 /// A cell as an object of cells.json, and back: Error(data), naming `where`, for anything odd
 /// (counts below 1, times that are no positive numbers, a median outside its spread, paths that

@@ -50,40 +50,6 @@ std::map<std::string, double> parse_prices(const std::string& flag, const std::s
   return prices;
 }
 
-using PriceList = std::map<std::string, double> cells::Prices::*;
-constexpr std::array<std::pair<const char*, PriceList>, 3> kPriceLists{
-    {{"per-hour", &cells::Prices::per_hour},
-     {"per-cpu-hour", &cells::Prices::per_cpu_hour},
-     {"per-gpu-hour", &cells::Prices::per_gpu_hour}}};
-
-/// Adds those of a file: "per-cpu-hour,cpu,0.05" a line, remarks behind #. Error(data).
-void read_prices(const std::string& file, cells::Prices& prices) {
-  constexpr std::uintmax_t kMostBytes = 1 << 16;
-  const std::string text = system::read_bounded(file, kMostBytes);
-  prices.of_file = true;
-  int number = 0;
-  for (std::string line : split(text, '\n')) {
-    ++number;
-    if (line.ends_with('\r')) line.pop_back();
-    if (line.empty() || line.starts_with('#')) continue;
-    const std::vector<std::string> parts = split(line, ',');
-    const auto list = std::ranges::find_if(
-        kPriceLists, [&](const auto& known) { return known.first == parts.front(); });
-    const auto price = parts.size() == 3 ? price_of(parts[2]) : std::nullopt;
-    if (list == kPriceLists.end() || !price) {
-      fail(ExitCode::data,
-           "--prices {}, line {}: {} (not a price, so costs would be wrong); write per-cpu-hour,"
-           "cpu,0.05 with a price from 0 to {:g}, of per-hour, per-cpu-hour or per-gpu-hour",
-           file, number, printable(line), kMostPrice);
-    }
-    if ((prices.*list->second).emplace(parts[1], *price).second) continue;
-    fail(ExitCode::data,
-         "--prices {}, line {}: {} (this price is there already, in the file or by --price-{}); "
-         "leave one of them out",
-         file, number, printable(line), list->first);
-  }
-}
-
 /// A GPU's hour and another price, both of one named backend.
 void check_gpu_prices(const cells::Prices& prices) {
   for (const auto& [backend, price] : prices.per_gpu_hour) {
@@ -107,6 +73,35 @@ void check_prices(const cells::Prices& prices) {
          "name the backends (cpu:3.2)",
          price, prices.per_cpu_hour.at(backend), whose);
   }
+}
+
+/// Adds those of a file: "price-per-cpu-hour,cpu,0.05" a line, remarks behind #. Error(data).
+void read_prices(const std::string& file, cells::Prices& prices) {
+  constexpr std::uintmax_t kMostBytes = 1 << 16;
+  const std::string text = system::read_bounded(file, kMostBytes);
+  prices.of_file = true;
+  int number = 0;
+  for (std::string line : split(text, '\n')) {
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::vector<std::string> parts = split(line, ',');
+    const auto list = std::ranges::find_if(
+        cells::kPriceFlags, [&](const auto& known) { return known.first == parts.front(); });
+    const auto price = parts.size() == 3 ? price_of(parts[2]) : std::nullopt;
+    if (list == cells::kPriceFlags.end() || !price) {
+      fail(ExitCode::data,
+           "--prices {}, line {}: {} (not a price, so costs would be wrong); write a flag's name, "
+           "the backend and a price from 0 to {:g}, such as price-per-cpu-hour,cpu,0.05",
+           file, number, printable(line), kMostPrice);
+    }
+    if ((prices.*list->second).emplace(parts[1], *price).second) continue;
+    fail(ExitCode::data,
+         "--prices {}, line {}: {} (this price is there already, in the file or by --{}); "
+         "leave one of them out",
+         file, number, printable(line), list->first);
+  }
+  check_prices(prices);
 }
 
 /// What people want to see at once: the first tables; all of it is in the files.
@@ -151,8 +146,8 @@ class ReportCommand final : public cli::CommandWith<ReportOptions> {
                       "Compares two sweeps cell by cell."},
                      {"cputrain report --diff runs/a runs/b",
                       "Says what differs between two trainings, in flags and in figures."}},
-        .common = {"out", "reference", "prices", "price-per-hour", "price-per-cpu-hour", "price-per-gpu-hour",
-                   "diff", "json"},
+        .common = {"out", "reference", "prices", "price-per-hour", "price-per-cpu-hour",
+                   "price-per-gpu-hour", "diff", "json"},
         .others = "plot,visualize,tensorboard,history,compare,diff,table"};
   }
 
@@ -171,6 +166,7 @@ class ReportCommand final : public cli::CommandWith<ReportOptions> {
                                   options_.prices,
                                   options_.target_accuracy};
     if (!options_.reference.empty()) request.reference = options_.reference;
+    if (!options_.prices_file.empty()) read_prices(options_.prices_file, request.prices);
     say(report::write_report(request), options_.json);
     return ExitCode::ok;
   }
@@ -182,21 +178,20 @@ void ReportCommand::add_flags(cli::Flags& f, const cli::CommandLineChoices&) {
   f.text("reference", c.reference, "FILE",
          "published table to show beside ours: CSV with cpus, batch, seconds_per_epoch "
          "(results/reference/paper_table3.csv)");
-  const auto price = [&f](const char* name, std::map<std::string, double>& prices,
-                          const char* help) {
-    f.parsed(name, "PRICE", help,
-             [name, &prices](const std::string& text) { prices = parse_prices(name, text); });
-  };
   f.text("prices", c.prices_file, "FILE",
-         "prices in a file, a line each: per-cpu-hour,cpu,0.05 or per-gpu-hour,cuda,3 or "
-         "per-hour,cpu,3.2 as the three flags below (results/reference/prices_example.csv)");
-  price("price-per-hour", c.prices.per_hour,
-        "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend "
-        "cpu:3.2,cuda:12");
-  price("price-per-cpu-hour", c.prices.per_cpu_hour,
-        "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3");
-  price("price-per-gpu-hour", c.prices.per_gpu_hour,
-        "price of each GPU that works, the CPUs beside it included: 3, or by backend cuda:3");
+         "prices in a file, a line each: price-per-cpu-hour,cpu,0.05, by the names of the flags "
+         "below (results/reference/prices_example.csv)");
+  constexpr const char* kHelp[] = {
+      "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend "
+      "cpu:3.2,cuda:12",
+      "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3",
+      "price of each GPU that works, the CPUs beside it included: 3, or by backend cuda:3"};
+  for (const char* const* help = kHelp; const auto& [name, list] : cells::kPriceFlags) {
+    std::map<std::string, double>& prices = c.prices.*list;
+    f.parsed(name, "PRICE", *help++, [flag = name, &prices](const std::string& text) {
+      prices = parse_prices(flag, text);
+    });
+  }
   f.real("target-accuracy", c.target_accuracy, 0, 1,
          "of single trainings: say which was the quickest to this accuracy of validation [the one "
          "that most reached]");
@@ -215,7 +210,6 @@ void ReportCommand::check(const cli::CommandLineChoices&) {
     fail(ExitCode::usage, "report needs the folder of a sweep or of trainings: {} report DIR...",
          options_.program);
   }
-  if (!options_.prices_file.empty()) read_prices(options_.prices_file, options_.prices);
   check_prices(options_.prices);
   if (!options_.diff) return;
   if (folders.size() != 2) {
@@ -223,13 +217,13 @@ void ReportCommand::check(const cli::CommandLineChoices&) {
          "--diff compares two sweeps or two trainings, not {}: {} report --diff BEFORE AFTER",
          folders.size(), options_.program);
   }
-  const char* odd = !options_.reference.empty()             ? "reference"
-                    : !options_.prices_file.empty()         ? "prices"
-                    : !options_.prices.per_hour.empty()     ? "price-per-hour"
-                    : !options_.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
-                    : !options_.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
-                    : options_.target_accuracy              ? "target-accuracy"
-                                                            : nullptr;
+  const char* odd = !options_.reference.empty()     ? "reference"
+                    : !options_.prices_file.empty() ? "prices"
+                    : options_.target_accuracy      ? "target-accuracy"
+                                                    : nullptr;
+  for (const auto& [flag, list] : cells::kPriceFlags) {
+    if (!odd && !(options_.prices.*list).empty()) odd = flag;
+  }
   if (odd) {
     fail(ExitCode::usage,
          "--{} with --diff, which compares what was measured and nothing else; leave one out", odd);

@@ -147,8 +147,7 @@ DocumentTable speed_ups_beside_reference(const Series& series, const ReferenceTa
     const double percent = 100 * found->second;
     return Entry{fmt::format("{:+.1f}", percent), mark_of(increase->status), 0, percent};
   });
-  add(text + ", published",
-      [&](int c) { return published_increase(reference, *increase, c); });
+  add(text + ", published", [&](int c) { return published_increase(reference, *increase, c); });
   return table;
 }
 
@@ -187,8 +186,8 @@ std::string machine_line(const cells::CellMachine& m) {
   return join(parts, "; ");
 }
 
-/// "AuthenticAMD, family 25, model 17, stepping 1; avx, fma, avx2; L2 1024 KiB" of the CPUs that the
-/// table was measured on, or "not recorded", as of older ones; empty of a simulation.
+/// "AuthenticAMD, family 25, model 17, stepping 1; avx, fma, avx2; L2 1024 KiB" of the CPUs that
+/// the table was measured on, or "not recorded", as of older ones; empty of a simulation.
 std::string processors_line(const cells::CellTable& t) {
   if (!t.machine.platform.empty()) return "";
   std::vector<placement::CpuId> ids;
@@ -285,8 +284,8 @@ Section reference_section(const ScalingFacts& facts) {
 }
 
 Section conditions_section(const ScalingFacts& facts) {
-  Section section{
-      .id = "conditions", .title = "What was run, on what", .remarks = facts.table.remarks};
+  Section section{.id = "conditions", .title = "What was run, on what"};
+  if (!facts.table.has_strong()) section.remarks = facts.table.remarks;
   for (const CellSource& source : facts.sources) {
     const cells::CellTable& t = source.table;
     DocumentTable known{.caption = source.name, .corner = "what", .head = {""}, .words = true};

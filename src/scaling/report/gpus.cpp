@@ -35,7 +35,8 @@ std::string bracketed_text(const cells::EqualCpus& equal) {
                                                                       : least + " or more");
 }
 
-/// "58.2 to 70.1"; empty where the repeats are too few, and where all of it is beyond the row's end.
+/// "58.2 to 70.1"; empty where the repeats are too few, and where all of it is beyond the row's
+/// end.
 std::string range_within(const cells::EqualCpus& equal) {
   if (!equal.repeated || equal.least.place == End::more) return "";
   const std::string least = cpu_count_text(equal.least), most = cpu_count_text(equal.most);
@@ -124,9 +125,7 @@ void add_beside(const ScalingTable& devices, std::vector<DocumentTable>& tables)
   };
   equal.status = [](C c) { return c.against_cpus->equal.status; };
   equal.beside = [within](C c) { return within(c) ? range_beside(c.against_cpus->equal) : ""; };
-  equal.words = [](C c) {
-    return c.against_cpus ? bracketed_text(c.against_cpus->equal) : "";
-  };
+  equal.words = [](C c) { return c.against_cpus ? bracketed_text(c.against_cpus->equal) : ""; };
   for (const GridFigure& figure : {speed_up, equal}) {
     add_all(tables, grid_tables(devices, &Series::strong, figure));
   }
@@ -197,7 +196,8 @@ Section gpu_section(const ScalingFacts& facts) {
     section.remarks.push_back(
         "Between two measured numbers of CPUs, times follow a power law. Beyond the last one the "
         "first figure by extrapolation is of CPUs that all are as good as the first, which no row "
-        "reaches, and the second goes on as the last two numbers of CPUs. The range is that of the repeats: the GPUs' slowest beside the CPUs' "
+        "reaches, and the second goes on as the last two numbers of CPUs. The range is that of the "
+        "repeats: the GPUs' slowest beside the CPUs' "
         "quickest, and the reverse.");
   }
   if (devices.any([](const ScalingCell& c) { return c.peak_share.has_value(); })) {

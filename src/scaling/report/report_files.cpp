@@ -168,9 +168,7 @@ void check_prices(const cells::Prices& prices, const std::set<std::string>& back
            join(std::vector<std::string>(backends.begin(), backends.end()), ", "));
     }
   };
-  check("price-per-hour", prices.per_hour);
-  check("price-per-cpu-hour", prices.per_cpu_hour);
-  check("price-per-gpu-hour", prices.per_gpu_hour);
+  for (const auto& [flag, list] : cells::kPriceFlags) check(flag, prices.*list);
   check_has_devices(prices, backends);
 }
 

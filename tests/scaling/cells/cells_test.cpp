@@ -132,8 +132,9 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
 TEST_F(CellsTest, NamesTheProcessorOfTheTableAndOfEachCell) {
   CellTable table;
   table.machine.cpu_id = {.vendor = "AuthenticAMD", .family = 25, .model = 17, .stepping = 1};
-  table.cells = {{.cpus = 1, .batch = 8, .origin = {table.machine.cpu_id, 13, "commit abc"}, .reason = "-"},
-                 {.cpus = 2, .batch = 8, .ranks = 2, .reason = "-"}};
+  table.cells = {
+      {.cpus = 1, .batch = 8, .origin = {table.machine.cpu_id, 13, "commit abc"}, .reason = "-"},
+      {.cpus = 2, .batch = 8, .ranks = 2, .reason = "-"}};
   table.cells[0].origin.cpu_id.instructions = {"avx2"};
   table.cells[0].origin.cpu_id.caches = {"L2 512 KiB x 2"};
   table.cells[0].origin.cpu_id.taken_from = "a page";

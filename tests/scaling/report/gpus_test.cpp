@@ -72,7 +72,8 @@ TEST(Gpus, AreAsQuickAsSoManyCpus) {
             std::vector<std::string>{"128: 20.0 | 33.3 |"});
   // 900 / n = 55 and 1100 / n = 45; 1000 / 30 is beyond 32 CPUs, and 900 / 33 is not.
   EXPECT_EQ(rows_of(*section, "CPUs that are as quick"),
-            std::vector<std::string>{"128: 20.0 (16.4 to 24.4) | more than 32 (33.3 or more by extrapolation) |"});
+            std::vector<std::string>{
+                "128: 20.0 (16.4 to 24.4) | more than 32 (33.3 or more by extrapolation) |"});
   EXPECT_EQ(section->remarks.front(), "cuda: NVIDIA H100 80GB HBM3, beside CPUs of cpu.");
   EXPECT_EQ(
       document.headline.back(),

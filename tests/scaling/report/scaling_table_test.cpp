@@ -294,9 +294,9 @@ TEST(ScalingTable, ACellOfOneKernelsVersionNeverStandsForAnothers) {
   two[0].table.commit = "commit abc";
   two[1].table.commit = "commit def";
   two[1].table.cells[0].cpus = two[1].table.cells[0].ranks = 2;
-  EXPECT_EQ(
-      make_scaling_table(two, {}).remarks,
-      (std::vector<std::string>{"cpu: cells of 2 commits: 1 cell of commit abc, 1 cell of commit def."}));
+  EXPECT_EQ(make_scaling_table(two, {}).remarks,
+            (std::vector<std::string>{
+                "cpu: cells of 2 commits: 1 cell of commit abc, 1 cell of commit def."}));
 }
 
 // Two folders that do not say it may be of two machines.
