@@ -23,6 +23,10 @@ class Tables(SweepTest):
         self.assertEqual((table["options"], table["validation_images"]), ({}, 0))
         here = json.loads(self.expect(0, "info", "--json", "-").stdout)["machine"]["cpu_id"]
         self.assertEqual(table["machine"]["cpu_id"], here)
+        self.assertRegex(table["machine"]["build"], r"compiler \d.*own kernels \d+")
+        version = int(re.search(r"own kernels (\d+)", table["machine"]["build"])[1])
+        for one in table["cells"]:
+            self.assertEqual((one["cpu_id"], one["kernels_version"], one["commit"]), (here, version, table["commit"]))
         for (cpus, batch), c in cells.items():
             self.assertEqual((c["status"], c["cpu_id"]), ("scaled", here))
             self.assertEqual(c["ranks"] * c["threads"], cpus)
@@ -180,6 +184,9 @@ class Tables(SweepTest):
                                  ("cores", 999, "cores: 999 there"),
                                  ("hardware_threads", 999, "hardware threads: 999 there"),
                                  ("memory_bytes", 1e15, "memory: 1e+03 TB there"),
+                                 ("cpu_id", {**measured["machine"]["cpu_id"], "stepping": 99}, "stepping 99"),
+                                 ("build", measured["machine"]["build"].replace("own kernels ", "own kernels 9"),
+                                  "own kernels 9"),
                                  ("build", "cputrain 0.0", "build: cputrain 0.0 there")):
             other = {**measured, "machine": {**measured["machine"], key: value}}
             self.write(self.path("s", "machine.json"), other)
