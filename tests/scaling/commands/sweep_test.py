@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -195,6 +196,14 @@ class Tables(SweepTest):
         other["machine"]["memory_bytes"] *= 1.01  # what the system keeps varies
         self.write(self.path("s", "machine.json"), other)
         self.expect(0, *words)
+
+    def test_a_machine_has_the_name_that_people_give_it(self):
+        words = [*CELL, "--np", "1", "--batch", "8", "--out", "s", "--machine-name"]
+        for wrong in ("x" * 61, "two\nlines"):
+            self.expect(2, *words, wrong, says=["--machine-name", "at most 60 bytes in one line"])
+        self.expect(0, *words, "rack 3")
+        self.assertEqual(self.table()["machine"]["name"], "rack 3")
+        self.assertRegex(self.text_of("s", "report.md"), r"\brack 3, .*\d cores?; ")
 
     def test_a_repeat_that_is_missing_is_made_and_the_others_are_kept(self):
         words = ["3" if w == "1" else w for w in CELL]
