@@ -186,9 +186,9 @@ std::string machine_line(const cells::CellMachine& m) {
   return join(parts, "; ");
 }
 
-/// "AuthenticAMD, family 25, model 17, stepping 1; avx, fma, avx2; L2 1024 KiB" of the CPUs that
-/// the table was measured on, or "not recorded", as of older ones; empty of a simulation.
-std::string processors_line(const cells::CellTable& t) {
+}  // namespace
+
+std::string processors_text(const cells::CellTable& t) {
   if (!t.machine.platform.empty()) return "";
   std::vector<placement::CpuId> ids;
   const auto add = [&](const placement::CpuId& id) {
@@ -202,8 +202,7 @@ std::string processors_line(const cells::CellTable& t) {
   return join(texts, " and ");
 }
 
-/// "cpu 13, cuda 3": versions of our own kernels, or "not recorded"; empty of a simulation.
-std::string kernels_line(const cells::CellTable& t) {
+std::string kernels_text(const cells::CellTable& t) {
   if (!t.machine.platform.empty()) return "";
   std::set<std::string> versions;
   for (const cells::Cell& cell : t.cells) {
@@ -213,8 +212,6 @@ std::string kernels_line(const cells::CellTable& t) {
   }
   return join(std::vector<std::string>(versions.begin(), versions.end()), ", ");
 }
-
-}  // namespace
 
 Section backends_section(const ScalingFacts& facts) {
   std::vector<const Series*> series;
@@ -293,9 +290,9 @@ Section conditions_section(const ScalingFacts& facts) {
       if (!text.empty()) known.rows.push_back({label, {{text}}});
     };
     add("machine", machine_line(t.machine));
-    add("processor", processors_line(t));
+    add("processor", processors_text(t));
     add("GPUs", cells::devices_text(t));
-    add("kernels", kernels_line(t));
+    add("kernels", kernels_text(t));
     add("weights", t.weights);
     add("model", model_line(t));
     add("data", t.data);
