@@ -172,7 +172,7 @@ def grid_of(benchmarks, day):
     """cells.json of a day; None where it measured no steps."""
     grid = cells.read(benchmarks, day)
     if grid:
-        cells.add_kernels(grid, origin.kernels_of(day["packed"]["commit"]))
+        cells.add_kernels(grid, origin.versions_of(day["packed"]["commit"]))
     return grid
 
 

@@ -45,16 +45,24 @@ def obstacle(commit):
     return f"./cputrain is of commit {commit}, from which {changed.splitlines()[0]} differs here"
 
 
-def kernels_in(read):
-    """{backend: version of its own kernels}; `read`: the text of a source file, or ""."""
-    found = {backend: re.search(r"kKernelsVersion = (\d+);", read(path)) for backend, path in KERNELS.items()}
-    return {backend: int(version.group(1)) for backend, version in found.items() if version}
+def kernels_of(commit=None, backend="cpu"):
+    """The version of a backend's own kernels at a commit, or of the files here; None where it is not to be had."""
+    try:
+        if commit is None:
+            with open(os.path.join(ROOT, KERNELS[backend])) as f:
+                text = f.read()
+        else:
+            text = output("git", "show", f"{commit.removesuffix('-dirty')}:{KERNELS[backend]}")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    found = re.search(r"kKernelsVersion = (\d+)", text)
+    return int(found.group(1)) if found else None
 
 
-def kernels_of(commit):
-    """The same by the sources of a commit; none where it is not here."""
-    return kernels_in(lambda path: subprocess.run(["git", "show", f"{commit}:{path}"], cwd=ROOT, text=True,
-                                                  capture_output=True).stdout)
+def versions_of(commit=None):
+    """The same of all backends, {backend: version}; without those that are not to be had."""
+    versions = {backend: kernels_of(commit, backend) for backend in KERNELS}
+    return {backend: version for backend, version in versions.items() if version is not None}
 
 
 def facts(date, commit):

@@ -56,7 +56,7 @@ def main():
             table = json.load(file)
         if table["machine"].get("platform") or "gpu_day" in table["command"]:  # a simulation's, or of a day
             continue
-        fill(table, os.path.dirname(path), origin.kernels_of(origin.commit_in(table.get("commit", ""))))
+        fill(table, os.path.dirname(path), origin.versions_of(origin.commit_in(table.get("commit", ""))))
         with open(path, "w") as file:
             file.write(json.dumps(table, indent=1) + "\n")
         print(path)

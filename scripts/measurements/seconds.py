@@ -55,8 +55,7 @@ def text_of(swept):
     batches, cpus = (sorted({key[i] for key in cells}) for i in (1, 2))
     precisions = list(dict.fromkeys(key[0] for key in cells))
     several = len(precisions) > 1
-    kernels = kernels_of(swept["cells"])
-    mixed = "," in kernels  # then each row says its own
+    mixed = "," in kernels_of(swept["cells"])  # then each row says its own
     repeats = sorted({len(cell["repeats"]) for cell in swept["cells"] if cell["repeats"]})
     head = [*(["precision"] if several else []), "batch", *(f"{n} CPU{'s' if n > 1 else ''}" for n in cpus),
             f"speed-up, {cpus[-1]} by {cpus[0]}", *(["kernels"] if mixed else [])]
@@ -65,8 +64,7 @@ def text_of(swept):
              *([kernels_of(cells[p, batch, n] for n in cpus)] if mixed else [])] for p in precisions for batch in batches]
     images, data = swept["images_per_epoch"], swept["data"]
     size = f"{swept['image_size']}x{swept['image_size']}"
-    said = "" if mixed or not kernels else f" Kernels {kernels}."
-    return (f"{origin.sentence(origin.of_cells(swept))}{said}{commits_text(swept)} Seconds per epoch of `{swept['model']}` at {size}, {images:,} "
+    return (f"{origin.sentence(origin.of_cells(swept))}{commits_text(swept)} Seconds per epoch of `{swept['model']}` at {size}, {images:,} "
             f"images ({data}), one rank of one thread for each CPU. {repeats_text(repeats)} `scaled` means "
             "some steps, times the steps of an epoch.\n\n"
             + runs.block(swept["command"], not_run="it takes half an hour") + runs.table(head, rows))

@@ -29,8 +29,8 @@ def sums_of_gradients():
 def quoted():
     """[(text in README.md, backend and version of its kernels, or None)]"""
     (_, on_cpus), (_, on_gpu) = plot.groups()
-    cpus = origin.kernels_of(read(plot.CPUS, "peers.json")["environment"]["commit"])
-    gpu = origin.kernels_of(read(plot.GPU, "day.json")["packed"]["commit"])
+    cpus = origin.versions_of(read(plot.CPUS, "peers.json")["environment"]["commit"])
+    gpu = origin.versions_of(read(plot.GPU, "day.json")["packed"]["commit"])
     simulated = read("results", "simulated", "published", "cells.json")
     least = min(cell["seconds_per_epoch"] for cell in simulated["cells"] if cell["cpus"] == 96)
     costs = int(re.search(r"own kernels (\d+)", simulated["options"]["costs"])[1])
@@ -58,13 +58,6 @@ def untold(text, quotes, today):
     return found + [f"{speed}: of no raw data" for speed in sorted(speeds - {quote for quote, _ in quotes})]
 
 
-def today():
-    def text(path):
-        with open(os.path.join(ROOT, path)) as file:
-            return file.read()
-    return origin.kernels_in(text)
-
-
 class Figures(unittest.TestCase):
     def test_quoted_speeds_are_those_of_their_raw_data_and_say_older_kernels(self):
         with open(os.path.join(ROOT, "README.md")) as file:
@@ -72,7 +65,7 @@ class Figures(unittest.TestCase):
         quotes = quoted()
         if any(kernels and kernels[1] is None for _, kernels in quotes):
             self.skipTest("commits of the results are not in this checkout")
-        self.assertFalse(untold(text, quotes, today()))
+        self.assertFalse(untold(text, quotes, origin.versions_of()))
 
     def test_a_speed_of_older_kernels_is_found(self):
         text = "It makes 12 images/s.\n\n- An epoch takes\n  7.3 s here, with kernels\n  9.\n- Sums take 4 ms."
@@ -85,7 +78,7 @@ class Figures(unittest.TestCase):
                          ["7.3 s: not in the text, though the raw data have it", "7.4 s: of no raw data"])
 
     def test_todays_kernels_are_those_of_the_sources(self):
-        self.assertEqual(set(today()), {"cpu", "cuda"})
+        self.assertEqual(set(origin.versions_of()), {"cpu", "cuda"})
 
 
 if __name__ == "__main__":

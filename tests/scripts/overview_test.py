@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from program import PROGRAM, ROOT
 
@@ -124,9 +125,10 @@ class Recorded(unittest.TestCase):
             self.assertIsNone(recorded.processor_of(folder))
 
     def test_kernels_are_those_of_the_commit(self):
-        self.assertEqual(origin.kernels_of("0000000000000000000000000000000000000000"), {})
-        sources = {path: f"constexpr int kKernelsVersion = {n};" for n, path in enumerate(origin.KERNELS.values(), 4)}
-        self.assertEqual(origin.kernels_in(sources.get), {"cpu": 4, "cuda": 5})
+        self.assertEqual(origin.versions_of("0" * 40), {})
+        with mock.patch.object(origin, "output", side_effect=lambda *words: f"int kKernelsVersion = {len(words[2])};"):
+            self.assertEqual(origin.versions_of("abc-dirty"),
+                             {backend: len("abc:" + path) for backend, path in origin.KERNELS.items()})
 
 
 if __name__ == "__main__":
