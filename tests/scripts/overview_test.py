@@ -58,9 +58,9 @@ class Overview(unittest.TestCase):
         mine = "[mine](mine/README.md)"
         program = "kernels 13, abc1234; untrained"
         self.assertIn(f"| {mine} | float | 1 | 450 |  |  | 400 | 50.0 | 150 % | 1.00 (100 %) |  | {program} |", rows)
-        self.assertIn(f"| {mine} | float | 16 | 45.0 |  |  |  | 31.2 |  | 10.0 (62 %) |  | {program} |", rows)
+        self.assertIn(f"| {mine} | float | 16 | 45.0 |  |  |  | 31.2 |  | 10.00 (62 %) |  | {program} |", rows)
         # 450 by 4.5 s are 100 perfect CPUs; from 8 to 16 CPUs times fall by 0.6, so 16 * 10^(log 2 / log (5 / 3)).
-        self.assertIn(f"| {mine} | TF32 | 1 H100 | 4.5 |  |  |  |  |  | 1.00 (100 %) | more than 16; 100 to 363 by "
+        self.assertIn(f"| {mine} | TF32 | 1 H100 | 4.5 |  |  |  |  |  | 1.00 (100 %) | more than 16; 100 to 364 by "
                       "extrapolation | kernels 3, abc1234; untrained, density 0.50 |", " ".join(rows).replace("4.50", "4.5"))
 
     def test_a_price_makes_the_cost_of_an_epoch(self):
