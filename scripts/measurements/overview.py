@@ -115,8 +115,8 @@ def text_of(reports, prices):
     text = ("Seconds per epoch of `dogcat` at 256x256, 22,500 images, by batch. Figures of ours are scaled from some "
             f"steps. Columns behind the batches are of batch {BASE}, where it was measured. The multiply-add peak was "
             "measured beside it; of a GPU it is that of `mma.sync`. Kernels that skip zeros may pass it.\n\n" + table +
-            "\nCPUs as quick as a GPU are those of its own host. Beyond the most that were measured, the first figure "
-            "has all CPUs as good as the first one, and the second goes on as the last two numbers of CPUs.")
+            "\nCPUs as quick as a GPU are those of its own host. Beyond the most that were measured, two figures are "
+            "extrapolated: all CPUs as good as the first one, and going on as the last two numbers of CPUs.")
     if prices:
         text += f" Costs are of the prices in [{os.path.basename(prices)}]({os.path.relpath(prices, 'results')})."
     return text

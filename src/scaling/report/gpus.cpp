@@ -25,14 +25,13 @@ std::string cpu_count_text(const cells::CpuCount& count) {
   return fmt::format("{} than {:.0f}", count.place == End::fewer ? "fewer" : "more", count.cpus);
 }
 
-/// "63.1", or beyond the row "more than 16 (98.6 to 242 by extrapolation)".
-std::string bracketed_text(const cells::EqualCpus& equal) {
-  const std::string count = cpu_count_text(equal.cpus);
-  if (equal.cpus.place != End::more) return count;
+/// " (98.6 to 242 by extrapolation)" beyond the row; empty within.
+std::string extrapolated_text(const cells::EqualCpus& equal) {
+  if (equal.cpus.place != End::more) return "";
   const std::string least = figure_text(equal.perfect), most = figure_text(equal.continued);
-  return fmt::format("{} ({} by extrapolation)", count,
-                     equal.continued > equal.perfect && most != least ? least + " to " + most
-                                                                      : least + " or more");
+  return fmt::format(" ({} by extrapolation)", equal.continued > equal.perfect && most != least
+                                                   ? least + " to " + most
+                                                   : least + " or more");
 }
 
 /// "58.2 to 70.1"; empty where the repeats are too few, and where all of it is beyond the row's

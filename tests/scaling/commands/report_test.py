@@ -247,7 +247,7 @@ class Report(ProgramTest):
             self.assertEqual([c["cost"] for c in self.json_of(folder, "report.json")["cells"]], costs)
         for text, says in (("per-cpu-hour,cpu,0.05", "line 1"), ("price-per-hour,,-1", "line 1"),
                            ("price-per-hour,cpu", "line 1"), ("#\nprice-per-hour,,1e99", "line 2"),
-                           ("price-per-hour,,1\nprice-per-hour,,2", "line 2: price-per-hour,,2 .this price is there")):
+                           ("price-per-hour,,1\nprice-per-hour,,2", "line 2: price-per-hour,,2 (this price is there")):
             self.write("odd.csv", text)
             self.expect(65, "report", "s", "--prices", "odd.csv", says=[says])
         both = ["report", "s", "--prices", "prices.csv"]

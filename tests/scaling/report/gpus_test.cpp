@@ -241,7 +241,8 @@ TEST(Gpus, ACardNamesThem) {
     return found == facts.end() ? "" : found->second;
   };
   EXPECT_EQ(value("GPUs"), "2 x NVIDIA H100 80GB HBM3");
-  EXPECT_EQ(value("as quick as"), "more than 32 CPUs of cpu (27.3 to more than 32)");
+  EXPECT_EQ(value("as quick as"),
+            "more than 32 (33.3 or more by extrapolation) CPUs of cpu (27.3 to more than 32)");
   const Section* conditions = section_of(document, "conditions");
   EXPECT_EQ(rows_of(*conditions, "a")[1], "GPUs: cuda: 2 x NVIDIA H100 80GB HBM3 |");
 }
