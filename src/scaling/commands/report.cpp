@@ -78,7 +78,13 @@ void check_prices(const cells::Prices& prices) {
 /// Adds those of a file: "price-per-cpu-hour,cpu,0.05" a line, remarks behind #. Error(data).
 void read_prices(const std::string& file, cells::Prices& prices) {
   constexpr std::uintmax_t kMostBytes = 1 << 16;
-  const std::string text = system::read_bounded(file, kMostBytes);
+  std::string text;
+  try {
+    text = system::read_bounded(file, kMostBytes);
+  } catch (const std::runtime_error& error) {
+    fail(ExitCode::data, "--prices {}: {} (costs are of its prices); name another file", file,
+         error.what());
+  }
   prices.of_file = true;
   int number = 0;
   for (std::string line : split(text, '\n')) {

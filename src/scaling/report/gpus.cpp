@@ -67,10 +67,11 @@ std::vector<const ScalingCell*> samples_of(const Series& series) {
 /// "63.1 CPUs of cpu at batch 1024 (58.2 to 70.1)"; whose CPUs they are only where that is named.
 std::string place_of_equal(const ScalingCell& cell, const std::string& whose) {
   const cells::EqualCpus& equal = cell.against_cpus->equal;
-  const std::string middle = bracketed_text(equal), range = range_within(equal);
+  const std::string middle = cpu_count_text(equal.cpus), range = range_within(equal);
   const char* unit = equal.cpus.cpus == 1 ? " CPU of " : " CPUs of ";
-  return fmt::format("{}{} at batch {}{}", middle, whose.empty() ? "" : unit + whose,
-                     cell.cell.batch, range.empty() ? "" : " (" + range + ")");
+  return fmt::format("{}{}{} at batch {}{}", middle, whose.empty() ? "" : unit + whose,
+                     extrapolated_text(equal), cell.cell.batch,
+                     range.empty() ? "" : " (" + range + ")");
 }
 
 std::string equal_sentence(const Series& series, const std::vector<const ScalingCell*>& samples) {
@@ -124,7 +125,10 @@ void add_beside(const ScalingTable& devices, std::vector<DocumentTable>& tables)
   };
   equal.status = [](C c) { return c.against_cpus->equal.status; };
   equal.beside = [within](C c) { return within(c) ? range_beside(c.against_cpus->equal) : ""; };
-  equal.words = [](C c) { return c.against_cpus ? bracketed_text(c.against_cpus->equal) : ""; };
+  equal.words = [](C c) -> std::string {
+    if (!c.against_cpus) return "";
+    return cpu_count_text(c.against_cpus->equal.cpus) + extrapolated_text(c.against_cpus->equal);
+  };
   for (const GridFigure& figure : {speed_up, equal}) {
     add_all(tables, grid_tables(devices, &Series::strong, figure));
   }
@@ -171,8 +175,8 @@ std::string equal_text(const Series& series, const ScalingCell& cell) {
   if (!cell.against_cpus) return "";
   const cells::EqualCpus& equal = cell.against_cpus->equal;
   const std::string between = range_within(equal);
-  return fmt::format("{} CPUs of {}{}", bracketed_text(equal), series.beside,
-                     between.empty() ? "" : " (" + between + ")");
+  return fmt::format("{} CPUs of {}{}{}", cpu_count_text(equal.cpus), series.beside,
+                     extrapolated_text(equal), between.empty() ? "" : " (" + between + ")");
 }
 
 std::vector<std::string> equal_sentences(const ScalingTable& table) {
