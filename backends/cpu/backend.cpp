@@ -49,7 +49,8 @@ compute::BackendFacts facts_of(int threads, const KernelChoice& kernels) {
                           name_of(best_instruction_set()), threads, plural, allowed(kernels)),
           .kernels = fmt::format("{}, {}, own kernels {} by {}{}", library_version(),
                                  name_of(best_instruction_set()), kKernelsVersion,
-                                 sparse::fitting_blocks(preferred_block()), allowed(kernels))};
+                                 sparse::fitting_blocks(preferred_block()), allowed(kernels)),
+          .kernels_version = kKernelsVersion};
 }
 
 class CpuBackend final : public compute::Backend {
@@ -165,7 +166,8 @@ std::string cpu_library_versions() {
   const std::string narrow = supports_amx()    ? " with bf16 and AMX"
                              : supports_bf16() ? " with bf16"
                                                : "";
-  return library_version() + " for " + name_of(best_instruction_set()) + narrow;
+  return fmt::format("{} for {}{}, own kernels {}", library_version(),
+                     name_of(best_instruction_set()), narrow, kKernelsVersion);
 }
 
 }  // namespace cputrain::cpu

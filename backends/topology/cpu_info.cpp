@@ -104,7 +104,8 @@ placement::CpuId cpu_id(std::string_view cpuinfo) {
           .part = number_of(cpuinfo, "CPU part"),
           .variant = number_of(cpuinfo, "CPU variant"),
           .revision = number_of(cpuinfo, "CPU revision"),
-          .instructions = instructions_of(cpuinfo)};
+          .instructions = instructions_of(cpuinfo),
+          .microcode = value_of(cpuinfo, "microcode")};
 }
 
 std::string cpu_model(std::string_view cpuinfo) {

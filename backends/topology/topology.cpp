@@ -134,7 +134,8 @@ placement::Machine machine_of(hwloc_topology_t tree, const std::vector<int>& all
   machine.cores = count(tree, HWLOC_OBJ_CORE);
   if (machine.cores == 0) machine.cores = machine.hardware_threads;
   machine.memory_gb = to_double(hwloc_get_root_obj(tree)->total_memory) / 1e9;
-  machine.caches = read_caches(tree);
+  machine.cpu_id.cores = machine.cores;
+  machine.cpu_id.caches = read_caches(tree);
   machine.allowed_cpus = allowed_cpus;
   for (const int cpu : allowed_cpus) {
     machine.core_of_cpu.push_back(core_of(tree, cpu));
@@ -156,7 +157,10 @@ placement::Machine read_machine() {
   machine.host = host_name();
   machine.kernel = boot_id();
   machine.cpu_model = cpu_model(cpuinfo);
-  machine.cpu_id = cpu_id(cpuinfo);
+  placement::CpuId id = cpu_id(cpuinfo);
+  id.cores = machine.cores;
+  id.caches = std::move(machine.cpu_id.caches);
+  machine.cpu_id = std::move(id);
   machine.instruction_set = instruction_set(cpuinfo);
   // A virtual machine may be given memory as it uses it; its NUMA nodes have what is there by now.
   machine.memory_gb = std::max(machine.memory_gb, total_memory(read_file("/proc/meminfo")) / 1e9);

@@ -9,6 +9,9 @@ import textwrap
 import cells
 import kernel_waits
 
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "measurements"))
+import origin
+
 COPIED = ("day.json", "benchmarks.json", "selftest.json", "probes.json", "pytorch.json", "summary.txt")
 COLUMNS = 118
 # What would name a GPU or a place: UUIDs, and what a provider calls its kernel.
@@ -115,7 +118,8 @@ def figures_of(day):
         return ""
     rows = [[f["what"], number(f["predicted"]), number(f["measured"]), number(f["ratio"]), f["unit"]]
             for f in day["figures"]]
-    text = "Predictions are those of `scripts/predict_gpu`, made before the day. A ratio is measured by predicted."
+    text = ("Predictions are those of `scripts/predict_gpu` that were packed for the day, by what was known from days "
+            "before it. A ratio is measured by predicted.")
     return ("## Predicted and measured\n\n" + prose(text) + "\n"
             + table(["what", "predicted", "measured", "ratio", "unit"], rows))
 
@@ -164,6 +168,14 @@ def copy(files, out, grid, readme):
         file.write(readme)
 
 
+def grid_of(benchmarks, day):
+    """cells.json of a day; None where it measured no steps."""
+    grid = cells.read(benchmarks, day)
+    if grid:
+        cells.add_kernels(grid, origin.versions_of(day["packed"]["commit"]))
+    return grid
+
+
 def collect(out, folder):
     path = os.path.join(out, "day.json")
     if not os.path.exists(path):
@@ -177,7 +189,7 @@ def collect(out, folder):
         parts = [f"# {day['device']}\n", about(day, files), steps_of(day), waits_of(day), figures_of(day),
                  probes_of(day)]
         path = os.path.join(out, "benchmarks.json")
-        grid = cells.read(path, day)
+        grid = grid_of(path, day)
         parts.insert(2, seconds_of(grid, folder))
     except (ValueError, LookupError, TypeError, AttributeError, ZeroDivisionError) as error:
         return fail(f"{path} is damaged or of a day that never began ({type(error).__name__}: {error}); "

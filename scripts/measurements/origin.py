@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 
+# Where the version of each backend's own kernels stands.
+KERNELS = {"cpu": "backends/cpu/convolution/convolution_choice.h", "cuda": "backends/cuda/backend.cpp"}
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -41,6 +43,26 @@ def obstacle(commit):
     if not changed:
         return ""
     return f"./cputrain is of commit {commit}, from which {changed.splitlines()[0]} differs here"
+
+
+def kernels_of(commit=None, backend="cpu"):
+    """The version of a backend's own kernels at a commit, or of the files here; None where it is not to be had."""
+    try:
+        if commit is None:
+            with open(os.path.join(ROOT, KERNELS[backend])) as f:
+                text = f.read()
+        else:
+            text = output("git", "show", f"{commit.removesuffix('-dirty')}:{KERNELS[backend]}")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    found = re.search(r"kKernelsVersion = (\d+)", text)
+    return int(found.group(1)) if found else None
+
+
+def versions_of(commit=None):
+    """The same of all backends, {backend: version}; without those that are not to be had."""
+    versions = {backend: kernels_of(commit, backend) for backend in KERNELS}
+    return {backend: version for backend, version in versions.items() if version is not None}
 
 
 def facts(date, commit):

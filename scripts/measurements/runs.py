@@ -70,7 +70,7 @@ def machine_of(folder):
     with open(os.path.join(folder, "environment.json")) as f:
         facts = json.load(f)
     machine = {key: facts["machine"].get(key) for key in ("cpu", "cpu_id", "instruction_set", "cores",
-                                                          "hardware_threads", "caches", "memory_gb")}
+                                                          "hardware_threads", "memory_gb")}
     return {"program": f"cputrain {facts['cputrain']} ({facts['build']})", "started": facts["started"],
             "machine": machine, "backend": facts["backend"], "communication": facts["communication"],
             "libraries": facts["libraries"]}

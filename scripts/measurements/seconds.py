@@ -31,6 +31,18 @@ def precision_of(cell):
     return cell.get("axes", {}).get("precision", "float")
 
 
+def kernels_of(cells):
+    """"13"; of cells of several versions all of them."""
+    versions = {cell.get("kernels_version", "not recorded") for cell in cells if cell["seconds_per_epoch"]}
+    return ", ".join(map(str, sorted(versions, key=str)))
+
+
+def commits_text(swept):
+    """Where cells are of several commits."""
+    commits = sorted({origin.commit_in(cell["commit"]) for cell in swept["cells"] if cell.get("commit")})
+    return f" Its cells are of commits {', '.join(commits)}." if len(commits) > 1 else ""
+
+
 def repeats_text(repeats):
     """What a figure and its range are of, where cells had so many trainings."""
     if repeats == [1]:
@@ -43,14 +55,16 @@ def text_of(swept):
     batches, cpus = (sorted({key[i] for key in cells}) for i in (1, 2))
     precisions = list(dict.fromkeys(key[0] for key in cells))
     several = len(precisions) > 1
+    mixed = "," in kernels_of(swept["cells"])  # then each row says its own
     repeats = sorted({len(cell["repeats"]) for cell in swept["cells"] if cell["repeats"]})
     head = [*(["precision"] if several else []), "batch", *(f"{n} CPU{'s' if n > 1 else ''}" for n in cpus),
-            f"speed-up, {cpus[-1]} by {cpus[0]}"]
+            f"speed-up, {cpus[-1]} by {cpus[0]}", *(["kernels"] if mixed else [])]
     rows = [[*([p] if several else []), batch, *(cell_text(cells[p, batch, n]) for n in cpus),
-             speed_up(cells[p, batch, cpus[0]], cells[p, batch, cpus[-1]])] for p in precisions for batch in batches]
+             speed_up(cells[p, batch, cpus[0]], cells[p, batch, cpus[-1]]),
+             *([kernels_of(cells[p, batch, n] for n in cpus)] if mixed else [])] for p in precisions for batch in batches]
     images, data = swept["images_per_epoch"], swept["data"]
     size = f"{swept['image_size']}x{swept['image_size']}"
-    return (f"{origin.sentence(origin.of_cells(swept))} Seconds per epoch of `{swept['model']}` at {size}, {images:,} "
+    return (f"{origin.sentence(origin.of_cells(swept))}{commits_text(swept)} Seconds per epoch of `{swept['model']}` at {size}, {images:,} "
             f"images ({data}), one rank of one thread for each CPU. {repeats_text(repeats)} `scaled` means "
             "some steps, times the steps of an epoch.\n\n"
             + runs.block(swept["command"], not_run="it takes half an hour") + runs.table(head, rows))

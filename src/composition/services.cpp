@@ -66,7 +66,7 @@ void survey(compute::DeviceList& list) {
 }
 
 std::vector<std::string> library_versions() {
-  std::vector<std::string> libraries;
+  std::vector<std::string> libraries{"compiler " __VERSION__};
   if (cpu::cpu_backend_available()) libraries.push_back(cpu::cpu_library_versions());
   libraries.push_back(mpi::mpi_library_version());
   libraries.push_back(onnx::onnx_library_version());

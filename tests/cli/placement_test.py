@@ -42,13 +42,13 @@ class Placement(ProgramTest):
         said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
         found = self.info()["machine"]["cpu_id"]
         self.assertEqual(found["vendor"], said["Vendor ID"])
-        self.assertEqual([found[key] for key in ("family", "model", "stepping")],
+        self.assertEqual([found[key] for key in ("family", "cpu_model", "stepping")],
                          [int(said[key]) for key in ("CPU family", "Model", "Stepping")])
         flags = said["Flags"].split()
         self.assertEqual([name for name in found["instructions"] if name not in flags], [])
         for name in ("avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile"):
             self.assertEqual(name in found["instructions"], name in flags, name)
-        self.expect(0, "info", says=[f"({found['vendor']}, family {found['family']}, model {found['model']}, "])
+        self.expect(0, "info", says=[f"({found['vendor']}, family {found['family']}, model {found['cpu_model']}, "])
 
     @needs_mpi
     @unittest.skipIf(CPUS < 2, "one CPU cannot be divided")

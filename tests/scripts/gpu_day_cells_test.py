@@ -13,7 +13,7 @@ import cells
 import collect
 import results
 
-CPU_ID = {"vendor": "GenuineIntel", "family": 6, "model": 143, "stepping": 8, "instructions": ["avx2", "amx_bf16"]}
+CPU_ID = {"vendor": "GenuineIntel", "family": 6, "cpu_model": 143, "stepping": 8, "instructions": ["avx2", "amx_bf16"]}
 
 
 def step(batch, rate, ranks=1, threads=1, **more):
@@ -84,7 +84,7 @@ class Tables(ProgramTest):
                     for name, result in MEASURED.items()}
         old = {**DAY, "facts": {}}
         table = cells.table_of(measured, old)
-        self.assertEqual(table["machine"], {"cpu": "Xeon"})
+        self.assertEqual(table["machine"], {"name": "host of NVIDIA H100 80GB HBM3", "cpu": "Xeon"})
         self.assertFalse([cell for cell in table["cells"] if "cpu_id" in cell])
         self.assertIn("| processor | not recorded |", self.report(table)[1])
 
@@ -93,7 +93,7 @@ class Tables(ProgramTest):
             folder = os.path.join(ROOT, "results", name)
             with open(os.path.join(folder, "day.json")) as file:
                 day = json.load(file)
-            table = cells.read(os.path.join(folder, "benchmarks.json"), day)
+            table = collect.grid_of(os.path.join(folder, "benchmarks.json"), day)
             with open(os.path.join(folder, "cells.json")) as file:
                 self.assertEqual(json.load(file), table, name)
             report, _ = self.report(table)

@@ -79,6 +79,16 @@ class Tables(unittest.TestCase):
         self.assertIn("| float | 128 | 600 scaled (600 to 600) | 300 scaled (300 to 300) | 2.00 |", text)
         self.assertIn("| bf16 | 128 | 300 scaled (300 to 300) | 150 scaled (150 to 150) | 2.00 |", text)
 
+    def test_kernels_and_commits_that_are_mixed_are_said_by_row(self):
+        made = [dict(cell(1, batch, 600), kernels_version=version, commit=f"commit {commit}, Release")
+                for batch, version, commit in ((128, 12, "abc1"), (256, 13, "def2"))]
+        text = seconds.text_of(sweep(*made))
+        self.assertIn("Its cells are of commits abc1, def2.", text)
+        self.assertIn("| batch | 1 CPU | speed-up, 1 by 1 | kernels |", text)
+        self.assertIn("| 256 | 600 scaled (600 to 600) | 1.00 | 13 |", text)
+        text = seconds.text_of(sweep(made[0]))
+        self.assertNotIn("commits", text)
+
     def precisions_text(self, bf16_accuracies):
         trainings = [{"precision": precision, "seed": seed, "validation_images": 400, "loss": [2, 1], "accuracy": [0, 1],
                       "val_loss": [3, loss], "val_accuracy": [0.5, accuracy]}

@@ -33,6 +33,10 @@ inline report::CellSource source(std::vector<cells::Cell> cells, const std::stri
   cells::CellTable table;
   table.model = "dogcat";
   table.images_per_epoch = 22500;
+  table.machine.cpu_id.vendor = "one";
+  for (cells::Cell& c : cells) {
+    if (!c.origin.kernels_version) c.origin.kernels_version = 1;
+  }
   table.cells = std::move(cells);
   return {folder, std::move(table), folder};
 }

@@ -9,7 +9,7 @@ MODEL, EPOCH_IMAGES = "dogcat", 22_500
 KEYS = re.compile(r"(?P<gpu>step_(?P<precision>exact|tf32|bf16)_\d+)|cpu_.+")
 FLAGS = {"exact": "exact", "tf32": "float", "bf16": "bf16"}  # of --precision
 WORDS = {flag: word for word, flag in FLAGS.items()}
-FIGURES = ("gflops", "stolen", "cpu_wait")
+FIGURES = ("gflops", "stolen", "cpu_wait", "density", "kernels_version")
 LIMITS = ("fma_gflops", "triad_gbs")
 
 
@@ -36,13 +36,22 @@ def table_of(benchmarks, day):
     size = next((result["image_size"] for result in steps.values()), 0)
     info = day["facts"].get("info") or {}
     network = info.get("model") or {}
-    cells = [cell_of(name, result, day["device"]) for name, result in steps.items() if result["image_size"] == size]
+    commit = commit_of(day["packed"]["program"])
+    cells = [{**cell_of(name, result, day["device"]), "commit": commit} for name, result in steps.items()
+             if result["image_size"] == size]
     return {"version": 1, "model": MODEL, "image_size": size, "images_per_epoch": EPOCH_IMAGES,
             "parameters": network.get("parameters", 0), "macs_per_image": network.get("macs_per_image", 0),
             "data": "synthetic", "machine": machine_of(info, steps, day),
             "command": "scripts/gpu_day pack DIR; DIR/run OUT", "date": day["date"],
-            "commit": commit_of(day["packed"]["program"]),
+            "commit": commit, "weights": "untrained",
             "cells": list({place(cell): cell for cell in cells}.values())}
+
+
+def add_kernels(table, versions):
+    """Older benchmarks do not say the version of their kernels; {backend: version} is that of their commit."""
+    for cell in table["cells"]:
+        if cell["backend"] in versions:
+            cell.setdefault("kernels_version", versions[cell["backend"]])
 
 
 def place(cell):
@@ -60,7 +69,7 @@ def machine_of(info, steps, day):
     """Without the host's name. What was not recorded is left out."""
     machine = info.get("machine") or next(iter(steps.values()), {})
     libraries = info.get("libraries") or []
-    found = {"cpu": machine.get("cpu"), "cpu_id": machine.get("cpu_id"), "cores": machine.get("allowed_cores"),
+    found = {"name": f"host of {day['device']}", "cpu": machine.get("cpu"), "cpu_id": machine.get("cpu_id"), "cores": machine.get("allowed_cores"),
              "hardware_threads": machine.get("allowed_hardware_threads"),
              "memory_bytes": 1e9 * machine.get("memory_gb", 0), "os": day["facts"].get("machine", {}).get("system"),
              "mpi": next((name for name in libraries if name.startswith("Open MPI")), None),
@@ -75,7 +84,7 @@ def cell_of(name, result, device):
     cell = {**place_of(KEYS.fullmatch(name), result, device), "batch": result["batch"], "status": "scaled",
             "seconds_per_epoch": seconds, "spread": [least, most], "repeats": [seconds], "steps": result["repeats"],
             "images_per_second": rate["median"], "command": result.get("command", "")}
-    cell.update({key: result[key] for key in FIGURES if key in result})
+    cell.update({key: result[key] for key in FIGURES if result.get(key) is not None})
     cell.update({key: result["limit"][key] for key in LIMITS if key in result["limit"]})
     if result.get("cpu_id"):
         cell["cpu_id"] = result["cpu_id"]

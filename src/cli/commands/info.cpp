@@ -29,7 +29,7 @@ std::string machine_text(const placement::Machine& m) {
       "  {}; {}; {:.1f} GB of memory\n",
       m.host, m.cpu_model, text_of(m.cpu_id), counted(m.sockets, "socket"),
       counted(m.numa_nodes, "NUMA node"), m.cores, m.hardware_threads, m.allowed_cores,
-      m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);
+      m.allowed_cpus.size(), m.instruction_set, join(m.cpu_id.caches, ", "), m.memory_gb);
 }
 
 std::vector<placement::LaunchLine> launch_lines_here(const training::Session& session,

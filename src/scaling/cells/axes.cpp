@@ -13,29 +13,29 @@
 namespace cputrain::cells {
 namespace {
 
-std::string machine_text(const CellMachine& m) {
-  if (!m.platform.empty()) return m.platform;
-  const std::string name = m.cpu.empty() ? m.host : m.cpu;
-  if (name.empty()) return "unknown machine";
-  return m.cores > 0 ? fmt::format("{}, {}", name, counted(m.cores, "core")) : name;
-}
+/// Texts that are too long for names, which have their numbers, from 1.
+struct Numbered {
+  const char *word, *head;
+  std::string SeriesIdentity::*text;
 
-/// Texts of builds are long: names have their numbers, which count from 1.
-std::vector<std::string> builds_of(const std::vector<SeriesIdentity>& all) {
-  std::vector<std::string> builds;
-  for (const SeriesIdentity& one : all) {
-    if (std::ranges::find(builds, one.build) == builds.end()) builds.push_back(one.build);
+  std::vector<std::string> texts(const std::vector<SeriesIdentity>& all) const {
+    std::vector<std::string> found;
+    for (const SeriesIdentity& one : all) {
+      if (std::ranges::find(found, one.*text) == found.end()) found.push_back(one.*text);
+    }
+    return found;
   }
-  return builds;
-}
 
-/// Whether another series of this backend on this machine has another build.
-bool build_matters(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
-  return std::ranges::any_of(all, [&](const SeriesIdentity& one) {
-    return one.backend == own.backend && one.machine == own.machine &&
-           one.simulated == own.simulated && one.build != own.build;
-  });
-}
+  /// Whether another series of this backend on a machine of this name has another text.
+  bool matters(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) const {
+    return std::ranges::any_of(all, [&](const SeriesIdentity& one) {
+      return one.backend == own.backend && one.machine == own.machine &&
+             one.simulated == own.simulated && one.*text != own.*text;
+    });
+  }
+};
+constexpr std::array<Numbered, 2> kNumbered{{{"processor", "Processor", &SeriesIdentity::processor},
+                                             {"build", "Build", &SeriesIdentity::build}}};
 
 /// The option's value, the usual one of a listed flag; empty where nothing is said.
 std::string value_in(const FlagTexts& options, const std::string& name) {
@@ -50,11 +50,12 @@ std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdenti
   std::set<std::pair<std::string, bool>> machines;
   std::set<std::pair<std::string, int>> models;
   std::set<std::size_t> epochs;
-  std::set<std::string> data, devices;
+  std::set<std::string> data, devices, kernels;
   for (const SeriesIdentity& one : all) {
     if (one.backend == own.backend) {
       machines.emplace(one.machine, one.simulated);
       devices.insert(one.device);
+      if (!one.simulated) kernels.insert(one.kernels);
     }
     models.emplace(one.model, one.image_size);
     epochs.insert(one.images);
@@ -67,6 +68,7 @@ std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdenti
   }
   if (devices.size() > 1 && !own.device.empty()) name += ", " + own.device;
   if (machines.size() > 1) name += ", " + own.machine + (own.simulated ? ", simulated" : "");
+  if (kernels.size() > 1 && !own.simulated) name += ", kernels " + own.kernels;
   if (models.size() > 1)
     name += fmt::format(", {} at {}x{}", own.model, own.image_size, own.image_size);
   if (epochs.size() > 1) name += fmt::format(", {} images", own.images);
@@ -74,7 +76,25 @@ std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdenti
   return name;
 }
 
+/// One that is not recorded is that of its folder alone.
+std::string or_not_recorded(const std::string& text, const std::string& folder) {
+  if (!text.empty()) return text;
+  return folder.empty() ? "not recorded" : "not recorded in " + folder;
+}
+
 }  // namespace
+
+std::string machine_text(const CellMachine& m, const placement::CpuId& id) {
+  if (!m.platform.empty()) return m.platform;
+  const std::string name = m.cpu.empty() ? m.host : placement::processor_name(m.cpu, id);
+  std::vector<std::string> parts;
+  for (const std::string& part : {m.name, name}) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  if (parts.empty()) return "unknown machine";
+  if (m.cores > 0) parts.push_back(counted(m.cores, "core"));
+  return join(parts, ", ");
+}
 
 const ListedFlag* listed_flag(std::string_view name) {
   const auto found = std::ranges::find(kListedFlags, name, &ListedFlag::name);
@@ -127,7 +147,7 @@ std::string axes_text(const std::vector<ListedFlag>& flags, const CellTable& tab
   return join(texts, " ");
 }
 
-SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
+SeriesIdentity identity_of(const CellTable& t, const Cell& c, const std::string& folder) {
   FlagTexts options = t.options;
   for (const auto& [flag, value] : c.axes) options[flag] = value;
   // Named by its own word, which stands for TF32 on a device.
@@ -136,10 +156,18 @@ SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
       precision->second == kOwnDefault) {
     precision->second = word_of(Precision::f32);
   }
+  const bool simulated = is_forecast(c.status) || !t.machine.platform.empty();
+  const placement::CpuId& id = c.origin.cpu_id.known() ? c.origin.cpu_id : t.machine.cpu_id;
+  const std::optional<int>& version = c.origin.kernels_version;
+  const auto recorded = [&](bool known, const std::string& text) {
+    return simulated ? "" : or_not_recorded(known ? text : "", folder);
+  };
   return {.backend = c.backend,
-          .machine = machine_text(t.machine),
+          .machine = machine_text(t.machine, id),
+          .processor = recorded(id.known(), text_of(id.kind(), true)),
+          .kernels = recorded(version.has_value(), std::to_string(version.value_or(0))),
           .device = c.device,
-          .simulated = is_forecast(c.status) || !t.machine.platform.empty(),
+          .simulated = simulated,
           .model = t.model,
           .image_size = t.image_size,
           .images = t.images_per_epoch,
@@ -162,9 +190,11 @@ std::string name_of(const SeriesIdentity& own, const std::vector<SeriesIdentity>
       all, [&](const SeriesIdentity& one) { return plain_name(one, all) == name; });
   const std::string apart = alike > 1 ? options_apart(own, all) : "";
   if (!apart.empty()) name += ", " + apart;
-  if (build_matters(own, all)) {
-    const auto builds = builds_of(all);
-    name += fmt::format(", build {}", std::ranges::find(builds, own.build) - builds.begin() + 1);
+  for (const Numbered& one : kNumbered) {
+    if (!one.matters(own, all)) continue;
+    const auto texts = one.texts(all);
+    name += fmt::format(", {} {}", one.word,
+                        std::ranges::find(texts, own.*one.text) - texts.begin() + 1);
   }
   return name;
 }
@@ -187,12 +217,13 @@ std::string options_apart(const SeriesIdentity& own, const std::vector<SeriesIde
 
 std::vector<std::string> identity_remarks(const std::vector<SeriesIdentity>& all) {
   std::vector<std::string> remarks;
-  if (std::ranges::none_of(all, [&](const SeriesIdentity& i) { return build_matters(i, all); })) {
-    return remarks;
-  }
-  for (const std::string& build : builds_of(all)) {
-    remarks.push_back(
-        fmt::format("Build {}: {}.", remarks.size() + 1, build.empty() ? "not said" : build));
+  for (const Numbered& one : kNumbered) {
+    const auto matters = [&](const SeriesIdentity& own) { return one.matters(own, all); };
+    if (std::ranges::none_of(all, matters)) continue;
+    for (int number = 0; const std::string& text : one.texts(all)) {
+      remarks.push_back(
+          fmt::format("{} {}: {}.", one.head, ++number, text.empty() ? "not said" : text));
+    }
   }
   return remarks;
 }

@@ -45,10 +45,16 @@ std::vector<ListedFlag> varied_flags(const CellTable&);
 /// The cell's values of these flags: "--allreduce ring --lr 0.1"; empty without flags.
 std::string axes_text(const std::vector<ListedFlag>&, const CellTable&, const Cell&);
 
+/// A machine for readers: "rack 3, AMD EPYC (family 25, model 17), 2 cores", "skylake-96", or
+/// "unknown machine".
+std::string machine_text(const CellMachine&, const placement::CpuId&);
+
 /// Everything that makes times incomparable: figures of two of these are never mixed. Simulating
 /// a machine and measuring on it are two.
 struct SeriesIdentity {
   std::string backend, machine;
+  /// Of what was measured. Where they are not recorded, those of two folders may be two.
+  std::string processor{}, kernels{};
   std::string device{};  ///< for a backend of devices; empty where not known
   bool simulated = false;
   std::string model;
@@ -60,7 +66,8 @@ struct SeriesIdentity {
   auto operator<=>(const SeriesIdentity&) const = default;
 };
 
-SeriesIdentity identity_of(const CellTable&, const Cell&);
+/// `folder`: of the table.
+SeriesIdentity identity_of(const CellTable&, const Cell&, const std::string& folder = "");
 
 /// Whether nothing but values of listed flags (axes.h) tells the two series apart.
 bool differ_in_axes_alone(SeriesIdentity, SeriesIdentity);
@@ -73,7 +80,7 @@ std::string name_of(const SeriesIdentity&, const std::vector<SeriesIdentity>& al
 /// --lr 0.1"; empty where there are none.
 std::string options_apart(const SeriesIdentity&, const std::vector<SeriesIdentity>& all);
 
-/// What the numbers of builds in these names mean.
+/// What the numbers of processors and builds in these names mean.
 std::vector<std::string> identity_remarks(const std::vector<SeriesIdentity>& all);
 
 /// "--precision bf16"; "--reproducible" of a switch.

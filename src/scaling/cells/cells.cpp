@@ -16,7 +16,7 @@
 namespace cputrain::cells {
 namespace {
 
-constexpr int kVersion = 1, kMostCpus = 1 << 24;
+constexpr int kVersion = 1, kMostCpus = 1 << 24, kMostVersion = 1 << 24;
 constexpr std::int64_t kMostCount = 1'000'000'000'000;
 constexpr std::uintmax_t kMostBytes = 256 << 20;
 constexpr std::size_t kLongestList = 100'000;
@@ -118,7 +118,9 @@ void describe_cell(JsonMembers& f, Cell& c) {
     f.may("gpus", c.gpus, 0, kMostCpus);
     f.may("device", c.device);
   }
-  placement::describe_cpu_id(f, c.cpu_id);
+  placement::describe_cpu_id(f, c.origin.cpu_id);
+  f.rare("kernels_version", c.origin.kernels_version, 0, kMostVersion);
+  f.rare("commit", c.origin.commit);
   f.rare("batch_per_rank", c.batch_per_rank, 1, kMostBatch);
   f.rare("axes", c.axes);
   if (!f.file()) return;
@@ -127,6 +129,7 @@ void describe_cell(JsonMembers& f, Cell& c) {
 }
 
 void describe_machine(JsonMembers& f, CellMachine& m) {
+  f.rare("name", m.name);
   f.may("cpu", m.cpu);
   placement::describe_cpu_id(f, m.cpu_id);
   f.may("cores", m.cores, 0, kMostCpus);
@@ -149,16 +152,21 @@ void check_unique(const JsonFields& file, const std::vector<Cell>& cells) {
   }
 }
 
-/// What was never measured was meant for the device of the others.
-void complete_devices(std::vector<Cell>& cells) {
+/// What was never measured was meant for what measured the others.
+void complete_absent(std::vector<Cell>& cells) {
   std::map<std::string, std::set<std::string>> devices;
+  std::map<std::string, CellOrigin> origins;
   for (const Cell& c : cells) {
     if (!c.device.empty()) devices[c.backend].insert(c.device);
+    if (c.status == CellStatus::absent) continue;
+    const auto [found, fresh] = origins.try_emplace(c.backend, c.origin);
+    if (!fresh) found->second = found->second.common(c.origin);
   }
   for (Cell& c : cells) {
-    const auto found = devices.find(c.backend);
-    if (c.status != CellStatus::absent || !c.device.empty() || found == devices.end()) continue;
-    if (found->second.size() == 1) c.device = *found->second.begin();
+    if (c.status != CellStatus::absent) continue;
+    const std::set<std::string>& names = devices[c.backend];
+    if (c.device.empty() && names.size() == 1) c.device = *names.begin();
+    if (c.origin == CellOrigin{}) c.origin = origins[c.backend];
   }
 }
 
@@ -183,10 +191,11 @@ void describe_table(JsonMembers& f, CellTable& t) {
   f.may("commit", t.commit);
   f.rare("maps_per_image", t.maps_per_image, 0, kMostCellRate);
   f.rare("costs", t.costs);
+  f.rare("weights", t.weights);
   f.objects("cells", t.cells, 0, kMostCells, describe_cell);
   if (!f.file()) return;
   check_unique(*f.file(), t.cells);
-  complete_devices(t.cells);
+  complete_absent(t.cells);
 }
 
 }  // namespace
@@ -200,6 +209,14 @@ std::string status_name(CellStatus status) {
 
 bool is_forecast(CellStatus status) {
   return status == CellStatus::simulated || status == CellStatus::predicted;
+}
+
+CellOrigin CellOrigin::common(const CellOrigin& other) const {
+  CellOrigin both;
+  if (cpu_id.kind() == other.cpu_id.kind()) both.cpu_id = cpu_id;
+  if (kernels_version == other.kernels_version) both.kernels_version = kernels_version;
+  if (commit == other.commit) both.commit = commit;
+  return both;
 }
 
 std::optional<double> Prices::of(const std::string& backend, int cpus, double seconds) const {

@@ -41,15 +41,26 @@ struct CellLimits {
   std::string what{}, why{};
 };
 
+/// What measured a cell, or may measure it. What is not recorded is empty, and never guessed.
+struct CellOrigin {
+  placement::CpuId cpu_id{};             ///< of the machine, that of GPUs, too
+  std::optional<int> kernels_version{};  ///< compute::BackendFacts
+  std::string commit{};                  ///< the program's: "commit abc1234, Release"
+
+  /// Each of both that they have alike, as one name would be wrong for some.
+  CellOrigin common(const CellOrigin& other) const;
+  bool operator==(const CellOrigin&) const = default;
+};
+
 struct Cell {
   int cpus = 1;                         ///< ranks times threads; of devices, ranks
   std::size_t batch = 1;                ///< global
   std::optional<int> batch_per_rank{};  ///< weak scaling: the batch grows with the ranks
   std::string backend = "cpu";
   int ranks = 1, threads = 1;
-  int gpus = 0;               ///< devices that its ranks compute on; 0 of a backend of CPUs
-  std::string device{};       ///< their name: "NVIDIA H100 80GB HBM3"; empty where not known
-  placement::CpuId cpu_id{};  ///< the machine that it was measured on, that of GPUs, too
+  int gpus = 0;          ///< devices that its ranks compute on; 0 of a backend of CPUs
+  std::string device{};  ///< their name: "NVIDIA H100 80GB HBM3"; empty where not known
+  CellOrigin origin{};
   /// Its values of the listed flags that its sweep was given (axes.h), the usual ones, too.
   FlagTexts axes{};
 
@@ -68,6 +79,9 @@ struct Cell {
   /// What these CPUs can do, measured beside it; of GPUs, by mma.sync in the numbers of the cell.
   std::optional<double> fma_gflops{};
   std::optional<double> triad_gbs{};  ///< their memory bandwidth, measured beside it
+  /// Part, 0 to 1, of the numbers that products read and are not 0, which kernels do not skip: of
+  /// weights that learnt it is less. Of `bench step`.
+  std::optional<double> density{};
   /// Part, 0 to 1, of a rank's CPU time that the host of a virtual machine took for others: the
   /// repeats' median.
   std::optional<double> stolen{};
@@ -98,6 +112,7 @@ struct Cell {
 
 /// Numbers are 0 and texts empty where not known.
 struct CellMachine {
+  std::string name{};  ///< that people gave it
   std::string cpu{};
   placement::CpuId cpu_id{};
   std::string host{}, os{}, mpi{}, build{};
@@ -126,9 +141,10 @@ struct CellTable {
   /// experiments.
   FlagTexts options{};
   std::string command{};
-  std::string date{};    ///< that it was written on, "2026-11-25" in UTC
-  std::string commit{};  ///< the program's: "commit abc1234, Release"
-  std::string costs{};   ///< a simulation's: on what, when and by what they were measured
+  std::string date{};     ///< that it was written on, "2026-11-25" in UTC
+  std::string commit{};   ///< the program's: "commit abc1234, Release"
+  std::string costs{};    ///< a simulation's: on what, when and by what they were measured
+  std::string weights{};  ///< those that steps were timed with, where it is known: "untrained"
   std::vector<Cell> cells{};
 };
 
@@ -161,6 +177,7 @@ inline constexpr CellFigure kCellFigures[] = {
     {"gflops", &Cell::gflops, 0, kMostCellRate},
     {"fma_gflops", &Cell::fma_gflops, 0, kMostCellRate, largest},
     {"triad_gbs", &Cell::triad_gbs, 0, kMostCellRate, largest},
+    {"density", &Cell::density, 0, 1},
     {kStolen, &Cell::stolen, 0, 1},
     {kCpuWait, &Cell::cpu_wait, 0, 1},
     {"peak_rank_bytes", &Cell::peak_rank_bytes, 0, kMostCellBytes, largest},
@@ -181,6 +198,7 @@ struct Prices {
   std::map<std::string, double> per_hour, per_cpu_hour;
   /// For backends of devices alone, where it comes before those of all backends.
   std::map<std::string, double> per_gpu_hour{};
+  bool of_file = false;  ///< which may have more than a report needs
 
   bool empty() const { return per_hour.empty() && per_cpu_hour.empty() && per_gpu_hour.empty(); }
   /// What so many seconds on so many CPUs or devices cost; nothing where this backend has no price.
@@ -188,6 +206,12 @@ struct Prices {
   /// What an epoch costs; nothing where the cell has no time, too.
   std::optional<double> of(const Cell&) const;
 };
+
+/// By their flags.
+inline constexpr std::array<std::pair<const char*, std::map<std::string, double> Prices::*>, 3>
+    kPriceFlags{{{"price-per-hour", &Prices::per_hour},
+                 {"price-per-cpu-hour", &Prices::per_cpu_hour},
+                 {"price-per-gpu-hour", &Prices::per_gpu_hour}}};
 
 /// A cell as an object of cells.json, and back: Error(data), naming `where`, for anything odd
 /// (counts below 1, times that are no positive numbers, a median outside its spread, paths that
@@ -199,7 +223,7 @@ Cell cell_from_json(const nlohmann::json&, const std::string& where);
 nlohmann::ordered_json to_json(const CellTable&);
 
 /// Reads a cells.json that may be hostile. Error(data) says what is wrong with it. A cell that has
-/// no time has the device of the others of its backend, where these have one.
+/// no time has device and origin of the others of its backend, where these have one.
 CellTable read_cells(const std::filesystem::path& file);
 
 /// Whole or absent, and on the disk when this returns. Error(output).

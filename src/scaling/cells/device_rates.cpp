@@ -38,11 +38,27 @@ std::optional<double> tensor_gflops(const ChipRates& rates, const std::string& p
 
 using End = CpuCount::Place;
 
+/// CPUs beyond which a law of a row says nothing.
+constexpr double kMostExtended = 100'000;
+
 double least_of(const Cell& c) { return c.spread ? c.spread->low : *c.seconds_per_epoch; }
 double median_of(const Cell& c) { return *c.seconds_per_epoch; }
 double most_of(const Cell& c) { return c.spread ? c.spread->high : *c.seconds_per_epoch; }
 
 bool is_repeated(const Cell& c) { return c.repeats.size() > 1; }
+
+/// Beyond the row's end nothing was measured: what its law would need.
+void extend(EqualCpus& equal, const std::vector<const Cell*>& row, double seconds) {
+  const Cell &first = *row.front(), &last = *row.back();
+  equal.perfect = first.cpus * median_of(first) / seconds;
+  if (row.size() < 2) return;
+  const Cell& before = *row[row.size() - 2];
+  const double power =
+      std::log(median_of(before) / median_of(last)) / std::log(double(last.cpus) / before.cpus);
+  if (!(power > 0)) return;
+  const double cpus = last.cpus * std::pow(median_of(last) / seconds, 1 / power);
+  if (cpus <= kMostExtended) equal.continued = cpus;
+}
 
 }  // namespace
 
@@ -100,6 +116,7 @@ EqualCpus equal_cpus(const Cell& gpus, const std::vector<const Cell*>& row) {
     return cpus_for(cpus, times, seconds);
   };
   equal.cpus = place(median_of, median_of(gpus));
+  if (equal.cpus.place == End::more) extend(equal, row, median_of(gpus));
   equal.least = place(least_of, most_of(gpus));
   equal.most = place(most_of, least_of(gpus));
   return equal;

@@ -37,6 +37,9 @@ struct CpuCount {
 /// beside the CPUs' quickest ones, the most the reverse.
 struct EqualCpus {
   CpuCount cpus{}, least{}, most{};
+  /// Where the most CPUs are slower: as many if each more were as good as the first of the row,
+  /// which is the least; and if times went on as between the last two, 0 where these do not fall.
+  double perfect = 0, continued = 0;
   bool repeated = false;  ///< all cells have several repeats; else nothing is known of both
   CellStatus status = CellStatus::measured;  ///< the least certain of all of them
 };

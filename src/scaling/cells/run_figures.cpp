@@ -37,13 +37,6 @@ placement::CpuId cpu_id_of(const JsonFields& machine) {
   return id;
 }
 
-/// Nothing where two of them differ, as one name would be wrong for some.
-placement::CpuId common_cpu(const std::vector<RunDevices>& repeats) {
-  const bool alike = std::ranges::all_of(
-      repeats, [&](const RunDevices& devices) { return devices.cpu_id == repeats.front().cpu_id; });
-  return alike && !repeats.empty() ? repeats.front().cpu_id : placement::CpuId{};
-}
-
 using nlohmann::json;
 
 using runfiles::EpochLine;
@@ -256,9 +249,11 @@ RunDevices devices_of_run(const std::filesystem::path& run) {
   try {
     const nlohmann::json environment = runfiles::read_environment(run);
     devices.emulated = environment.value("emulated", false);
+    devices.origin.commit = text_in(environment, "build");
+    devices.origin.kernels_version = whole_of<int>(environment, "kernels_version", 0, 1 << 24);
     if (environment.contains("gpus")) read_gpus(environment.at("gpus"), devices);
     if (environment.contains("machine")) {
-      devices.cpu_id = cpu_id_of({environment.at("machine"), "machine", kTableRemedy});
+      devices.origin.cpu_id = cpu_id_of({environment.at("machine"), "machine", kTableRemedy});
     }
   } catch (const std::exception&) {
     // It then says no more than what was read.
@@ -267,7 +262,8 @@ RunDevices devices_of_run(const std::filesystem::path& run) {
 }
 
 void combine_devices(Cell& cell, const std::vector<RunDevices>& repeats) {
-  cell.cpu_id = common_cpu(repeats);
+  cell.origin = repeats.empty() ? CellOrigin{} : repeats.front().origin;
+  for (const RunDevices& devices : repeats) cell.origin = cell.origin.common(devices.origin);
   if (!training::is_device(cell.backend)) return;
   std::set<std::string> names;
   for (const RunDevices& devices : repeats) {

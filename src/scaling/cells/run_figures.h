@@ -6,19 +6,19 @@
 /// and what a cell's trainings say together.
 namespace cputrain::cells {
 
-/// What the ranks of a training computed on together.
+/// What the ranks of a training computed on together, and with.
 struct RunDevices {
-  int count = 0;              ///< of GPUs; 0 where there were none, or it is not known
-  std::string name{};         ///< the same for all of them
-  bool emulated = false;      ///< then none of its times means anything
-  placement::CpuId cpu_id{};  ///< rank 0's
+  int count = 0;          ///< of GPUs; 0 where there were none, or it is not known
+  std::string name{};     ///< the same for all of them
+  bool emulated = false;  ///< then none of its times means anything
+  CellOrigin origin{};    ///< rank 0's
 };
 
 /// None where the file is missing or damaged.
 RunDevices devices_of_run(const std::filesystem::path& run);
 
-/// Gives a cell what its repeats say: the CPU that all of them name, and of devices the fewest and
-/// all names.
+/// Gives a cell what its repeats say: the origin that all of them have, and of devices the fewest
+/// and all names.
 void combine_devices(Cell&, const std::vector<RunDevices>&);
 
 /// "cuda: 8 x NVIDIA H100 80GB HBM3": the most that a cell of the table has of each kind; empty

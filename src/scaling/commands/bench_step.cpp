@@ -136,6 +136,7 @@ Json measurement_json(const training::Session& session, const training::Training
           {"fraction_of_peak", achieved / figures.limits.peak(spec.flags.precision)},
           {"workspace_bytes", trial.program().workspace_bytes()},
           {"backend", session.backend->facts().description},
+          {"kernels_version", session.backend->facts().kernels_version},
           {"cpu", session.machine.cpu_model},
           {"cpu_id", to_json(session.machine.cpu_id)}};
 }

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 
@@ -8,6 +10,7 @@
 #include "scaling/cells/cells.h"
 #include "scaling/commands/commands.h"
 #include "scaling/report/report_files.h"
+#include "system/bounded_file.h"
 #include "system/files.h"
 #include "system/print.h"
 
@@ -15,26 +18,30 @@ namespace cputrain::commands {
 namespace {
 
 struct ReportOptions : cli::Options {
-  std::string reference;
+  std::string reference, prices_file;
   cells::Prices prices;
   bool diff = false;
 };
 
+constexpr double kMostPrice = 1e9;
+
+std::optional<double> price_of(const std::string& text) {
+  const auto price = number_in<double>(text);
+  return price >= 0.0 && price <= kMostPrice ? price : std::nullopt;
+}
+
 /// "3.2", or by backend "cpu:3.2,cuda:12".
 std::map<std::string, double> parse_prices(const std::string& flag, const std::string& text) {
-  constexpr double kMost = 1e9;
   std::map<std::string, double> prices;
   for (const std::string& part : split(text, ',')) {
     const auto colon = part.find(':');
     const std::string backend = colon == std::string::npos ? "" : part.substr(0, colon);
-    const std::string number = colon == std::string::npos ? part : part.substr(colon + 1);
-    const auto price = number_in<double>(number);
-    const bool read = price >= 0.0 && price <= kMost;
-    if (!read || colon == 0 || !prices.emplace(backend, *price).second) {
+    const auto price = price_of(colon == std::string::npos ? part : part.substr(colon + 1));
+    if (!price || colon == 0 || !prices.emplace(backend, *price).second) {
       fail(ExitCode::usage,
            "--{} {}: must be a price from 0 to {:g}, or one for each backend, such as "
            "cpu:3.2,cuda:12",
-           flag, text, kMost);
+           flag, text, kMostPrice);
     }
   }
   return prices;
@@ -63,6 +70,41 @@ void check_prices(const cells::Prices& prices) {
          "name the backends (cpu:3.2)",
          price, prices.per_cpu_hour.at(backend), whose);
   }
+}
+
+/// Adds those of a file: "price-per-cpu-hour,cpu,0.05" a line, remarks behind #. Error(data).
+void read_prices(const std::string& file, cells::Prices& prices) {
+  constexpr std::uintmax_t kMostBytes = 1 << 16;
+  std::string text;
+  try {
+    text = system::read_bounded(file, kMostBytes);
+  } catch (const std::runtime_error& error) {
+    fail(ExitCode::data, "--prices {}: {} (costs are of its prices); name another file", file,
+         error.what());
+  }
+  prices.of_file = true;
+  int number = 0;
+  for (std::string line : split(text, '\n')) {
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::vector<std::string> parts = split(line, ',');
+    const auto list = std::ranges::find_if(
+        cells::kPriceFlags, [&](const auto& known) { return known.first == parts.front(); });
+    const auto price = parts.size() == 3 ? price_of(parts[2]) : std::nullopt;
+    if (list == cells::kPriceFlags.end() || !price) {
+      fail(ExitCode::data,
+           "--prices {}, line {}: {} (not a price, so costs would be wrong); write a flag's name, "
+           "the backend and a price from 0 to {:g}, such as price-per-cpu-hour,cpu,0.05",
+           file, number, printable(line), kMostPrice);
+    }
+    if ((prices.*list->second).emplace(parts[1], *price).second) continue;
+    fail(ExitCode::data,
+         "--prices {}, line {}: {} (this price is there already, in the file or by --{}); "
+         "leave one of them out",
+         file, number, printable(line), list->first);
+  }
+  check_prices(prices);
 }
 
 /// What people want to see at once: the first tables; all of it is in the files.
@@ -95,18 +137,20 @@ void add_report_flags(cli::Flags& f, ReportOptions& c, const cli::CommandLineCho
   f.text("reference", c.reference, "FILE",
          "published table to show beside ours: CSV with cpus, batch, seconds_per_epoch "
          "(results/reference/paper_table3.csv)");
-  const auto price = [&f](const char* name, std::map<std::string, double>& prices,
-                          const char* help) {
-    f.parsed(name, "PRICE", help,
-             [name, &prices](const std::string& text) { prices = parse_prices(name, text); });
-  };
-  price("price-per-hour", c.prices.per_hour,
-        "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend "
-        "cpu:3.2,cuda:12");
-  price("price-per-cpu-hour", c.prices.per_cpu_hour,
-        "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3");
-  price("price-per-gpu-hour", c.prices.per_gpu_hour,
-        "price of each GPU that works, the CPUs beside it included: 3, or by backend cuda:3");
+  f.text("prices", c.prices_file, "FILE",
+         "prices in a file, a line each: price-per-cpu-hour,cpu,0.05, by the names of the flags "
+         "below (results/reference/prices_example.csv)");
+  constexpr const char* kHelp[] = {
+      "price of the whole machine, for the cost of an epoch or a training: 3.2, or by backend "
+      "cpu:3.2,cuda:12",
+      "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3",
+      "price of each GPU that works, the CPUs beside it included: 3, or by backend cuda:3"};
+  for (const char* const* help = kHelp; const auto& [name, list] : cells::kPriceFlags) {
+    std::map<std::string, double>& prices = c.prices.*list;
+    f.parsed(name, "PRICE", *help++, [flag = name, &prices](const std::string& text) {
+      prices = parse_prices(flag, text);
+    });
+  }
   f.real("target-accuracy", c.target_accuracy, 0, 1,
          "of single trainings: say which was the quickest to this accuracy of validation [the one "
          "that most reached]");
@@ -132,12 +176,13 @@ void check_report(const ReportOptions& options, const cli::CommandLineChoices&) 
          "--diff compares two sweeps or two trainings, not {}: {} report --diff BEFORE AFTER",
          folders.size(), options.program);
   }
-  const char* odd = !options.reference.empty()             ? "reference"
-                    : !options.prices.per_hour.empty()     ? "price-per-hour"
-                    : !options.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
-                    : !options.prices.per_gpu_hour.empty() ? "price-per-gpu-hour"
-                    : options.target_accuracy              ? "target-accuracy"
-                                                           : nullptr;
+  const char* odd = !options.reference.empty()     ? "reference"
+                    : !options.prices_file.empty() ? "prices"
+                    : options.target_accuracy      ? "target-accuracy"
+                                                   : nullptr;
+  for (const auto& [flag, list] : cells::kPriceFlags) {
+    if (!odd && !(options.prices.*list).empty()) odd = flag;
+  }
   if (odd) {
     fail(ExitCode::usage,
          "--{} with --diff, which compares what was measured and nothing else; leave one out", odd);
@@ -162,6 +207,7 @@ ExitCode run_report(const ReportOptions& options, const training::Services&) {
                                 options.prices,
                                 options.target_accuracy};
   if (!options.reference.empty()) request.reference = options.reference;
+  if (!options.prices_file.empty()) read_prices(options.prices_file, request.prices);
   say(report::write_report(request), options.json);
   return ExitCode::ok;
 }
@@ -182,7 +228,7 @@ std::unique_ptr<cli::Command> make_report() {
                           "Compares two sweeps cell by cell."},
                          {"cputrain report --diff runs/a runs/b",
                           "Says what differs between two trainings, in flags and in figures."}},
-            .common = {"out", "reference", "price-per-hour", "price-per-cpu-hour",
+            .common = {"out", "reference", "prices", "price-per-hour", "price-per-cpu-hour",
                        "price-per-gpu-hour", "diff", "json"},
             .others = "plot,visualize,tensorboard,history,compare,diff,table"},
        .task = {.trains = false, .one_job = false},

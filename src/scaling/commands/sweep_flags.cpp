@@ -170,6 +170,8 @@ void add_sweep_output_flags(cli::Flags& f, SweepOptions& c) {
   f.yes("overwrite", c.overwrite, "throw away the sweep that --out holds");
   f.yes("extend", c.sweep.extend,
         "add the values of the grid's flags to the sweep that --out holds; what is measured stays");
+  f.text("machine-name", c.sweep.machine_name, "NAME",
+         "what you call this machine: the first word of its series in tables");
   f.text("reference", c.reference, "FILE", "published table to show in the report");
   f.yes("plan-only", c.sweep.plan_only,
         "write plan.txt, a line per training, and measure nothing; for job arrays");
@@ -247,6 +249,11 @@ void check_combinations(const SweepOptions& options) {
   refuse_if(
       retry && collect,
       "--retry and --collect exclude each other (nothing is measured); give --retry to --task");
+  constexpr std::size_t kLongestName = 60;
+  const std::string& name = options.sweep.machine_name;
+  refuse_if(name.size() > kLongestName || printable(name) != name,
+            fmt::format("--machine-name {}: must be a name of at most {} bytes in one line",
+                        printable(name), kLongestName));
   std::error_code ignored;
   refuse_if(
       !options.reference.empty() && !std::filesystem::is_regular_file(options.reference, ignored),

@@ -92,6 +92,65 @@ DocumentTable beside_reference(const Series& series, const ReferenceTable& refer
   return table;
 }
 
+/// Against the fewest CPUs of its row that were published.
+Entry published_speed_up(const ReferenceTable& reference, std::size_t batch, int cpus) {
+  const auto seconds = reference.at(batch, cpus);
+  for (const int base : reference.cpus) {
+    const auto first = reference.at(batch, base);
+    if (!seconds || !first) continue;
+    const double up = *first / *seconds;
+    return {figure_text(up), percent_text(up * base / cpus) + " %", 0, up};
+  }
+  return {};
+}
+
+/// Percent of its time, where both batches have one.
+Entry published_increase(const ReferenceTable& reference, const BatchIncrease& of, int cpus) {
+  const auto from = reference.at(of.from, cpus), to = reference.at(of.to, cpus);
+  if (!from || !to) return {};
+  const double percent = 100 * (*from - *to) / *from;
+  return {fmt::format("{:+.1f}", percent), "", 0, percent};
+}
+
+DocumentTable speed_ups_beside_reference(const Series& series, const ReferenceTable& reference) {
+  DocumentTable table;
+  table.caption = fmt::format(
+      "Speed-up (efficiency) of {}, and published; each against the fewest CPUs of its row",
+      series.name);
+  table.corner = "batch / CPUs";
+  std::set<int> cpus(reference.cpus.begin(), reference.cpus.end());
+  cpus.insert(series.strong.cpus.begin(), series.strong.cpus.end());
+  for (const int c : cpus) table.head.push_back(std::to_string(c));
+  const auto add = [&](const std::string& label, const std::function<Entry(int)>& entry) {
+    Row row{label, {}, label.ends_with(" ours") && !table.rows.empty()};
+    for (const int c : cpus) row.entries.push_back(entry(c));
+    if (!row.empty()) table.rows.push_back(std::move(row));
+  };
+  for (const std::size_t batch : reference.batches) {
+    add(fmt::format("{} ours", batch), [&](int c) {
+      const ScalingCell* here = series.strong.at(batch, c);
+      if (!here || !here->speed_up) return Entry{};
+      const std::string status = mark_of(here->against);
+      return Entry{figure_text(*here->speed_up),
+                   percent_text(*here->efficiency) + " %" + (status.empty() ? "" : ", " + status),
+                   0, here->speed_up};
+    });
+    add(fmt::format("{} published", batch),
+        [&](int c) { return published_speed_up(reference, batch, c); });
+  }
+  const auto increase = batch_increase(series.strong);
+  if (!increase) return table;
+  const std::string text = increase_text(increase->from, increase->to);
+  add(text + ", ours", [&](int c) {
+    const auto found = increase->by_cpus.find(c);
+    if (found == increase->by_cpus.end()) return Entry{};
+    const double percent = 100 * found->second;
+    return Entry{fmt::format("{:+.1f}", percent), mark_of(increase->status), 0, percent};
+  });
+  add(text + ", published", [&](int c) { return published_increase(reference, *increase, c); });
+  return table;
+}
+
 /// Which experiment is ours and which is published.
 std::string experiment_line(const Series& series, const ReferenceTable& reference) {
   const std::string other = reference.other_than(series.about);
@@ -112,6 +171,7 @@ std::string machine_line(const cells::CellMachine& m) {
   const auto add = [&](bool known, const std::string& text) {
     if (known) parts.push_back(text);
   };
+  add(!m.name.empty(), m.name);
   add(!m.platform.empty(), "simulated platform " + m.platform);
   add(!m.cpu.empty(), m.cpu);
   const char* most = m.cpus_per_core > 0 ? " at most" : "";
@@ -126,26 +186,32 @@ std::string machine_line(const cells::CellMachine& m) {
   return join(parts, "; ");
 }
 
-/// "AuthenticAMD, family 25, model 17, stepping 1; avx, fma, avx2" of the CPUs that the table was
-/// measured on, or "not recorded", as of older ones; empty of a simulation.
-std::string processors_line(const cells::CellTable& t) {
+}  // namespace
+
+std::string processors_text(const cells::CellTable& t) {
   if (!t.machine.platform.empty()) return "";
   std::vector<placement::CpuId> ids;
   const auto add = [&](const placement::CpuId& id) {
     if (id.known() && std::ranges::find(ids, id) == ids.end()) ids.push_back(id);
   };
   add(t.machine.cpu_id);
-  for (const cells::Cell& cell : t.cells) add(cell.cpu_id);
+  for (const cells::Cell& cell : t.cells) add(cell.origin.cpu_id);
   if (ids.empty()) return text_of(placement::CpuId{});
   std::vector<std::string> texts;
-  for (const placement::CpuId& id : ids) {
-    const std::string instructions = join(id.instructions, ", ");
-    texts.push_back(text_of(id) + (instructions.empty() ? "" : "; " + instructions));
-  }
+  for (const placement::CpuId& id : ids) texts.push_back(text_of(id, true));
   return join(texts, " and ");
 }
 
-}  // namespace
+std::string kernels_text(const cells::CellTable& t) {
+  if (!t.machine.platform.empty()) return "";
+  std::set<std::string> versions;
+  for (const cells::Cell& cell : t.cells) {
+    if (!cell.seconds_per_epoch) continue;
+    const auto& version = cell.origin.kernels_version;
+    versions.insert(cell.backend + " " + (version ? std::to_string(*version) : "not recorded"));
+  }
+  return join(std::vector<std::string>(versions.begin(), versions.end()), ", ");
+}
 
 Section backends_section(const ScalingFacts& facts) {
   std::vector<const Series*> series;
@@ -200,6 +266,9 @@ Section reference_section(const ScalingFacts& facts) {
   for (const Series& series : facts.table.series) {
     if (training::is_device(series.backend) || series.strong.empty()) continue;
     section.tables.push_back(beside_reference(series, *reference));
+    if (reference->other_than(series.about).empty()) {
+      section.tables.push_back(speed_ups_beside_reference(series, *reference));
+    }
     section.remarks.push_back(experiment_line(series, *reference));
   }
   for (const auto& [a, b] : identical_rows(*reference)) {
@@ -212,8 +281,8 @@ Section reference_section(const ScalingFacts& facts) {
 }
 
 Section conditions_section(const ScalingFacts& facts) {
-  Section section{
-      .id = "conditions", .title = "What was run, on what", .remarks = facts.table.remarks};
+  Section section{.id = "conditions", .title = "What was run, on what"};
+  if (!facts.table.has_strong()) section.remarks = facts.table.remarks;
   for (const CellSource& source : facts.sources) {
     const cells::CellTable& t = source.table;
     DocumentTable known{.caption = source.name, .corner = "what", .head = {""}, .words = true};
@@ -221,8 +290,10 @@ Section conditions_section(const ScalingFacts& facts) {
       if (!text.empty()) known.rows.push_back({label, {{text}}});
     };
     add("machine", machine_line(t.machine));
-    add("processor", processors_line(t));
+    add("processor", processors_text(t));
     add("GPUs", cells::devices_text(t));
+    add("kernels", kernels_text(t));
+    add("weights", t.weights);
     add("model", model_line(t));
     add("data", t.data);
     add("images per epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");

@@ -25,9 +25,19 @@ std::string cpu_count_text(const cells::CpuCount& count) {
   return fmt::format("{} than {:.0f}", count.place == End::fewer ? "fewer" : "more", count.cpus);
 }
 
-/// "58.2 to 70.1"; empty where the repeats are too few.
-std::string cpu_range_text(const cells::EqualCpus& equal) {
-  if (!equal.repeated) return "";
+/// " (98.6 to 242 by extrapolation)" beyond the row; empty within.
+std::string extrapolated_text(const cells::EqualCpus& equal) {
+  if (equal.cpus.place != End::more) return "";
+  const std::string least = figure_text(equal.perfect), most = figure_text(equal.continued);
+  return fmt::format(" ({} by extrapolation)", equal.continued > equal.perfect && most != least
+                                                   ? least + " to " + most
+                                                   : least + " or more");
+}
+
+/// "58.2 to 70.1"; empty where the repeats are too few, and where all of it is beyond the row's
+/// end.
+std::string range_within(const cells::EqualCpus& equal) {
+  if (!equal.repeated || equal.least.place == End::more) return "";
   const std::string least = cpu_count_text(equal.least), most = cpu_count_text(equal.most);
   return least == most ? least : least + " to " + most;
 }
@@ -57,10 +67,11 @@ std::vector<const ScalingCell*> samples_of(const Series& series) {
 /// "63.1 CPUs of cpu at batch 1024 (58.2 to 70.1)"; whose CPUs they are only where that is named.
 std::string place_of_equal(const ScalingCell& cell, const std::string& whose) {
   const cells::EqualCpus& equal = cell.against_cpus->equal;
-  const std::string middle = cpu_count_text(equal.cpus), range = cpu_range_text(equal);
+  const std::string middle = cpu_count_text(equal.cpus), range = range_within(equal);
   const char* unit = equal.cpus.cpus == 1 ? " CPU of " : " CPUs of ";
-  return fmt::format("{}{} at batch {}{}", middle, whose.empty() ? "" : unit + whose,
-                     cell.cell.batch, range.empty() || range == middle ? "" : " (" + range + ")");
+  return fmt::format("{}{}{} at batch {}{}", middle, whose.empty() ? "" : unit + whose,
+                     extrapolated_text(equal), cell.cell.batch,
+                     range.empty() ? "" : " (" + range + ")");
 }
 
 std::string equal_sentence(const Series& series, const std::vector<const ScalingCell*>& samples) {
@@ -94,7 +105,7 @@ ScalingTable devices_of(const ScalingTable& table) {
 
 /// "(58.2 to 70.1)"; empty where the repeats are too few.
 std::string range_beside(const cells::EqualCpus& equal) {
-  const std::string text = cpu_range_text(equal);
+  const std::string text = range_within(equal);
   return text.empty() ? "" : "(" + text + ")";
 }
 
@@ -114,8 +125,9 @@ void add_beside(const ScalingTable& devices, std::vector<DocumentTable>& tables)
   };
   equal.status = [](C c) { return c.against_cpus->equal.status; };
   equal.beside = [within](C c) { return within(c) ? range_beside(c.against_cpus->equal) : ""; };
-  equal.words = [](C c) {
-    return c.against_cpus ? cpu_count_text(c.against_cpus->equal.cpus) : "";
+  equal.words = [](C c) -> std::string {
+    if (!c.against_cpus) return "";
+    return cpu_count_text(c.against_cpus->equal.cpus) + extrapolated_text(c.against_cpus->equal);
   };
   for (const GridFigure& figure : {speed_up, equal}) {
     add_all(tables, grid_tables(devices, &Series::strong, figure));
@@ -162,9 +174,9 @@ void say_partners(const ScalingTable& devices, std::vector<std::string>& remarks
 std::string equal_text(const Series& series, const ScalingCell& cell) {
   if (!cell.against_cpus) return "";
   const cells::EqualCpus& equal = cell.against_cpus->equal;
-  const std::string between = cpu_range_text(equal);
-  return fmt::format("{} CPUs of {}{}", cpu_count_text(equal.cpus), series.beside,
-                     between.empty() ? "" : " (" + between + ")");
+  const std::string between = range_within(equal);
+  return fmt::format("{} CPUs of {}{}{}", cpu_count_text(equal.cpus), series.beside,
+                     extrapolated_text(equal), between.empty() ? "" : " (" + between + ")");
 }
 
 std::vector<std::string> equal_sentences(const ScalingTable& table) {
@@ -185,8 +197,10 @@ Section gpu_section(const ScalingFacts& facts) {
   if (compared) {
     say_partners(devices, section.remarks);
     section.remarks.push_back(
-        "Between two measured numbers of CPUs, times follow a power law. Beyond the last one "
-        "nothing is assumed. The range is that of the repeats: the GPUs' slowest beside the CPUs' "
+        "Between two measured numbers of CPUs, times follow a power law. Beyond the last one the "
+        "first figure by extrapolation is of CPUs that all are as good as the first, which no row "
+        "reaches, and the second goes on as the last two numbers of CPUs. The range is that of the "
+        "repeats: the GPUs' slowest beside the CPUs' "
         "quickest, and the reverse.");
   }
   if (devices.any([](const ScalingCell& c) { return c.peak_share.has_value(); })) {

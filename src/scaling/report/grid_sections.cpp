@@ -146,6 +146,7 @@ Section seconds_section(const ScalingFacts& facts) {
                   .tables = grid_tables(facts.table, &Series::strong, kSeconds),
                   .remarks = device_remarks(facts.table),
                   .tables_first = true};
+  add_all(section.remarks, facts.table.remarks);
   explain_marks(section, facts.table);
   return with_tables(std::move(section));
 }

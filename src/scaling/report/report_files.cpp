@@ -158,6 +158,7 @@ void check_has_devices(const cells::Prices& prices, const std::set<std::string>&
 
 /// A price that nothing has is a slip of the pen, not a wish.
 void check_prices(const cells::Prices& prices, const std::set<std::string>& backends) {
+  if (prices.of_file) return;
   const auto check = [&](const char* flag, const std::map<std::string, double>& list) {
     for (const auto& [backend, price] : list) {
       if (backend.empty() || backends.contains(backend)) continue;
@@ -166,9 +167,7 @@ void check_prices(const cells::Prices& prices, const std::set<std::string>& back
            join(std::vector<std::string>(backends.begin(), backends.end()), ", "));
     }
   };
-  check("price-per-hour", prices.per_hour);
-  check("price-per-cpu-hour", prices.per_cpu_hour);
-  check("price-per-gpu-hour", prices.per_gpu_hour);
+  for (const auto& [flag, list] : cells::kPriceFlags) check(flag, prices.*list);
   check_has_devices(prices, backends);
 }
 

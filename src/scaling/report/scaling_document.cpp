@@ -22,14 +22,16 @@ std::string document_title(const ScalingTable& table) {
   return title;
 }
 
-std::string machine_text(const cells::CellMachine& machine) {
+/// Empty where nothing is known.
+std::string machine_of(const cells::CellMachine& machine) {
   if (!machine.platform.empty()) return "simulated platform " + machine.platform;
-  return machine.cpu.empty() ? "" : processor_text(machine.cpu, machine.cores);
+  if (machine.name.empty() && machine.cpu.empty()) return "";
+  return cells::machine_text(machine, machine.cpu_id);
 }
 
 /// "AMD EPYC, 2 cores; 2026-11-25; commit abc1234, Release": what the figures of a source are of.
 std::string origin_of(const cells::CellTable& t) {
-  const std::string machine = machine_text(t.machine);
+  const std::string machine = machine_of(t.machine);
   std::vector<std::string> parts{machine.empty() ? "machine not said" : machine};
   const auto add = [&](const std::string& text) {
     if (!text.empty()) parts.push_back(text);
@@ -229,7 +231,7 @@ std::optional<Card> scaling_card(const ScalingTable& table,
   if (!about.data.empty()) card.subject += ", data " + without_folders(about.data);
   card.figure = figure_text(*cell.seconds_per_epoch) + " s";
   card.what = fmt::format("per epoch{} on {}", mark_in_brackets(cell), place_text(cell));
-  card.add("machine", machine_text(about.machine));
+  card.add("machine", machine_of(about.machine));
   if (!cell.device.empty()) card.add("GPUs", fmt::format("{} x {}", cell.gpus, cell.device));
   if (place.images_per_second) card.add("images/s", figure_text(*place.images_per_second));
   card.add("speed-up", speed_up_text(*fastest));

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "runfiles/metrics.h"
 #include "scaling/cells/explanation.h"
 #include "training/request/flag_grammars.h"
@@ -52,6 +53,21 @@ struct Gathered {
   cells::CellTable about;
   std::map<cells::Place, std::pair<cells::Cell, std::filesystem::path>> cells;
 };
+
+/// What a series mixes though its kernels are alike; empty where all of it is of one commit.
+std::string commits_remark(const std::string& series, const Gathered& gathered) {
+  std::map<std::string, std::size_t> commits;
+  for (const auto& [where, found] : gathered.cells) {
+    if (found.first.seconds_per_epoch) ++commits[found.first.origin.commit];
+  }
+  if (commits.size() < 2) return "";
+  std::vector<std::string> parts;
+  for (const auto& [commit, count] : commits) {
+    parts.push_back(counted(count, "cell") + " of " +
+                    (commit.empty() ? "one that is not recorded" : commit));
+  }
+  return fmt::format("{}: cells of {} commits: {}.", series, commits.size(), join(parts, ", "));
+}
 
 /// Takes the cell in, unless the same one is there and better founded. True where one of two went.
 bool gather(Gathered& to, const cells::Cell& cell, const std::filesystem::path& folder) {
@@ -154,7 +170,9 @@ std::ptrdiff_t alike(const Series& a, const Series& b) {
 const Series* cpus_beside(const Series& gpus, const std::vector<Series>& all) {
   const Series* best = nullptr;
   const auto fit = [&](const Series& cpus) {
-    return std::pair(cpus.identity.machine == gpus.identity.machine, alike(cpus, gpus));
+    const cells::SeriesIdentity &a = cpus.identity, &b = gpus.identity;
+    return std::pair(std::tie(a.machine, a.processor) == std::tie(b.machine, b.processor),
+                     alike(cpus, gpus));
   };
   for (const Series& series : all) {
     if (training::is_device(series.backend) || series.strong.bases.empty()) continue;
@@ -222,8 +240,10 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
   std::map<cells::SeriesIdentity, Gathered> all;
   int doubled = 0;
   for (const CellSource& source : sources) {
-    for (const cells::Cell& cell : source.table.cells) {
-      const cells::SeriesIdentity identity = cells::identity_of(source.table, cell);
+    for (cells::Cell cell : source.table.cells) {
+      if (cell.origin.commit.empty()) cell.origin.commit = source.table.commit;
+      const cells::SeriesIdentity identity =
+          cells::identity_of(source.table, cell, source.folder.string());
       const auto [found, fresh] = all.try_emplace(identity);
       if (fresh) {
         order.push_back(identity);
@@ -239,7 +259,10 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
   for (const bool devices : {false, true}) {
     for (const cells::SeriesIdentity& identity : order) {
       if (training::is_device(identity.backend) != devices) continue;
-      table.series.push_back(series_of(identity, order, all.at(identity), prices));
+      const Series& series =
+          table.series.emplace_back(series_of(identity, order, all.at(identity), prices));
+      const std::string commits = commits_remark(series.name, all.at(identity));
+      if (!commits.empty()) table.remarks.push_back(commits);
     }
   }
   set_beside_cpus(table.series);

@@ -12,6 +12,7 @@
 #include "scaling/cells/run_figures.h"
 #include "scaling/report/forms/escapes.h"
 #include "scaling/report/grid_tables.h"
+#include "scaling/report/scaling_document.h"
 
 namespace cputrain::report {
 namespace {
@@ -172,6 +173,9 @@ std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
   differ("data", before.data, after.data);
   differ("platform", before.machine.platform, after.machine.platform);
   differ("processor", before.machine.cpu, after.machine.cpu);
+  differ("kind of processor", processors_text(before), processors_text(after));
+  differ("kernels", kernels_text(before), kernels_text(after));
+  differ("commit", before.commit, after.commit);
   differ("GPUs", cells::devices_text(before), cells::devices_text(after));
   differ("host", before.machine.host, after.machine.host);
   differ("MPI", before.machine.mpi, after.machine.mpi);

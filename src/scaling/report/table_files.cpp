@@ -29,11 +29,11 @@ const std::vector<CsvColumn> kCellColumns{
     {"beside", "/against_cpus/series"}, {"beside_cpus", "/against_cpus/cpus"},
     {"speed_up_beside", "/against_cpus/speed_up"}, {"equal_cpus", "/against_cpus/equal/cpus"},
     {"equal_cpus_min", "/against_cpus/equal_least/cpus"},
-    {"equal_cpus_max", "/against_cpus/equal_most/cpus"}, {"triad_gbs"}, {kStolen},
+    {"equal_cpus_max", "/against_cpus/equal_most/cpus"}, {"triad_gbs"}, {"density"}, {kStolen},
     {kCpuWait}, {"peak_rank_bytes"}, {"peak_node_bytes"}, {"peak_device_bytes"},
     {"final_loss"}, {"final_accuracy"}, {"val_accuracy"}, {"reached_target"},
     {"seconds_to_target"}, {"cost"}, {"reference_ratio"}, {"limit", "/limits/what"},
-    {"why", "/limits/why"}, {"reason"}, {"date"}, {"commit"}, {"costs"}, {"command"}};
+    {"why", "/limits/why"}, {"reason"}, {"date"}, {"commit"}, {"kernels_version"}, {"costs"}, {"command"}};
 // clang-format on
 
 Json series_json(const Series& series) {
@@ -68,6 +68,12 @@ Json count_json(const cells::CpuCount& count) {
   return {{"cpus", count.cpus}, {"place", place}};
 }
 
+/// [if all CPUs were as good as the first, as the last two go on] beyond a row's end; else null.
+Json extrapolated_json(const cells::EqualCpus& equal) {
+  if (equal.cpus.place != cells::CpuCount::Place::more) return nullptr;
+  return {equal.perfect, equal.continued > 0 ? Json(equal.continued) : Json()};
+}
+
 /// What a cell of GPUs that stands beside CPUs has; null for others.
 Json against_json(const Series& series, const ScalingCell& place) {
   if (!place.against_cpus) return nullptr;
@@ -78,6 +84,7 @@ Json against_json(const Series& series, const ScalingCell& place) {
           {"speed_up", against.speed_up},
           {"speed_up_status", cells::status_name(against.speed_up_status)},
           {"equal", count_json(against.equal.cpus)},
+          {"equal_extrapolated", extrapolated_json(against.equal)},
           {"equal_least", ranged ? count_json(against.equal.least) : Json()},
           {"equal_most", ranged ? count_json(against.equal.most) : Json()},
           {"equal_status", cells::status_name(against.equal.status)}};
@@ -130,7 +137,7 @@ Json split_row(const Series& series, const ScalingCell& place, const cells::Cell
   }
   row["reference_ratio"] = known(reference_ratio(reference, series, split));
   row["date"] = series.about.date;
-  row["commit"] = series.about.commit;
+  row["commit"] = split.origin.commit;
   row["costs"] = series.about.costs;
   return row;
 }

@@ -125,7 +125,12 @@ std::string told_apart(const char* what, const std::string& there, const std::st
 std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here) {
   constexpr double kSameMemory = 0.05;
   std::vector<std::string> parts;
-  if (there.cpu != here.cpu) parts.push_back(told_apart("processor", there.cpu, here.cpu));
+  const placement::CpuId theirs = there.cpu_id.kind(), own = here.cpu_id.kind();
+  if (there.cpu != here.cpu) {
+    parts.push_back(told_apart("processor", there.cpu, here.cpu));
+  } else if (theirs != own) {
+    parts.push_back(told_apart("processor", text_of(theirs, true), text_of(own, true)));
+  }
   if (std::abs(there.memory_bytes - here.memory_bytes) > kSameMemory * here.memory_bytes) {
     parts.push_back(
         told_apart("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes)));

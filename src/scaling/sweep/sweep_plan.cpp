@@ -369,6 +369,7 @@ SweepPlan plan_sweep(const training::TrainingFlags& flags, const SweepRequest& r
   plan.program = program_path();
   plan.passed_on = request.passed_on;
   plan.table = table_of(services, spec, graph, machine);
+  plan.table.machine.name = request.machine_name;
   plan.table.options = options_of(request, grid);
   plan.table.images_per_epoch = plan.epoch.images;
   if (plan.full_epochs) plan.table.validation_images = source.validation.size();

@@ -25,7 +25,7 @@ struct SweepRequest {
   bool full_epochs = false, oversubscribe = false;
   bool plan_only = false, collect = false, retry = false, extend = false;
   std::optional<int> task;
-  std::string launcher;
+  std::string launcher, machine_name;
   int repeats = 3;  ///< for a cell
 
   Precisions precisions;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -12,17 +13,22 @@ namespace cputrain::placement {
 namespace {
 
 constexpr int kMostNumber = 1 << 24;
-constexpr std::size_t kMostInstructions = 1000;
+constexpr std::size_t kMostTexts = 1000;
 
 void fields_of(JsonMembers& f, CpuId& id) {
   f.may("vendor", id.vendor);
   f.may("family", id.family, 0, kMostNumber);
-  f.may("model", id.model, 0, kMostNumber);
+  if (f.file()) f.may("model", id.model, 0, kMostNumber);  // as older files have it
+  f.may("cpu_model", id.model, 0, kMostNumber);
   f.may("stepping", id.stepping, 0, kMostNumber);
   f.rare("part", id.part, 0, kMostNumber);
   f.rare("variant", id.variant, 0, kMostNumber);
   f.rare("revision", id.revision, 0, kMostNumber);
-  f.may("instructions", id.instructions, kMostInstructions);
+  f.may("instructions", id.instructions, kMostTexts);
+  f.rare("cores", id.cores, 0, kMostNumber);
+  f.rare("caches", id.caches, kMostTexts);
+  f.rare("microcode", id.microcode);
+  f.rare("taken_from", id.taken_from);
 }
 
 }  // namespace
@@ -33,7 +39,7 @@ void describe_cpu_id(JsonMembers& f, CpuId& id) {
 
 nlohmann::ordered_json to_json(const CpuId& id) { return json_of(id, fields_of); }
 
-std::string text_of(const CpuId& id) {
+std::string text_of(const CpuId& id, bool whole) {
   std::vector<std::string> parts;
   if (!id.vendor.empty()) parts.push_back(id.vendor);
   for (const auto& [name, number] :
@@ -42,7 +48,19 @@ std::string text_of(const CpuId& id) {
                   std::pair("variant", id.variant), std::pair("revision", id.revision)}) {
     if (number) parts.push_back(fmt::format("{} {}", name, *number));
   }
-  return parts.empty() ? "not recorded" : join(parts, ", ");
+  std::string text = parts.empty() ? "not recorded" : join(parts, ", ");
+  if (!whole) return text;
+  for (const auto& list : {id.instructions, id.caches}) {
+    if (!list.empty()) text += "; " + join(list, ", ");
+  }
+  if (!id.microcode.empty()) text += "; microcode " + id.microcode;
+  return id.taken_from.empty() ? text : text + "; taken from " + id.taken_from;
+}
+
+std::string processor_name(const std::string& name, const CpuId& id) {
+  const bool hidden = std::ranges::none_of(name, [](char c) { return c >= '0' && c <= '9'; });
+  if (!hidden || !id.family || !id.model) return name;
+  return fmt::format("{} (family {}, model {})", name, *id.family, *id.model);
 }
 
 }  // namespace cputrain::placement

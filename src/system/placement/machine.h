@@ -23,7 +23,18 @@ struct CpuId {
   /// use them here: a virtual machine may have fewer than its processor.
   std::vector<std::string> instructions{};
 
-  bool known() const { return *this != CpuId{}; }
+  // Recorded and shown, and no part of its kind: a container may see some of them, and microcode
+  // changes with the system.
+  std::optional<int> cores{};         ///< that this system sees
+  std::vector<std::string> caches{};  ///< "L2 1024 KiB x 2", one line a level
+  std::string microcode{};            ///< "0xa101148"
+  std::string taken_from{};  ///< where no program asked it: "results/epyc-zen3-2-cores/README.md"
+
+  /// What figures are of: those of other kinds are never mixed.
+  CpuId kind() const {
+    return {vendor, family, model, stepping, part, variant, revision, instructions};
+  }
+  bool known() const { return kind() != CpuId{}; }
   bool operator==(const CpuId&) const = default;
 };
 
@@ -33,8 +44,12 @@ void describe_cpu_id(JsonMembers&, CpuId&);
 nlohmann::ordered_json to_json(const CpuId&);
 
 /// "AuthenticAMD, family 25, model 17, stepping 1", "0x41, part 3404, variant 1, revision 1"; "not
-/// recorded" where none of it is known.
-std::string text_of(const CpuId&);
+/// recorded" where none of it is known. `whole`: with instructions, caches and microcode, too.
+std::string text_of(const CpuId&, bool whole = false);
+
+/// "AMD EPYC", as virtual machines say it, is many processors: "AMD EPYC (family 25, model 17)".
+/// A name with a number in it stays as it is.
+std::string processor_name(const std::string& name, const CpuId&);
 
 /// One machine as a rank sees it. Hardware threads are numbered as the operating system does; a
 /// core has one or two of them, which share its vector units, so cores are what arithmetic is
@@ -47,13 +62,12 @@ struct Machine {
   std::string instruction_set;  ///< "AVX-512 (bf16, VNNI)", "AVX2", ...
   int sockets = 0, numa_nodes = 0;
   int cores = 0,
-      hardware_threads = 0;         ///< the whole machine's, or of the container it seems to be
-  double memory_gb = 0;             ///< 1e9 bytes; less where a control group allows less
-  std::vector<std::string> caches;  ///< "L2 1024 KiB", one line a level
-  std::vector<int> allowed_cpus;    ///< hardware threads this process may run on
-  std::vector<int> core_of_cpu;     ///< the core of each of them, as a number
-  std::vector<int> numa_of_cpu;     ///< the NUMA node of each of them, as a number
-  int allowed_cores = 0;            ///< physical cores among them
+      hardware_threads = 0;       ///< the whole machine's, or of the container it seems to be
+  double memory_gb = 0;           ///< 1e9 bytes; less where a control group allows less
+  std::vector<int> allowed_cpus;  ///< hardware threads this process may run on
+  std::vector<int> core_of_cpu;   ///< the core of each of them, as a number
+  std::vector<int> numa_of_cpu;   ///< the NUMA node of each of them, as a number
+  int allowed_cores = 0;          ///< physical cores among them
   double cpu_quota = 0;         ///< CPUs' worth of time that the control group allows; 0: no limit
   std::uint64_t cpu_group = 0;  ///< that group, by the kernel's number; 0: none
   int team_limit = 0;           ///< threads that OpenMP lets compute together; 0: no limit

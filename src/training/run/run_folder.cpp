@@ -73,6 +73,7 @@ nlohmann::ordered_json environment_json(const Session& session, const TrainingPl
                                {"micro_batch", plan.micro_batch},
                                {"communication", session.communicator->describe()},
                                {"backend", session.backend->facts().description},
+                               {"kernels_version", session.backend->facts().kernels_version},
                                {"placement", session.placement},
                                {"map", placement::map_of(session.plan)},
                                {"libraries", session.services.libraries}};
@@ -282,7 +283,6 @@ nlohmann::ordered_json machine_json(const placement::Machine& m) {
           {"allowed_cores", m.allowed_cores},
           {"allowed_hardware_threads", m.allowed_cpus.size()},
           {"cpu_quota", m.cpu_quota},
-          {"caches", m.caches},
           {"memory_gb", m.memory_gb}};
 }
 

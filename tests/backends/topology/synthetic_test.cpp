@@ -107,7 +107,7 @@ TEST(SyntheticTopology, AVmOf96Vcpus) {
     EXPECT_EQ(machine.core_of_cpu[cpu], cpu % 48);
     EXPECT_EQ(machine.numa_of_cpu[cpu], cpu % 48 / 24);
   }
-  EXPECT_EQ(machine.caches.front(), "L2 1024 KiB x 48");
+  EXPECT_EQ(machine.cpu_id.caches.front(), "L2 1024 KiB x 48");
 
   const placement::Placement plan = placement::plan_node(unbound(machine, 4), {});
   EXPECT_EQ(plan.ranks[3].cores, placement::run(36, 48));

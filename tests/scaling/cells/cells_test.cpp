@@ -132,14 +132,19 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
 TEST_F(CellsTest, NamesTheProcessorOfTheTableAndOfEachCell) {
   CellTable table;
   table.machine.cpu_id = {.vendor = "AuthenticAMD", .family = 25, .model = 17, .stepping = 1};
-  table.cells = {{.cpus = 1, .batch = 8, .cpu_id = table.machine.cpu_id, .reason = "-"},
-                 {.cpus = 2, .batch = 8, .ranks = 2, .reason = "-"}};
-  table.cells[0].cpu_id.instructions = {"avx2"};
+  table.cells = {
+      {.cpus = 1, .batch = 8, .origin = {table.machine.cpu_id, 13, "commit abc"}, .reason = "-"},
+      {.cpus = 2, .batch = 8, .ranks = 2, .reason = "-"}};
+  table.cells[0].origin.cpu_id.instructions = {"avx2"};
+  table.cells[0].origin.cpu_id.caches = {"L2 512 KiB x 2"};
+  table.cells[0].origin.cpu_id.taken_from = "a page";
+  table.machine.name = "rack 3";
   write_cells(file_, table);
   const CellTable back = read_cells(file_);
   EXPECT_EQ(back.machine.cpu_id, table.machine.cpu_id);
-  EXPECT_EQ(back.cells[0].cpu_id, table.cells[0].cpu_id);
-  EXPECT_FALSE(back.cells[1].cpu_id.known());
+  EXPECT_EQ(back.cells[0].origin, table.cells[0].origin);
+  EXPECT_EQ(back.machine.name, "rack 3");
+  EXPECT_FALSE(back.cells[1].origin.cpu_id.known());  // of two of which none was measured
   json odd = json::parse(std::ifstream(file_));
   EXPECT_FALSE(odd["cells"][1].contains("cpu_id"));
   odd["cells"][0]["cpu_id"]["family"] = "25";

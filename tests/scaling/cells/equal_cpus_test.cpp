@@ -56,6 +56,21 @@ TEST(EqualCpusTest, BeyondTheEndsNothingIsComputed) {
   EXPECT_EQ(cpus_for({2}, {50}, 49).place, End::more);
 }
 
+// 100 s on one CPU and 20 s on 8 that fall by a square root from 4 on: 2 s are 50 perfect ones, or
+// 8 times the square of 10.
+TEST(EqualCpusTest, BeyondTheRowTwoLawsAreABracket) {
+  std::vector<Cell> cells{timed(1, {100}), timed(2, {20 * 2}), timed(8, {20})};
+  const std::vector<const Cell*> row{&cells[0], &cells[1], &cells[2]};
+  const EqualCpus equal = equal_cpus(timed(1, {2}, "cuda"), row);
+  EXPECT_EQ(equal.cpus.place, End::more);
+  EXPECT_NEAR(equal.perfect, 50, 1e-9);
+  EXPECT_NEAR(equal.continued, 8 * 100, 1e-6);  // 2 to 8 CPUs halve it
+  EXPECT_EQ(equal_cpus(timed(1, {30}, "cuda"), row).perfect, 0);
+  cells[2] = timed(8, {41});  // slower than two
+  EXPECT_EQ(equal_cpus(timed(1, {2}, "cuda"), row).continued, 0);
+  EXPECT_EQ(equal_cpus(timed(1, {2}, "cuda"), {&cells[0]}).continued, 0);
+}
+
 // 4 CPUs are slower than 2, and 8 quicker than both: the first place counts.
 TEST(EqualCpusTest, TheFewestCpusThatAreAsQuickCount) {
   const std::vector<double> times{100, 40, 60, 30};

@@ -1,5 +1,6 @@
 #include "scaling/cells/run_figures.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -27,12 +28,12 @@ TEST(RunDevicesTest, NameTheProcessorToo) {
   const std::string gpus = R"("gpus": {"count": 2, "name": "A"})";
   const RunDevices both =
       devices_in(R"({"machine": {"cpu_id": {"vendor": "x", "model": 7}}, )" + gpus + "}");
-  EXPECT_EQ(both.cpu_id, (placement::CpuId{.vendor = "x", .model = 7}));
+  EXPECT_EQ(both.origin.cpu_id, (placement::CpuId{.vendor = "x", .model = 7}));
   EXPECT_EQ(both.count, 2);
-  EXPECT_FALSE(devices_in(R"({"machine": {"cpu": "AMD EPYC"}})").cpu_id.known());
+  EXPECT_FALSE(devices_in(R"({"machine": {"cpu": "AMD EPYC"}})").origin.cpu_id.known());
   const RunDevices odd =
       devices_in(R"({"machine": {"cpu_id": {"vendor": "x", "model": "7"}}, )" + gpus + "}");
-  EXPECT_FALSE(odd.cpu_id.known());  // nor a part of it
+  EXPECT_FALSE(odd.origin.cpu_id.known());  // nor a part of it
   EXPECT_EQ(odd.count, 2);
 }
 
@@ -69,20 +70,37 @@ TEST(RunDevicesTest, ACellHasTheFewestAndAllNames) {
 
 TEST(RunDevicesTest, ACellHasTheProcessorThatAllRepeatsHave) {
   RunDevices zen4, zen5;
-  zen4.cpu_id = {.vendor = "AuthenticAMD", .family = 25, .model = 17};
-  zen5.cpu_id = {.vendor = "AuthenticAMD", .family = 26, .model = 2};
+  zen4.origin.cpu_id = {.vendor = "AuthenticAMD", .family = 25, .model = 17};
+  zen5.origin.cpu_id = {.vendor = "AuthenticAMD", .family = 26, .model = 2};
   Cell cell;
   for (const char* backend : {"cpu", "cuda"}) {
     cell.backend = backend;
     combine_devices(cell, {zen4, zen4});
-    EXPECT_EQ(cell.cpu_id, zen4.cpu_id);
+    EXPECT_EQ(cell.origin.cpu_id, zen4.origin.cpu_id);
     for (const RunDevices& other : {zen5, RunDevices{}}) {
       combine_devices(cell, {zen4, other});
-      EXPECT_FALSE(cell.cpu_id.known());
+      EXPECT_FALSE(cell.origin.cpu_id.known());
     }
   }
   combine_devices(cell, {});
-  EXPECT_FALSE(cell.cpu_id.known());
+  EXPECT_FALSE(cell.origin.cpu_id.known());
+}
+
+TEST(RunDevicesTest, ACellHasTheKernelsAndTheCommitThatAllRepeatsHave) {
+  const auto of = [](int kernels, const std::string& commit, const std::string& microcode) {
+    return devices_in(fmt::format(
+        R"({{"build": "{}", "kernels_version": {}, "machine": {{"cpu_id": {{"family": 6, "microcode": "{}"}}}}}})",
+        commit, kernels, microcode));
+  };
+  Cell cell;
+  combine_devices(cell, {of(13, "abc", "0x1"), of(13, "def", "0x2")});
+  EXPECT_EQ(cell.origin.kernels_version, 13);
+  EXPECT_EQ(cell.origin.commit, "");
+  EXPECT_EQ(cell.origin.cpu_id.family, 6);  // microcode changes with the system
+  combine_devices(cell, {of(13, "abc", "0x1"), of(12, "abc", "0x1")});
+  EXPECT_EQ(cell.origin.kernels_version, std::nullopt);
+  EXPECT_EQ(cell.origin.commit, "abc");
+  EXPECT_EQ(devices_in(R"({"kernels_version": -1})").origin.kernels_version, std::nullopt);
 }
 
 }  // namespace

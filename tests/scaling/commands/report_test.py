@@ -19,14 +19,15 @@ LOADS = (r"""<(script|link|img|iframe|source|embed|object)\b[^>]*\b(src|href|dat
 def cell(cpus, batch, seconds, status="measured", **more):
     c = {"cpus": cpus, "batch": batch, "backend": "cpu", "ranks": cpus, "threads": 1, "status": status,
          "seconds_per_epoch": seconds, "spread": seconds and [seconds, seconds],
-         "repeats": [seconds] if seconds else [], "steps": 4}
+         "repeats": [seconds] if seconds else [], "steps": 4, "kernels_version": 13}
     return {**c, **more}
 
 
 def sweep(*cells, **more):
     return {"version": 1, "model": "dogcat", "image_size": 256, "images_per_epoch": 22500,
             "parameters": 13217985, "data": "synthetic", "seed": 0, "command": "./cputrain sweep",
-            "machine": {"cpu": "AMD EPYC", "cores": 2}, "cells": list(cells), **more}
+            "machine": {"cpu": "AMD EPYC", "cores": 2, "cpu_id": {"family": 25, "cpu_model": 17}}, "cells": list(cells),
+            **more}
 
 
 TABLE = sweep(cell(1, 128, 200.0, gflops=150, fma_gflops=100, final_accuracy=0.7,
@@ -223,6 +224,37 @@ class Report(ProgramTest):
         self.assertIn("20.0×", self.text_of("a/report.md"))  # 100 s on 2 CPUs, 5 s on the GPU
         done = self.expect(0, "report", "a", "b", "--out", "new/c", "--json", "-")
         self.assertEqual(json.loads(done.stdout), self.json_of("new/c/report.json"))
+
+    def test_machines_whose_processors_are_hidden_are_two_series(self):
+        """The published ones of Zen 4 and Zen 5 have one name, and kernels of two versions."""
+        folders = [os.path.join(ROOT, "results", f"epyc-zen{n}-2-cores") for n in (4, 5)]
+        self.expect(0, "report", *folders, "--out", "o")
+        cells = self.json_of("o/report.json")["cells"]
+        self.assertEqual(len(cells), 8 + 16)
+        self.assertNotIn("more than one folder", self.text_of("o/report.md"))
+        one = {c["series"]: round(c["seconds_per_epoch"]) for c in cells if (c["cpus"], c["batch"]) == (1, 128)}
+        name = "cpu, AMD EPYC (family %s), 2 cores, kernels %s"
+        self.assertEqual(one, {name % ("25, model 17", 9): 329,
+                               name % ("26, model 2", 13) + ", --precision float": 145,
+                               name % ("26, model 2", 13) + ", --precision bf16": 141})
+
+    def test_prices_of_a_file(self):
+        self.sweep("s", sweep(cell(2, 128, 1800.0), cell(1, 128, 36.0, backend="cuda")))
+        self.sweep("cpus", sweep(cell(2, 128, 1800.0)))
+        self.write("prices.csv", "# made up\nprice-per-cpu-hour,cpu,0.05\r\n\nprice-per-gpu-hour,cuda,3\n")
+        for folder, costs in (("s", [0.05, 0.03]), ("cpus", [0.05])):  # a file may have more than is needed
+            self.expect(0, "report", folder, "--prices", "prices.csv")
+            self.assertEqual([c["cost"] for c in self.json_of(folder, "report.json")["cells"]], costs)
+        for text, says in (("per-cpu-hour,cpu,0.05", "line 1"), ("price-per-hour,,-1", "line 1"),
+                           ("price-per-hour,cpu", "line 1"), ("#\nprice-per-hour,,1e99", "line 2"),
+                           ("price-per-hour,,1\nprice-per-hour,,2", "line 2: price-per-hour,,2 (this price is there")):
+            self.write("odd.csv", text)
+            self.expect(65, "report", "s", "--prices", "odd.csv", says=[says])
+        both = ["report", "s", "--prices", "prices.csv"]
+        self.expect(65, *both, "--price-per-cpu-hour", "cpu:1", says=["line 2", "by --price-per-cpu-hour"])
+        self.expect(2, *both, "--price-per-hour", "cpu:1", says=["both of backend cpu"])
+        self.expect(2, "report", "--diff", "s", "s", "--prices", "prices.csv", says=["--prices"])
+        self.expect(65, "report", "s", "--prices", "absent.csv", says=["absent.csv"])
 
     def test_words_and_tables_of_a_whole_report(self):
         """All that a sweep may hold in one document; how its figures are computed has tests of its own."""

@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -23,6 +24,10 @@ class Tables(SweepTest):
         self.assertEqual((table["options"], table["validation_images"]), ({}, 0))
         here = json.loads(self.expect(0, "info", "--json", "-").stdout)["machine"]["cpu_id"]
         self.assertEqual(table["machine"]["cpu_id"], here)
+        self.assertRegex(table["machine"]["build"], r"compiler \d.*own kernels \d+")
+        version = int(re.search(r"own kernels (\d+)", table["machine"]["build"])[1])
+        for one in table["cells"]:
+            self.assertEqual((one["cpu_id"], one["kernels_version"], one["commit"]), (here, version, table["commit"]))
         for (cpus, batch), c in cells.items():
             self.assertEqual((c["status"], c["cpu_id"]), ("scaled", here))
             self.assertEqual(c["ranks"] * c["threads"], cpus)
@@ -180,6 +185,9 @@ class Tables(SweepTest):
                                  ("cores", 999, "cores: 999 there"),
                                  ("hardware_threads", 999, "hardware threads: 999 there"),
                                  ("memory_bytes", 1e15, "memory: 1e+03 TB there"),
+                                 ("cpu_id", {**measured["machine"]["cpu_id"], "stepping": 99}, "stepping 99"),
+                                 ("build", measured["machine"]["build"].replace("own kernels ", "own kernels 9"),
+                                  "own kernels 9"),
                                  ("build", "cputrain 0.0", "build: cputrain 0.0 there")):
             other = {**measured, "machine": {**measured["machine"], key: value}}
             self.write(self.path("s", "machine.json"), other)
@@ -188,6 +196,14 @@ class Tables(SweepTest):
         other["machine"]["memory_bytes"] *= 1.01  # what the system keeps varies
         self.write(self.path("s", "machine.json"), other)
         self.expect(0, *words)
+
+    def test_a_machine_has_the_name_that_people_give_it(self):
+        words = [*CELL, "--np", "1", "--batch", "8", "--out", "s", "--machine-name"]
+        for wrong in ("x" * 61, "two\nlines"):
+            self.expect(2, *words, wrong, says=["--machine-name", "at most 60 bytes in one line"])
+        self.expect(0, *words, "rack 3")
+        self.assertEqual(self.table()["machine"]["name"], "rack 3")
+        self.assertRegex(self.text_of("s", "report.md"), r"\brack 3, .*\d cores?; ")
 
     def test_a_repeat_that_is_missing_is_made_and_the_others_are_kept(self):
         words = ["3" if w == "1" else w for w in CELL]

@@ -72,7 +72,8 @@ TEST(Gpus, AreAsQuickAsSoManyCpus) {
             std::vector<std::string>{"128: 20.0 | 33.3 |"});
   // 900 / n = 55 and 1100 / n = 45; 1000 / 30 is beyond 32 CPUs, and 900 / 33 is not.
   EXPECT_EQ(rows_of(*section, "CPUs that are as quick"),
-            std::vector<std::string>{"128: 20.0 (16.4 to 24.4) | more than 32 |"});
+            std::vector<std::string>{
+                "128: 20.0 (16.4 to 24.4) | more than 32 (33.3 or more by extrapolation) |"});
   EXPECT_EQ(section->remarks.front(), "cuda: NVIDIA H100 80GB HBM3, beside CPUs of cpu.");
   EXPECT_EQ(
       document.headline.back(),
@@ -106,7 +107,8 @@ TEST(Gpus, StandBesideTheSameWorkAlone) {
   forecast.table.cells[0].status = cells::CellStatus::predicted;
   const Document both = document_of({forecast, other});  // which needs no data
   ASSERT_TRUE(section_of(both, "gpus"));
-  EXPECT_NE(both.headline.back().find("is as quick as more than 1 CPU of cpu"), std::string::npos);
+  EXPECT_NE(both.headline.back().find("is as quick as more than 1 CPU of cpu ("),
+            std::string::npos);
   other = testing::source({testing::cell(1, 1, 256, 100)}, "b");  // no batch in common
   EXPECT_FALSE(compared(other));
 }
@@ -134,8 +136,8 @@ TEST(Gpus, ARowWithoutOneCpuSaysSo) {
                         "CPUs."),
       section->remarks.end());
   EXPECT_EQ(document.headline.back(),
-            "One NVIDIA H100 80GB HBM3 (cuda) is as quick as more than 4 CPUs of cpu at batch 128; "
-            "too few repeats for ranges; scaled.");
+            "One NVIDIA H100 80GB HBM3 (cuda) is as quick as more than 4 CPUs of cpu (8.00 or more "
+            "by extrapolation) at batch 128; too few repeats for ranges; scaled.");
 }
 
 TEST(Gpus, SharesAreOfTheirOwnRates) {
@@ -240,7 +242,8 @@ TEST(Gpus, ACardNamesThem) {
     return found == facts.end() ? "" : found->second;
   };
   EXPECT_EQ(value("GPUs"), "2 x NVIDIA H100 80GB HBM3");
-  EXPECT_EQ(value("as quick as"), "more than 32 CPUs of cpu (27.3 to more than 32)");
+  EXPECT_EQ(value("as quick as"),
+            "more than 32 CPUs of cpu (33.3 or more by extrapolation) (27.3 to more than 32)");
   const Section* conditions = section_of(document, "conditions");
   EXPECT_EQ(rows_of(*conditions, "a")[1], "GPUs: cuda: 2 x NVIDIA H100 80GB HBM3 |");
 }

@@ -44,11 +44,13 @@ TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
       "paper.csv");
   const Document document = document_of(sources, {}, paper);
   const auto lines = lines_of(document, "reference");
-  ASSERT_EQ(lines.size(), 7u);  // ours has no batch 256
+  ASSERT_EQ(lines.size(), 7u + 5);  // ours has no batch 256
   EXPECT_EQ(lines[1], "128 published: 878 |  |  |");
   EXPECT_EQ(lines[2], "128 ratio: 0.500 |  |  |");
   EXPECT_EQ(lines[3], "256 published: n/a (n/a in the published table) | 806 | 456 |");
   EXPECT_EQ(lines[6], "512 ratio:  | 0.500 |  |");
+  EXPECT_EQ(lines[7], "128 ours: 1.00 (100.0 %) |  |  |");
+  EXPECT_EQ(lines[9], "256 published:  | 1.00 (100.0 %) | 1.77 (88.4 %) |");  // 806 by 456, of 2
   bool said = false;
   for (const Section& s : document.sections) {
     for (const std::string& remark : s.remarks) said |= remark.starts_with("Rows 256 and 512");

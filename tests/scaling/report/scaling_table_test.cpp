@@ -254,6 +254,65 @@ TEST(ScalingTable, WhateverChangesTimesMakesASeries) {
   EXPECT_EQ(names_of(two), (std::vector<std::string>{"cpu", "cpu, --reproducible"}));
 }
 
+std::vector<CellSource> of_two_machines() {
+  const std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100)};
+  return {testing::source(cells), testing::source(cells, "b")};
+}
+
+// Virtual machines hide their processors' names.
+TEST(ScalingTable, ACellOfOneProcessorNeverStandsForAnothers) {
+  std::vector<CellSource> two = of_two_machines();
+  for (CellSource& one : two) one.table.machine.cpu = "AMD EPYC", one.table.machine.cores = 2;
+  two[0].table.machine.cpu_id = {.vendor = "AuthenticAMD", .family = 25, .model = 17};
+  two[1].table.machine.cpu_id = {.vendor = "AuthenticAMD", .family = 26, .model = 2};
+  EXPECT_EQ(names_of(two),
+            (std::vector<std::string>{"cpu, AMD EPYC (family 25, model 17), 2 cores",
+                                      "cpu, AMD EPYC (family 26, model 2), 2 cores"}));
+  two[1].table.machine.cpu_id = two[0].table.machine.cpu_id;
+  two[1].table.machine.cpu_id.microcode = "0x2";
+  two[1].table.machine.cpu_id.caches = {"L3 1 KiB"};
+  EXPECT_EQ(names_of(two).size(), 1u);
+  two[1].table.machine.cpu_id.instructions = {"avx2"};
+  EXPECT_EQ(names_of(two), (std::vector<std::string>{"cpu, processor 1", "cpu, processor 2"}));
+  EXPECT_EQ(make_scaling_table(two, {}).remarks,
+            (std::vector<std::string>{"Processor 1: AuthenticAMD, family 25, model 17.",
+                                      "Processor 2: AuthenticAMD, family 25, model 17; avx2."}));
+  // A cell's own counts, as of trainings that were launched elsewhere.
+  two[0].table.cells[0].origin.cpu_id = two[1].table.machine.cpu_id;
+  EXPECT_EQ(names_of(two).size(), 1u);
+  two[1].table.machine.name = "rack 3";
+  EXPECT_EQ(names_of(two)[1], "cpu, rack 3, AMD EPYC (family 25, model 17), 2 cores");
+  two[1].table.machine.cpu = "EPYC 9554";
+  EXPECT_EQ(names_of(two)[1], "cpu, rack 3, EPYC 9554, 2 cores");
+}
+
+TEST(ScalingTable, ACellOfOneKernelsVersionNeverStandsForAnothers) {
+  std::vector<CellSource> two = of_two_machines();
+  two[0].table.cells[0].origin.kernels_version = 9;
+  EXPECT_EQ(names_of(two), (std::vector<std::string>{"cpu, kernels 9", "cpu, kernels 1"}));
+  for (CellSource& one : two) one.table.cells[0].origin.kernels_version = 1;
+  two[0].table.commit = "commit abc";
+  two[1].table.commit = "commit def";
+  two[1].table.cells[0].cpus = two[1].table.cells[0].ranks = 2;
+  EXPECT_EQ(make_scaling_table(two, {}).remarks,
+            (std::vector<std::string>{
+                "cpu: cells of 2 commits: 1 cell of commit abc, 1 cell of commit def."}));
+}
+
+// Two folders that do not say it may be of two machines.
+TEST(ScalingTable, WhatIsNotRecordedIsOfItsFolderAlone) {
+  std::vector<CellSource> two = of_two_machines();
+  for (CellSource& one : two) one.table.machine.cpu_id = {};
+  EXPECT_EQ(names_of(two), (std::vector<std::string>{"cpu, processor 1", "cpu, processor 2"}));
+  EXPECT_EQ(make_scaling_table(two, {}).remarks,
+            (std::vector<std::string>{"Processor 1: not recorded in a.",
+                                      "Processor 2: not recorded in b."}));
+  two = of_two_machines();
+  two[1].table.cells[0].origin.kernels_version.reset();
+  EXPECT_EQ(names_of(two),
+            (std::vector<std::string>{"cpu, kernels 1", "cpu, kernels not recorded in b"}));
+}
+
 // A diagonal of 501 cells would be a table of a quarter of a million.
 TEST(ScalingTable, RefusesWhatNobodyCouldRead) {
   std::vector<cells::Cell> diagonal;

@@ -36,8 +36,34 @@ TEST(CpuIdTest, ComesBackFromJson) {
     EXPECT_EQ(read({{"cpu_id", to_json(id)}}), id);
   }
   EXPECT_EQ(to_json(kZen4).dump(),
-            R"({"vendor":"AuthenticAMD","family":25,"model":17,"stepping":1,)"
+            R"({"vendor":"AuthenticAMD","family":25,"cpu_model":17,"stepping":1,)"
             R"("instructions":["avx2","avx512f"]})");
+  EXPECT_EQ(read({{"cpu_id", {{"model", 17}}}}).model, 17);  // as older files have it
+}
+
+TEST(CpuIdTest, WhatOneSystemSeesIsNoPartOfItsKind) {
+  CpuId here = kZen4;
+  here.cores = 2;
+  here.caches = {"L2 1024 KiB x 2"};
+  here.microcode = "0x1";
+  here.taken_from = "a page";
+  EXPECT_EQ(read(written(here)), here);
+  EXPECT_NE(here, kZen4);
+  EXPECT_EQ(here.kind(), kZen4);
+  CpuId other = kZen4;
+  other.instructions = {"avx2"};
+  EXPECT_NE(other.kind(), kZen4);
+  EXPECT_FALSE((CpuId{.cores = 2}).known());
+  EXPECT_EQ(text_of(here, true),
+            "AuthenticAMD, family 25, model 17, stepping 1; avx2, avx512f; L2 1024 KiB x 2; "
+            "microcode 0x1; taken from a page");
+}
+
+TEST(CpuIdTest, NamesThatHideTheModelHaveIt) {
+  EXPECT_EQ(processor_name("AMD EPYC", kZen4), "AMD EPYC (family 25, model 17)");
+  EXPECT_EQ(processor_name("AMD EPYC 9554", kZen4), "AMD EPYC 9554");
+  EXPECT_EQ(processor_name("AMD EPYC", {}), "AMD EPYC");
+  EXPECT_EQ(processor_name("Neoverse", kArm), "Neoverse");
 }
 
 TEST(CpuIdTest, WhatIsNotRecordedIsNotKnown) {

@@ -100,14 +100,16 @@ void take_environment(const nlohmann::json& environment, RunRecord& run) {
   run.threads = whole_of<int>(environment, "threads_of_rank_0", 1, 1 << 24);
   const auto machine = environment.find("machine");
   if (machine != environment.end() && machine->is_object()) {
-    run.machine = processor_text(text_in(*machine, "cpu"),
-                                 whole_of<int>(*machine, "cores", 1, 1 << 24).value_or(0));
+    run.machine = processor_text(
+        placement::processor_name(text_in(*machine, "cpu"), run.devices.origin.cpu_id),
+        whole_of<int>(*machine, "cores", 1, 1 << 24).value_or(0));
   }
   run.build = build_of(environment);
   run.command = command_of(environment, run.ranks.value_or(1));
   run.configuration["ranks"] = text_in(environment, "ranks");
   run.configuration["threads"] = text_in(environment, "threads_of_rank_0");
   run.configuration["machine"] = run.machine;
+  run.configuration["kernels"] = text_in(environment, "kernels_version");
   run.configuration["version"] = text_in(environment, "cputrain");
 }
 
@@ -200,10 +202,10 @@ RunRecord read_run(const fs::path& folder) {
     std::error_code ignored;
     run.name = fs::canonical(folder, ignored).filename().string();
   }
+  run.devices = cells::devices_of_run(folder);
   take_config(object_of(runfiles::read_config, folder, runfiles::kConfigName, run.troubles), run);
   take_environment(
       object_of(runfiles::read_environment, folder, runfiles::kEnvironmentName, run.troubles), run);
-  run.devices = cells::devices_of_run(folder);
   const runfiles::Metrics metrics = runfiles::read_metrics(folder / runfiles::kMetricsName);
   take_metrics(metrics, run);
   run.outcome = outcome_of(metrics, run);
