@@ -64,20 +64,20 @@ struct WrongImage {
 /// What an evaluation came to. Names may be hostile. What a run's folder keeps of it is what a line
 /// can hold: no classes, matrix or images.
 struct EvaluationFacts {
-  std::string model, weights, data, part, cpu, backend, date, build, command;
-  int cores = 0;      ///< the machine's
-  std::string looks;  ///< the word of --tta; empty where an image is looked at as it is
-  std::string doubt;  ///< why training may have learnt from these images; or empty
+  std::string model{}, weights{}, data{}, part{}, cpu{}, backend{}, date{}, build{}, command{};
+  int cores = 0;        ///< the machine's
+  std::string looks{};  ///< the word of --tta; empty where an image is looked at as it is
+  std::string doubt{};  ///< why training may have learnt from these images; or empty
   double images = 0, correct = 0, loss = 0;
   double penalty = 0;    ///< L2, of all weights; no part of the loss
   double undecided = 0;  ///< images whose predictions were NaN
   std::optional<double> accuracy{}, among_five{};
-  std::vector<ClassPredictions> classes;
+  std::vector<ClassPredictions> classes{};
   std::optional<loop::MacroAverages> macro{};
   std::optional<double> auc{};  ///< of two classes
   /// A row an actual class, a column a prediction; empty where classes are too many for it.
-  std::vector<std::vector<double>> matrix;
-  std::vector<WrongImage> surest_errors;  ///< the surest first
+  std::vector<std::vector<double>> matrix{};
+  std::vector<WrongImage> surest_errors{};  ///< the surest first
 
   std::optional<double> finite_loss() const {
     return std::isfinite(loss) ? std::optional(loss) : std::nullopt;
