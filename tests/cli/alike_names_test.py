@@ -115,7 +115,7 @@ class AlikeNames(TinyTest):
                     "--resume", "auto", says=["Going on from"])
         hashes = [self.metrics(run, "summary")[-1]["weights_hash"] for run in ("whole", "run")]
         self.assertEqual(*hashes)
-        self.evaluate("copy", run="run", says=["training kept it"])
+        self.evaluate("copy", run="run", says=["held out from training"])
 
 
 if __name__ == "__main__":

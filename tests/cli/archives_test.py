@@ -136,7 +136,7 @@ class Archives(TinyTest):
         self.tiny(0, "run", "photos.zip", *WORDS)
         self.assertEqual(self.json_of("run", "config.json")["data"], self.path("photos.zip"))
         self.assertEqual(self.evaluate("photos.zip")["accuracy"], self.evaluate("photos")["accuracy"])
-        self.expect(0, "eval", "--weights", "run", "--threads", "1", says=["training kept it"])
+        self.expect(0, "eval", "--weights", "run", "--threads", "1", says=["held out from training"])
         self.expect(0, "data", "check", "photos.zip", says=["cat/notes.txt"])
         self.expect(0, "data", "info", "photos.zip", says=["Not read: text 1"])
         self.expect(0, "data", "pack", "photos.zip", "photos.ctpack", "--image-size", "16")

@@ -14,7 +14,7 @@ class EvaluatedParts(TinyTest):
         self.tiny(0, "run", "data", "--validation-split", "0.25", "--seed", "3", "--limit-train", "12")
         epoch = self.metrics("run", "epoch")[-1]
         with self.subTest("the data of the training: what it kept"):
-            kept = self.evaluate("data", says=["validation part", "training kept"])
+            kept = self.evaluate("data", says=["validation part", "held out from training"])
             self.assertEqual((kept["part"], kept["images"]), ("validation", 10))
             self.assertEqual(kept["accuracy"], epoch["val_accuracy"])
             self.assertAlmostEqual(kept["loss"], epoch["val_loss"], places=5)
@@ -38,7 +38,7 @@ class EvaluatedParts(TinyTest):
             self.assertEqual(everything["images"], 40)
             self.evaluate("data", "--seed", "4", says=["warning", "learnt from"])
         with self.subTest("the same split as in training, asked for"):
-            again = self.evaluate("data", "--validation-split", "0.25", "--seed", "3", says=["training kept it"])
+            again = self.evaluate("data", "--validation-split", "0.25", "--seed", "3", says=["held out from training"])
             self.assertEqual(again["loss"], kept["loss"])
         with self.subTest("why, where the split leaves nothing"):
             done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "new", "--threads", "1",
@@ -55,7 +55,7 @@ class EvaluatedParts(TinyTest):
         self.make("data/train", ant=8, bee=8)
         self.make("data/val", ant=3, bee=2)
         self.tiny(0, "run", "data")
-        self.assertEqual(self.evaluate("data", says=["training kept"])["images"], 5)
+        self.assertEqual(self.evaluate("data", says=["held out from training"])["images"], 5)
         self.make("other/train", ant=6, bee=6)
         self.make("other/val", bee=2)
         other = self.evaluate("other", says=["its 'val' folder"])
@@ -110,7 +110,7 @@ class EvaluatedParts(TinyTest):
         for expand in ("six", "six-leaky"):
             self.tiny(0, "run", "data", "--expand", expand, "--validation-split", "0.25")
             epoch = self.metrics("run", "epoch")[-1]
-            kept = self.evaluate("data", says=["training kept"])
+            kept = self.evaluate("data", says=["held out from training"])
             self.assertEqual(kept["images"], 24)
             self.assertEqual(kept["accuracy"], epoch["val_accuracy"])
             self.assertAlmostEqual(kept["loss"], epoch["val_loss"], places=5)
@@ -124,7 +124,7 @@ class EvaluatedParts(TinyTest):
         self.tiny(0, "next", "second", "--weights", "run/weights.safetensors")
         self.tiny(0, "last", "second", "--weights", "next/weights.safetensors")
         for run in ("next", "last"):
-            self.evaluate("second", run=run, says=["training kept"])
+            self.evaluate("second", run=run, says=["held out from training"])
             old = self.evaluate("data", run=run, says=["warning", "an earlier training of these weights"])
             self.assertEqual(old["images"], 20)
             self.evaluate("data", "--seed", "5", run=run, says=["warning", "as asked for, but an earlier training"])

@@ -160,7 +160,7 @@ class RunFolders(HabitsTest):
         self.expect(0, *self.words, "--lr", "0.5", "--save-best", "--out", "runs/a")
         best, last = self.file("runs/a/best.safetensors"), self.file("runs/a/weights.safetensors")
         self.same(self.result("eval", "--weights", "runs/a", says=[
-            "takes runs/a/best.safetensors", "of its end are in runs/a/weights.safetensors", "training kept it",
+            "takes runs/a/best.safetensors", "of its end are in runs/a/weights.safetensors", "held out from training",
             f"Evaluating 1 image of {os.path.realpath(self.path('d'))}, the data of the run runs/a"]), best)
         self.same(self.result("eval", "--weights", "runs/a/weights.safetensors"), last)
         newest = next(name for name in os.listdir(self.path("runs/a")) if name.startswith("ckpt-"))
@@ -186,7 +186,7 @@ class RunFolders(HabitsTest):
             os.rename(self.path("d"), self.path("moved"))
             self.result("eval", "--weights", "runs/a", code=65,
                         says=["the data of the run runs/a, ", "is not there", "--data DATA"])
-            self.same(self.result("eval", "--weights", "runs/a", "--data", "moved", says=["training kept it"]), last)
+            self.same(self.result("eval", "--weights", "runs/a", "--data", "moved", says=["held out from training"]), last)
             os.rename(self.path("moved"), self.path("d"))
         with self.subTest("a run that is not finished"):
             lines = self.text_of("runs/a/metrics.jsonl").splitlines(True)

@@ -288,7 +288,7 @@ void add_eval_flags(cli::Flags& f, EvalOptions& c, const cli::CommandLineChoices
   f.default_is("data", "that of the run which wrote the weights");
   f.reword("validation-split",
            "part kept for validation where the data has none of its own (0: look at all) [its "
-           "test part, else what training kept or its own validation part, else all]");
+           "test part, else what training held out or its own validation part, else all]");
   f.reword("limit-val", "look at most at N images");
   f.default_is("exif", "as training did");
   f.reword("seed", "number that decides the validation part [that of training]");
@@ -348,7 +348,7 @@ std::unique_ptr<cli::Command> make_eval(EvaluationPage page) {
             .about = "Prints loss, accuracy and a table by class of saved weights, on images that "
                      "training did not learn from.",
             .examples = {{"cputrain eval --weights runs/first",
-                          "Evaluates on the images that training kept for validation."},
+                          "Evaluates on the images that training held out for validation."},
                          {"cputrain eval --weights runs/first/weights.safetensors --data photos "
                           "--confusion confusion.csv",
                           "Also writes the confusion matrix as CSV."},
@@ -356,8 +356,8 @@ std::unique_ptr<cli::Command> make_eval(EvaluationPage page) {
                           "--page errors.html",
                           "Also writes a page with the matrix and the images most surely predicted "
                           "wrong."}},
-            .common = {"weights", "data", "validation-split", "limit-val", "confusion", "page",
-                       "json", "backend", "threads"},
+            .common = {"weights", "data", "validation-split", "limit-val", "tta", "confusion",
+                       "page", "json", "backend", "threads"},
             .others = "evaluate,evaluation,test,val,valid,validate,score",
             .advice = "use eval: cputrain eval --weights RUN"},
        .task = {.trains = false, .evaluates = true},

