@@ -92,6 +92,11 @@ DocumentTable beside_reference(const Series& series, const ReferenceTable& refer
   return table;
 }
 
+/// "6.86 (7.1 %)".
+std::string speed_up_text(double speed_up, double efficiency) {
+  return fmt::format("{} ({} %)", figure_text(speed_up), percent_text(efficiency));
+}
+
 /// Against the fewest CPUs of its row that were published.
 Entry published_speed_up(const ReferenceTable& reference, std::size_t batch, int cpus) {
   const auto seconds = reference.at(batch, cpus);
@@ -99,7 +104,7 @@ Entry published_speed_up(const ReferenceTable& reference, std::size_t batch, int
     const auto first = reference.at(batch, base);
     if (!seconds || !first) continue;
     const double up = *first / *seconds;
-    return {figure_text(up), percent_text(up * base / cpus) + " %", 0, up};
+    return {speed_up_text(up, up * base / cpus), "", 0, up};
   }
   return {};
 }
@@ -130,10 +135,8 @@ DocumentTable speed_ups_beside_reference(const Series& series, const ReferenceTa
     add(fmt::format("{} ours", batch), [&](int c) {
       const ScalingCell* here = series.strong.at(batch, c);
       if (!here || !here->speed_up) return Entry{};
-      const std::string status = mark_of(here->against);
-      return Entry{figure_text(*here->speed_up),
-                   percent_text(*here->efficiency) + " %" + (status.empty() ? "" : ", " + status),
-                   0, here->speed_up};
+      return Entry{speed_up_text(*here->speed_up, *here->efficiency), mark_of(here->against), 0,
+                   here->speed_up};
     });
     add(fmt::format("{} published", batch),
         [&](int c) { return published_speed_up(reference, batch, c); });

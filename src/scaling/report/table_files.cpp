@@ -33,7 +33,8 @@ const std::vector<CsvColumn> kCellColumns{
     {kCpuWait}, {"peak_rank_bytes"}, {"peak_node_bytes"}, {"peak_device_bytes"},
     {"final_loss"}, {"final_accuracy"}, {"val_accuracy"}, {"reached_target"},
     {"seconds_to_target"}, {"cost"}, {"reference_ratio"}, {"limit", "/limits/what"},
-    {"why", "/limits/why"}, {"reason"}, {"date"}, {"commit"}, {"kernels_version"}, {"costs"}, {"command"}};
+    {"why", "/limits/why"}, {"reason"}, {"date"}, {"commit"}, {"kernels_version"}, {"costs"},
+    {"command"}};
 // clang-format on
 
 Json series_json(const Series& series) {
