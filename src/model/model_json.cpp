@@ -11,6 +11,7 @@
 #include "core/json_fields.h"
 #include "core/text.h"
 #include "model/normalization.h"
+#include "model/wrong_image_size.h"
 
 namespace cputrain::model {
 namespace {

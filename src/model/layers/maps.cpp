@@ -1,5 +1,7 @@
 #include "model/layers/maps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -7,6 +9,7 @@
 #include "core/error.h"
 #include "core/json_fields.h"
 #include "core/text.h"
+#include "model/wrong_image_size.h"
 
 namespace cputrain::model {
 namespace {

@@ -1,13 +1,8 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 
-#include "core/error.h"
 #include "core/names.h"
 #include "core/shape.h"
 #include "model/layers/facts.h"
@@ -29,23 +24,6 @@ struct PadAmount {
   int after;
 };
 PadAmount pad_amount(Padding, int n, int kernel, int stride);
-
-/// The image's size is wrong for the network, and not the network: Error(usage), which advises a
-/// larger or a smaller one.
-struct WrongImageSize : Error {
-  WrongImageSize(std::string what, bool small)
-      : Error(ExitCode::usage,
-              fmt::format("{}; use a {} --image-size", what, small ? "larger" : "smaller")),
-        complaint(std::move(what)),
-        too_small(small) {}
-  /// The same, said of what stands before.
-  WrongImageSize in(const std::string& place) const {
-    return {place + ": " + complaint, too_small};
-  }
-
-  std::string complaint;  ///< without the advice
-  bool too_small;
-};
 
 /// The map that windows make of another one; `what` moves them. WrongImageSize where none fits.
 Shape window_shape(const char* what, Padding, const Shape& src, int kernel, int stride,

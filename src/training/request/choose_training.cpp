@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "model/layer_patterns.h"
 #include "model/rewrite.h"
+#include "model/wrong_image_size.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {
