@@ -238,6 +238,15 @@ std::string eta_text(double seconds) {
   return fmt::format("{}s", s);
 }
 
+std::string progress_text(std::string_view what, std::size_t done, std::size_t all,
+                          double seconds) {
+  constexpr std::size_t kKnown = 100;
+  const std::string text = fmt::format("{} {}/{}", what, with_commas(done), with_commas(all));
+  if (done == 0 || done > all || kKnown * done < all) return text;
+  return text + " - ETA: " +
+         eta_text(seconds * static_cast<double>(all - done) / static_cast<double>(done));
+}
+
 std::string quoted(const std::string& word) {
   const bool plain = std::ranges::all_of(word, [](unsigned char c) {
     return std::isalnum(c) ||

@@ -89,6 +89,9 @@ std::string shape_text(const Shape&);
 
 /// "3:04", "1:02:03" or "42s": what is left, as Keras prints it.
 std::string eta_text(double seconds);
+/// "Decoding 12,000/22,500 - ETA: 21s" after so many seconds. Without ETA until a hundredth is
+/// done: the first ones have waited for threads to start, so their rate is not that of the others.
+std::string progress_text(std::string_view what, std::size_t done, std::size_t all, double seconds);
 
 // Commands to be typed or kept in files.
 

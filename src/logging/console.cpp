@@ -249,8 +249,7 @@ class ProgressLines final : public RunReporter {
   void validating(std::size_t images, std::size_t all) override {
     if (!validation_began_) validation_began_ = now_();
     if (!pace_.due()) return;
-    print(fmt::format("validation {}/{} - ETA: {}", with_commas(images), with_commas(all),
-                      eta(images, all, now_() - *validation_began_)));
+    print(progress_text("validation", images, all, now_() - *validation_began_));
   }
 
   void epoch(const loop::EpochRecord&) override { validation_began_.reset(); }

@@ -75,12 +75,21 @@ class DryRun(ProgramTest):
         self.expect(0, "train", "--dry-run", "--data", "synthetic:100", "--batch", "45",
                     says=["rank 0 on", "image cache", "2 steps per epoch", "45 images per rank"])
 
+    @needs_mpi
+    def test_many_ranks_are_a_page(self):
+        done = self.expect(0, "train", "--dry-run", "--data", "synthetic:100", "--image-size", "64", "--batch", "40",
+                           "--threads", "1", ranks=12, says=["ranks 0 to 11 on", "3 to 4 images per rank, all at once"])
+        self.assertLessEqual(len((done.stdout + done.stderr).splitlines()), 60)
+        memory = [line for line in done.stdout.splitlines() if "workspace" in line]
+        self.assertLess(len(memory), 6, done.stdout)  # of rank 0, and of those that have 4 images and 3
+        self.assertRegex(done.stdout, r"ranks \d+ to 11, each at most: ")
+
     def test_images_at_once(self):
         for words, at_once in [(["--threads", "1", "--batch", "128"], 8),
                                (["--threads", "1", "--batch", "20"], 7),  # 7 + 7 + 6
                                (["--threads", "2", "--batch", "128"], 26),  # 4 x 26 + 24
-                               (["--threads", "2", "--batch", "28"], 28),
-                               (["--threads", "2", "--batch", "5"], 28),  # at most: validation has more
+                               (["--threads", "2", "--batch", "28"], "all"),
+                               (["--threads", "2", "--batch", "5"], "all"),  # validation has more at once
                                (["--threads", "2", "--batch", "128", "--batch-growth", "1:2"], 28),
                                (["--threads", "2", "--batch", "128", "--micro-batch", "20"], 20)]:
             with self.subTest(words):

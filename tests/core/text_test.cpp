@@ -111,6 +111,16 @@ TEST(EtaText, IsKerasForm) {
   EXPECT_EQ(eta_text(-1), "0s");
 }
 
+// A hundredth of 25,000 is 250: an image of the first ones says nothing of the rate.
+TEST(ProgressText, HasAnEtaOnceTheRateIsKnown) {
+  EXPECT_EQ(progress_text("Decoding", 4, 25000, 49), "Decoding 4/25,000");
+  EXPECT_EQ(progress_text("Decoding", 249, 25000, 49), "Decoding 249/25,000");
+  EXPECT_EQ(progress_text("Decoding", 250, 25000, 2), "Decoding 250/25,000 - ETA: 3:18");
+  EXPECT_EQ(progress_text("Decoding", 25000, 25000, 50), "Decoding 25,000/25,000 - ETA: 0s");
+  EXPECT_EQ(progress_text("Reading", 0, 0, 1), "Reading 0/0");
+  EXPECT_EQ(progress_text("Reading", 1, 2, 3), "Reading 1/2 - ETA: 3s");
+}
+
 TEST(CommandLineTest, AShellReadsTheSameWords) {
   EXPECT_EQ(command_line({"./cputrain", "--data", "my data", "it's", "", "a=b,c"}),
             "./cputrain --data 'my data' 'it'\\''s' '' a=b,c");

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/commands/commands.h"
 #include "core/text.h"
@@ -29,30 +31,42 @@ std::size_t reduced_bytes(const training::Session& session,
   return elements * size_of(layout.dtype);
 }
 
+/// A part of a rank's memory, as JSON and as a line have it.
+struct MemoryPart {
+  const char *key, *words;
+  std::size_t training::RankMemory::*bytes;
+  bool of_devices = false;  ///< only where arrays lie in a memory that is not the host's
+};
+
+constexpr std::array kMemoryParts{
+    MemoryPart{"weights", "weights", &training::RankMemory::weights},
+    MemoryPart{"gradients", "gradients", &training::RankMemory::gradients},
+    MemoryPart{"optimizer_state", "optimizer state", &training::RankMemory::state},
+    MemoryPart{"workspace", "workspace", &training::RankMemory::workspace},
+    MemoryPart{"weights_copy", "copy of the weights", &training::RankMemory::copy, true},
+    MemoryPart{"checkpoint_copy", "copy for checkpoints", &training::RankMemory::snapshot},
+    MemoryPart{"checkpoint_parts_of_ranks", "the ranks' parts of it",
+               &training::RankMemory::snapshot_host},
+    MemoryPart{"array_being_written", "array being written", &training::RankMemory::written},
+    MemoryPart{"batches_in_flight", "batches in flight", &training::RankMemory::batches},
+    MemoryPart{"images_on_device", "images on the device", &training::RankMemory::images, true},
+    MemoryPart{"nccl_estimate", "NCCL (estimated)", &training::RankMemory::library, true},
+    MemoryPart{"start", "its start", &training::RankMemory::start},
+    MemoryPart{"process", "the process itself", &training::RankMemory::process},
+    MemoryPart{"threads", "its threads", &training::RankMemory::threads},
+};
+
 Json memory_json(const training::Session& session, const training::TrainingMemory& memory) {
   Json ranks = Json::array(), nodes = Json::array();
   for (std::size_t i = 0; i < memory.ranks.size(); ++i) {
     const training::RankMemory& rank = memory.ranks[i];
-    ranks.push_back({{"rank", i},
-                     {"host", session.plan.ranks[i].host},
-                     {"weights", rank.weights},
-                     {"gradients", rank.gradients},
-                     {"optimizer_state", rank.state},
-                     {"workspace", rank.workspace},
-                     {"batches_in_flight", rank.batches},
-                     {"checkpoint_copy", rank.snapshot},
-                     {"checkpoint_parts_of_ranks", rank.snapshot_host},
-                     {"array_being_written", rank.written},
-                     {"start", rank.start},
-                     {"process", rank.process},
-                     {"threads", rank.threads},
-                     {"total", rank.total()}});
-    if (rank.elsewhere > 0) {
-      ranks.back()["weights_copy"] = rank.copy;
-      ranks.back()["images_on_device"] = rank.images;
-      ranks.back()["nccl_estimate"] = rank.library;
-      ranks.back()["backend_memory"] = rank.elsewhere;
+    Json json{{"rank", i}, {"host", session.plan.ranks[i].host}};
+    for (const MemoryPart& part : kMemoryParts) {
+      if (!part.of_devices || rank.elsewhere > 0) json[part.key] = rank.*part.bytes;
     }
+    json["total"] = rank.total();
+    if (rank.elsewhere > 0) json["backend_memory"] = rank.elsewhere;
+    ranks.push_back(std::move(json));
   }
   for (const training::NodeCapacity& capacity : memory.capacities) {
     Json node{{"host", capacity.host},
@@ -90,42 +104,44 @@ Json plan_json(const training::Training& training) {
           {"memory", memory_json(session, compiled.memory)}};
 }
 
-/// "(gradients 52.9 MB, workspace 258 MB)": what there is.
-std::string parts_text(const training::RankMemory& rank) {
+/// "421 MB (gradients 52.9 MB, workspace 258 MB)": what there is.
+std::string memory_text(const training::RankMemory& rank) {
   std::vector<std::string> parts;
-  const auto add = [&](const char* name, std::size_t bytes) {
-    if (bytes) parts.push_back(fmt::format("{} {}", name, in_bytes(bytes)));
-  };
-  add("weights", rank.weights);
-  add("gradients", rank.gradients);
-  add("optimizer state", rank.state);
-  add("workspace", rank.workspace);
-  add("copy of the weights", rank.copy);
-  add("copy for checkpoints", rank.snapshot + rank.snapshot_host);
-  add("array being written", rank.written);
-  add("batches in flight", rank.batches);
-  add("images on the device", rank.images);
-  add("NCCL (estimated)", rank.library);
-  add("its start", rank.start);
-  add("the process itself", rank.process);
-  add("its threads", rank.threads);
-  const std::string text = "(" + join(parts, ", ") + ")";
+  for (const MemoryPart& part : kMemoryParts) {
+    if (rank.*part.bytes == 0) continue;
+    parts.push_back(fmt::format("{} {}", part.words, in_bytes(rank.*part.bytes)));
+  }
+  const std::string text = in_bytes(rank.total()) + " (" + join(parts, ", ") + ")";
   if (rank.elsewhere == 0) return text;
   return text + ", of which " + in_bytes(rank.elsewhere) + " in the backend's memory";
 }
 
-/// One line for ranks that need the same, to the digits that are shown.
-void print_rank_memory(const std::vector<training::RankMemory>& ranks) {
-  const auto text = [](const training::RankMemory& rank) {
-    return in_bytes(rank.total()) + " " + parts_text(rank);
-  };
+/// Whether each part differs by so little that nobody's plans depend on it, such as pages of the
+/// program that one process holds and another does not.
+bool are_alike(const training::RankMemory& a, const training::RankMemory& b) {
+  constexpr double kLittle = 1e6, kShare = 0.05;  // bytes, or a share of the larger one
+  return a.elsewhere == b.elsewhere &&
+         std::ranges::all_of(kMemoryParts, [&](const MemoryPart& part) {
+           const auto [less, more] = std::minmax(a.*part.bytes, b.*part.bytes);
+           return static_cast<double>(more - less) <=
+                  std::max(kLittle, kShare * static_cast<double>(more));
+         });
+}
+
+/// One line for neighbours that need about the same: the most that one of them does.
+void print_rank_memory(std::span<const training::RankMemory> ranks) {
   for (std::size_t first = 0; first < ranks.size();) {
-    const std::string shown = text(ranks[first]);
+    training::RankMemory most = ranks[first];
     std::size_t next = first + 1;
-    while (next < ranks.size() && text(ranks[next]) == shown) ++next;
-    const std::string who = next == first + 1 ? fmt::format("rank {}", first)
-                                              : fmt::format("ranks {}-{}, each", first, next - 1);
-    system::print("  {}: {}\n", who, shown);
+    for (; next < ranks.size() && are_alike(ranks[first], ranks[next]); ++next) {
+      for (const MemoryPart& part : kMemoryParts) {
+        most.*part.bytes = std::max(most.*part.bytes, ranks[next].*part.bytes);
+      }
+    }
+    const std::string who = next == first + 1
+                                ? fmt::format("rank {}", first)
+                                : fmt::format("ranks {} to {}, each at most", first, next - 1);
+    system::print("  {}: {}\n", who, memory_text(most));
     first = next;
   }
 }
@@ -159,9 +175,10 @@ void print_plan(const training::Training& training) {
   print_node_memory(compiled.memory);
   const std::vector<std::size_t> images = training::images_by_rank(plan);
   const auto [least, most] = std::ranges::minmax(images);
+  const auto at_once = static_cast<std::size_t>(plan.micro_batch());  // validation may have more
   system::print("Steps: batch {} ({} per rank, {} at once), {} per epoch, {} in all\n", spec.batch,
                 (least == most ? "" : fmt::format("{} to ", least)) + counted(most, "image"),
-                plan.micro_batch(), counted(plan.steps(), "step"),
+                at_once < most ? std::to_string(at_once) : "all", counted(plan.steps(), "step"),
                 with_commas(training::all_steps(plan, spec.epochs, spec.flags.steps)));
   system::print("Model {}: {} parameters; {} of gradients are reduced in each step over {}\n",
                 spec.model->name, with_commas(training.plan().graph.parameter_count()),

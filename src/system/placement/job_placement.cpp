@@ -1,6 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <span>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "core/error.h"
@@ -92,6 +96,55 @@ void add_crowds(const std::vector<Node>& nodes, Placement& job) {
                            " are one machine, by its boot id: " + too_many_threads(machine, plans) +
                            "; try fewer --threads, or fewer ranks");
   }
+}
+
+/// "cores 0-3 (NUMA node 0, hardware threads 0-7)".
+std::string cores_text(const RankPlan& plan) {
+  const auto numbered = [](const char* what, const std::vector<int>& numbers) {
+    return fmt::format("{}{} {}", what, numbers.size() == 1 ? "" : "s", range_text(numbers));
+  };
+  return fmt::format("{} ({}, {})", numbered("core", plan.cores), numbered("NUMA node", plan.numa),
+                     numbered("hardware thread", plan.cpus));
+}
+
+/// What is in the map behind "rank 3"; `cores` are those of the rank, or in words.
+std::string place_text(const RankPlan& plan, const std::string& cores) {
+  std::string line = fmt::format(" on {}: {}, {}, {} for input", plan.host, cores,
+                                 counted(plan.threads, "thread"), plan.input_threads);
+  if (plan.communication_cpu) {
+    line += ", communication on hardware thread " + std::to_string(*plan.communication_cpu);
+  } else if (plan.communication_core) {
+    line += ", a core kept for communication";
+  }
+  return line + (plan.bind ? ", bound" : "");
+}
+
+std::string place_text(const RankPlan& plan) { return place_text(plan, cores_text(plan)); }
+
+/// Whether a rank has what the one before it has, but for its cores, which are the next ones.
+bool lies_behind(const RankPlan& rank, const RankPlan& before) {
+  const auto of = [](const RankPlan& p) {
+    return std::tuple(p.host, p.cores.size(), p.cpus.size(), p.threads, p.input_threads, p.bind,
+                      p.communication_core);
+  };
+  return !rank.cores.empty() && of(rank) == of(before) && rank.cores.front() > before.cores.back();
+}
+
+/// The same for ranks of which each lies behind the one before it.
+std::string place_in_order(std::span<const RankPlan> ranks) {
+  RankPlan all = ranks.front();
+  for (const RankPlan& rank : ranks.subspan(1)) {
+    all.cores.insert(all.cores.end(), rank.cores.begin(), rank.cores.end());
+    all.cpus.insert(all.cpus.end(), rank.cpus.begin(), rank.cpus.end());
+    all.numa.insert(all.numa.end(), rank.numa.begin(), rank.numa.end());
+  }
+  for (std::vector<int>* list : {&all.cpus, &all.numa}) {
+    std::ranges::sort(*list);
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  if (all.communication_cpu) all.communication_cpu.reset();  // each has its own
+  return place_text(all, cores_text(all) + ", in this order " +
+                             counted(ranks.front().cores.size(), "core") + " each");
 }
 
 }  // namespace
@@ -207,21 +260,18 @@ std::string range_text(const std::vector<int>& ascending) {
 }
 
 std::vector<std::string> map_of(const Placement& job) {
+  constexpr std::size_t kFew = 8;  // whose cores are worth a line each
   std::vector<std::string> map;
-  for (const RankPlan& plan : job.ranks) {
-    std::string line = "rank " + std::to_string(plan.rank) + " on " + plan.host + ": core" +
-                       (plan.cores.size() == 1 ? " " : "s ") + range_text(plan.cores) +
-                       " (NUMA node" + (plan.numa.size() == 1 ? " " : "s ") +
-                       range_text(plan.numa) + ", hardware thread" +
-                       (plan.cpus.size() == 1 ? " " : "s ") + range_text(plan.cpus) + "), " +
-                       std::to_string(plan.threads) + (plan.threads == 1 ? " thread" : " threads") +
-                       ", " + std::to_string(plan.input_threads) + " for input";
-    if (plan.communication_cpu) {
-      line += ", communication on hardware thread " + std::to_string(*plan.communication_cpu);
-    } else if (plan.communication_core) {
-      line += ", a core kept for communication";
-    }
-    map.push_back(line + (plan.bind ? ", bound" : ""));
+  for (std::span<const RankPlan> rest = job.ranks; !rest.empty();) {
+    std::size_t alike = 1, ordered = 1;
+    while (alike < rest.size() && place_text(rest[alike]) == place_text(rest[0])) ++alike;
+    while (ordered < rest.size() && lies_behind(rest[ordered], rest[ordered - 1])) ++ordered;
+    const std::span<const RankPlan> ranks = rest.first(ordered > kFew ? ordered : alike);
+    const std::string who =
+        ranks.size() == 1 ? fmt::format("rank {}", ranks.front().rank)
+                          : fmt::format("ranks {} to {}", ranks.front().rank, ranks.back().rank);
+    map.push_back(who + (ordered > kFew ? place_in_order(ranks) : place_text(ranks.front())));
+    rest = rest.subspan(ranks.size());
   }
   return map;
 }

@@ -100,8 +100,9 @@ Placement plan_node(const std::vector<RankPlace>& ranks_of_this_node, const Plac
 Placement plan_job(const std::vector<std::string>& places, const std::vector<int>& nodes,
                    const PlacementRequest&);
 
-/// A line a rank: "rank 3 on a: cores 12-15 (NUMA node 0, hardware threads 12-15,60-63), 4 threads,
-/// 1 input thread, bound".
+/// Where ranks run: "rank 3 on a: cores 12-15 (NUMA node 0, hardware threads 12-15,60-63), 4
+/// threads, 1 for input, bound". Ranks with the same place have one line, and so have more than a
+/// few that have the cores one after the other: "ranks 0 to 95 on a: ...".
 std::vector<std::string> map_of(const Placement&);
 
 /// "0-3,8": numbers in ascending order as the kernel and taskset write them.

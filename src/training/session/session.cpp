@@ -260,10 +260,7 @@ data::OnProgress progress_line(const Session& session, const std::string& verb) 
     const double now = whole.seconds();
     if (terminal ? !last && now - drawn < kRedrawSeconds : !pace.due()) return;
     drawn = now;
-    const double left =
-        done ? now * static_cast<double>(total - done) / static_cast<double>(done) : 0;
-    const std::string text = fmt::format("{} {}/{} - ETA: {}", verb, with_commas(done),
-                                         with_commas(total), eta_text(left));
+    const std::string text = progress_text(verb, done, total, now);
     if (!terminal) {
       system::tell(text);
     } else if (last) {

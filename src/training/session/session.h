@@ -109,7 +109,8 @@ void say_data(const Session&, const data::DataSource&);
 void say_warnings(const Session&, const data::DataSource&);
 
 /// A line on standard error such as "Decoding 12,000/22,500 - ETA: 0:21", redrawn on a terminal,
-/// else every 30 s. Silent on ranks other than 0 and where the session is quiet.
+/// else every 30 s; without ETA until a hundredth is done. Silent on ranks other than 0 and where
+/// the session is quiet.
 data::OnProgress progress_line(const Session&, const std::string& verb);
 
 /// While what it returns lives, this process ends with ExitCode::unanswered where a rank of its

@@ -193,5 +193,27 @@ TEST(PlacementMap, SaysWhereEveryRankRuns) {
             "for input, communication on hardware thread 23, bound");
 }
 
+TEST(PlacementMap, HasOneLineForRanksThatAreAlike) {
+  EXPECT_EQ(map_of(plan_node(MadeUpMachine{2}.unbound(96), {})),
+            std::vector<std::string>{"ranks 0 to 95 on a: cores 0-1 (NUMA node 0, hardware threads "
+                                     "0-1), 1 thread, 1 for input"});
+}
+
+TEST(PlacementMap, HasOneLineForManyRanksWithCoresInTheirOrder) {
+  std::vector<RankPlace> places;
+  for (int rank = 0; rank < 48; ++rank) places.push_back(kCloud.place(rank, {rank, rank + 48}));
+  const std::vector<std::string> map = map_of(plan_node(places, {}));
+  ASSERT_EQ(map.size(), 1u);
+  EXPECT_TRUE(
+      map[0].starts_with("ranks 0 to 47 on a: cores 0-47 (NUMA node 0, hardware threads "
+                         "0-95), in this order 1 core each, 1 thread"))
+      << map[0];
+  places.resize(8);  // few: each has its line
+  EXPECT_EQ(map_of(plan_node(places, {})).size(), 8u);
+  std::swap(places[2].cpus, places[5].cpus);
+  std::swap(places[2].core_of_cpu, places[5].core_of_cpu);
+  EXPECT_TRUE(map_of(plan_node(places, {}))[2].starts_with("rank 2 on a: core 5 "));
+}
+
 }  // namespace
 }  // namespace cputrain::placement
