@@ -25,9 +25,9 @@ constexpr bool is_suspect(double efficiency) {
 
 /// What the range of a simulated figure is of, and what of its assumptions it leaves out.
 inline constexpr const char* kSimulatedRange =
-    "A simulated range is of random disturbances alone. It leaves out what is assumed: clock, "
-    "memory bandwidth and network of the platform, what two threads of a core share, and that its "
-    "cores reach the same part of their peak as those whose costs were measured.";
+    "A simulated range is of random disturbances and, where the platform says that, of the share "
+    "of their peak that its cores may reach. It leaves out what is assumed: clock, memory "
+    "bandwidth and network of the platform, and what two threads of a core share.";
 
 /// What a predicted figure is made of.
 inline constexpr const char* kPredicted =

@@ -106,7 +106,7 @@ void settle_sweep(SweepOptions&, const cli::CommandLineChoices&);
 struct SimulateOptions : cli::Options {
   cells::SweepGrid grid{};
   std::string platform, costs;
-  std::optional<double> clock_ghz, memory_gb, memory_gbs, network_gbps;
+  std::optional<double> clock_ghz, peak_share, memory_gb, memory_gbs, network_gbps;
   std::optional<int> measure_seconds, repeat;
 };
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
@@ -105,7 +106,7 @@ std::string command_of(const SimulateOptions& options, const cells::Cell& cell) 
 
 /// What makes another experiment of a table with the same platform and model; `costs` says whose.
 cells::FlagTexts options_of(const SimulateOptions& options, const std::string& costs) {
-  std::set<std::string> names{"clock-ghz",       "memory-gbs", "network-gbps",
+  std::set<std::string> names{"clock-ghz",       "peak-share", "memory-gbs",    "network-gbps",
                               "platform-memory", "prefetch",   "data-on-device"};
   names.insert(kOfTraining.begin(), kOfTraining.end());
   cells::FlagTexts texts{{"costs", costs}};
@@ -245,18 +246,20 @@ void simulate(const SimulateOptions& options, system::SignalWatch& signals,
               const simulation::Simulator& simulator, const simulation::Forecast& forecast,
               std::size_t validation_images, cells::CellTable& table) {
   std::vector<simulation::SimulationJob> todo;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < table.cells.size(); ++i) {
-    cells::Cell& cell = table.cells[i];
+  std::vector<std::size_t> ends;  // by cell: behind the last of its jobs
+  for (cells::Cell& cell : table.cells) {
     cell.reason = forecast.obstacle(cell);
-    if (!cell.reason.empty()) continue;
-    simulation::SimulationJob job = forecast.job(cell, flags_of_training(options));
-    job.steps = static_cast<int>(options.steps.value_or(2));
-    job.repeats = options.repeat.value_or(3);
-    job.seed = options.seed.value_or(0);
-    job.validation_images = validation_images;
-    todo.push_back(std::move(job));
-    places.push_back(i);
+    if (cell.reason.empty()) {
+      int repeats = options.repeat.value_or(3);
+      for (simulation::SimulationJob& job : forecast.jobs(cell, flags_of_training(options))) {
+        job.steps = static_cast<int>(options.steps.value_or(2));
+        job.repeats = std::exchange(repeats, 1);
+        job.seed = options.seed.value_or(0);
+        job.validation_images = validation_images;
+        todo.push_back(std::move(job));
+      }
+    }
+    ends.push_back(todo.size());
   }
   const system::RemovedInTheEnd folder(make_work_folder());
   constexpr int kAtOnce = 2;
@@ -265,18 +268,18 @@ void simulate(const SimulateOptions& options, system::SignalWatch& signals,
   const auto say_progress = [&] {
     constexpr double kSeconds = 5;
     if (++done < todo.size() && watch.seconds() < kSeconds) return;
-    system::tell("{} of {} cells simulated", done, todo.size());
+    system::tell("{} of {} simulations done", done, todo.size());
     watch = {};
   };
   const auto stopped = [&] { return signals.stop_requested(); };
-  auto results =
+  const auto results =
       simulation::run_cells(simulator, folder.path, todo, kAtOnce, say_progress, stopped);
   std::vector<simulation::SimulationResult> of_cells(table.cells.size());
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    cells::Cell& cell = table.cells[places[i]];
-    forecast.fill(cell, results[i]);
-    of_cells[places[i]] = std::move(results[i]);
-    cell.command = command_of(options, cell);
+  for (std::size_t i = 0, first = 0; i < table.cells.size(); first = ends[i++]) {
+    if (first == ends[i]) continue;
+    forecast.fill(table.cells[i], std::span(results).subspan(first, ends[i] - first));
+    of_cells[i] = results[first];
+    table.cells[i].command = command_of(options, table.cells[i]);
   }
   simulation::explain_above_linear(table.cells, of_cells, forecast.costs());
 }
@@ -312,10 +315,8 @@ ExitCode run_simulate(const FindSimulator& find_simulator, const SimulateOptions
     say_missing(options, simulator.missing, table);
     return ExitCode::ok;
   }
-  const simulation::CostTable costs =
-      !options.costs.empty()
-          ? simulation::given_costs(options.costs, services, spec, graph)
-          : simulation::measured_costs(services, spec, graph, options.measure_seconds, here);
+  const simulation::CostTable costs = simulation::find_costs(
+      {options.costs, options.measure_seconds, here}, services, spec, graph);
   if (here) {  // which --costs may have from another machine
     platform = choose_platform(options, services, &costs);
     grid = planned_grid(options.grid, platform);
@@ -327,7 +328,9 @@ ExitCode run_simulate(const FindSimulator& find_simulator, const SimulateOptions
   // Times of other kernels are of another experiment, too.
   table.options =
       options_of(options, costs.cpu + (costs.kernels.empty() ? "" : ", " + costs.kernels));
-  describe(table, forecast.machine(), services, costs.origin());
+  const std::string share = forecast.share_text();
+  describe(table, forecast.machine(), services,
+           costs.origin() + (share.empty() ? "" : "; ") + share);
   const auto armed = services.signals->arm();
   simulate(options, *services.signals, simulator, forecast, source.validation.size(), table);
   const bool stopped = services.signals->stop_requested();

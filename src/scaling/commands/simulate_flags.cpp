@@ -28,6 +28,9 @@ void add_grid(cli::Flags& f, SimulateOptions& c) {
   f.suggest("platform", simulation::platform_names());
   f.real("clock-ghz", c.clock_ghz, 0.01, 100,
          "clock of the cores, however many work [the platform's]");
+  f.real("peak-share", c.peak_share, 0.01, 100,
+         "share of its multiply-add peak that a core reaches, as bench step --micro-batch 8 prints "
+         "it (more than 1 where methods save multiply-adds), in place of a range [the platform's]");
   f.real("memory-gbs", c.memory_gbs, 0.01, 1e6,
          "bandwidth of each node's memory in GB/s [the platform's]");
   f.real("platform-memory", c.memory_gb, 0.001, 1e6,
@@ -47,8 +50,8 @@ void add_grid(cli::Flags& f, SimulateOptions& c) {
 
 /// Flags that change nothing on a platform of GPUs, or of CPUs.
 const std::set<std::string> kWithoutEffectOnGpus{
-    "threads",   "clock-ghz",   "platform-memory", "measure-seconds", "dropout", "optimizer",
-    "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
+    "threads",   "clock-ghz", "peak-share",  "platform-memory", "measure-seconds", "dropout",
+    "optimizer", "allreduce", "micro-batch", "steps",           "repeat",          "seed"};
 const std::set<std::string> kWithoutEffectOnCpus{"prefetch", "data-on-device"};
 
 /// Flags that were typed and would change nothing.
@@ -72,14 +75,15 @@ void check_flags(const SimulateOptions& options, const simulation::Platform& pla
 
 /// Puts what the flags change into the platform.
 void change(simulation::Platform& platform, const SimulateOptions& options) {
-  if (options.clock_ghz) {
-    if (!platform.cpu) {
-      fail(ExitCode::usage,
-           "--clock-ghz with --platform {}, whose cores are as measured (their clock is not "
-           "known); name another platform",
-           platform.name);
-    }
-    platform.cpu->clock = {{1, *options.clock_ghz}};
+  if ((options.clock_ghz || options.peak_share) && !platform.cpu) {
+    fail(ExitCode::usage,
+         "--{} with --platform {}, whose cores are as measured (neither clock nor peak is known "
+         "apart); name another platform",
+         options.clock_ghz ? "clock-ghz" : "peak-share", platform.name);
+  }
+  if (options.clock_ghz) platform.cpu->clock = {{1, *options.clock_ghz}};
+  if (const auto share = options.peak_share) {
+    platform.cpu->share = {.low = *share, .likely = *share, .high = *share};
   }
   if (options.memory_gb) platform.set_memory(*options.memory_gb);
   if (options.memory_gbs) {

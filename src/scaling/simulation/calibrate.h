@@ -68,13 +68,17 @@ std::string calibration_progress(int rounds, double past, double least);
 std::string costs_file_name(const training::TrainingFlags&, const placement::Machine&,
                             const std::string& network);
 
-/// The model's costs of --costs FILE. Error(usage) where they are of another network.
-CostTable given_costs(const std::string& file, const training::Services&,
-                      const training::TrainingSpec&, const model::Graph&);
+/// Whose costs are wanted, and how.
+struct CostsRequest {
+  std::string file{};            ///< --costs FILE; empty: none
+  std::optional<int> seconds{};  ///< --measure-seconds
+  bool here = false;             ///< what is simulated is this machine
+};
 
-/// Those kept in the cache (costs_file_name), else measured now and kept. --measure-seconds and
-/// `here` (what is simulated is this machine) have them measured each time, `here` for longer.
-CostTable measured_costs(const training::Services&, const training::TrainingSpec&,
-                         const model::Graph&, std::optional<int> measure_seconds, bool here);
+/// The model's costs: of the file, kept in the cache (costs_file_name), or measured now and kept.
+/// `seconds` and `here` have them measured each time, `here` for longer. Their origin says where
+/// kernels are others than this program's. Error(usage) where a file's are of another network.
+CostTable find_costs(const CostsRequest&, const training::Services&, const training::TrainingSpec&,
+                     const model::Graph&);
 
 }  // namespace cputrain::simulation

@@ -101,8 +101,9 @@ double CostTable::drift() const {
 }
 
 std::string CostTable::origin() const {
-  if (date.empty()) return cpu + ", date and commit not recorded";
-  return fmt::format("{}, measured on {}{}", cpu, date, commit.empty() ? "" : " by " + commit);
+  if (date.empty()) return cpu + ", date and commit not recorded" + stale;
+  return fmt::format("{}, measured on {}{}{}", cpu, date, commit.empty() ? "" : " by " + commit,
+                     stale);
 }
 
 CostsWhenActive CostTable::when(int active) const {

@@ -54,6 +54,7 @@ struct CostTable {
   int image_size = 0, classes = 0;
   std::string network;  ///< fingerprint of the graph and of what may compute it
   std::string kernels;  ///< the latter alone, with the update rule: "with Winograd, sgd"
+  std::string stale;    ///< ", with kernels 9 (this program has 13)", or empty; in no file
   int cores = 1, hardware_threads = 1;
   double memory_bytes = 0;
 

@@ -40,6 +40,12 @@ double seconds_an_image(const CostTable& costs, int images_at_once) {
   return seconds / images_at_once;
 }
 
+/// That the measured core reached, as a PeakShare has it.
+double share_of_peak(const CostTable& costs, double flops_per_image) {
+  constexpr int kImages = 8;
+  return flops_per_image / seconds_an_image(costs, kImages) / (1e9 * costs.alone().fma_gflops);
+}
+
 /// "forward takes 4 CPU seconds less per epoch": of what takes so much less that it decides.
 std::string saved_text(const cells::Cell& c, const cells::Cell& base) {
   std::string text = "the disturbances that were drawn for it are smaller";
@@ -103,7 +109,34 @@ std::string Forecast::obstacle(const cells::Cell& cell) const {
   return "";
 }
 
-SimulationJob Forecast::job(const cells::Cell& cell, const std::vector<std::string>& flags) const {
+std::vector<double> Forecast::slower() const {
+  if (!platform_.cpu || !platform_.cpu->share) return {1};
+  const PeakShare& share = *platform_.cpu->share;
+  const double own = share_of_peak(costs_, flops_per_image_);
+  const bool of_model =
+      share.model.empty() || (costs_.model == share.model && costs_.image_size == share.image_size);
+  const bool same_kind = !share.kind.empty() && costs_.cpu.find(share.kind) != std::string::npos;
+  const double likely = !of_model || same_kind ? 1 : own / share.likely;
+  if (of_model && share.low == share.high) return {likely};
+  // Of another network it is only known how far kinds of cores are apart.
+  const double most = of_model ? own / share.low : share.high / share.low;
+  const double least = of_model ? own / share.high : 1;
+  return {likely, std::min({least, likely, 1.0}), std::max(most, likely)};
+}
+
+std::string Forecast::share_text() const {
+  if (!platform_.cpu || !platform_.cpu->share) return "";
+  const double own = share_of_peak(costs_, flops_per_image_);
+  const std::vector<double> times = slower();
+  const std::string range =
+      times.size() > 1 ? fmt::format(" ({:.2f} to {:.2f})", own / times[2], own / times[1]) : "";
+  return fmt::format(
+      "a core reaches {:.2f}{} of its peak of multiply-adds, that of the costs {:.2f}",
+      own / times[0], range, own);
+}
+
+std::vector<SimulationJob> Forecast::jobs(const cells::Cell& cell,
+                                          const std::vector<std::string>& flags) const {
   SimulationJob job;
   job.ranks = cell.ranks;
   job.threads = cell.threads;
@@ -121,14 +154,22 @@ SimulationJob Forecast::job(const cells::Cell& cell, const std::vector<std::stri
     job.arguments.push_back(
         "--allreduce=" + usual_allreduce(job.nodes(), cell.ranks, job.platform, gradient_bytes_));
   }
-  return job;
+  std::vector<SimulationJob> jobs;
+  for (const double times : slower()) {
+    jobs.push_back(job);
+    if (times != 1) jobs.back().platform.cpu->flops_per_cycle /= times;
+  }
+  if (jobs.size() > 1) jobs[1].platform.cpu->kept.clear();  // the quickest keeps all of it
+  return jobs;
 }
 
-void Forecast::fill(cells::Cell& cell, const SimulationResult& result) const {
-  if (!result.failure.empty()) {
-    cell.reason = result.failure;
+void Forecast::fill(cells::Cell& cell, std::span<const SimulationResult> results) const {
+  for (const SimulationResult& one : results) {
+    if (one.failure.empty()) continue;
+    cell.reason = one.failure;
     return;
   }
+  const SimulationResult& result = results.front();
   // The short last step of an epoch takes about its part of a step's time.
   const double images = static_cast<double>(images_);
   const double scale = images / static_cast<double>(result.images);
@@ -143,6 +184,12 @@ void Forecast::fill(cells::Cell& cell, const SimulationResult& result) const {
   cell.status = cells::CellStatus::simulated;
   cell.seconds_per_epoch = seconds;
   cell.spread = {std::ranges::min(cell.repeats), std::ranges::max(cell.repeats)};
+  for (const SimulationResult& other : results.subspan(1)) {
+    for (const SimulatedSteps& repeat : other.repeats) {
+      cell.spread->low = std::min(cell.spread->low, repeat.seconds * scale);
+      cell.spread->high = std::max(cell.spread->high, repeat.seconds * scale);
+    }
+  }
   cell.steps = static_cast<std::int64_t>(result.steps);
   cell.images_per_second = images / seconds;
   cell.budget = typical->budget * (seconds / typical->seconds);

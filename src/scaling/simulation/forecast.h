@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "model/graph.h"
 #include "scaling/cells/cells.h"
 #include "scaling/simulation/simulator.h"
@@ -24,12 +26,20 @@ class Forecast {
 
   /// Why the platform has no such cell; empty where it has.
   std::string obstacle(const cells::Cell&) const;
-  /// Steps, repeats and seed are left to the caller.
-  SimulationJob job(const cells::Cell&, const std::vector<std::string>& flags) const;
-  /// All figures; the command is left to the caller.
-  void fill(cells::Cell&, const SimulationResult&) const;
+  /// The cell's own first; where it is not known which share of its peak a core reaches, then
+  /// those of the range, quickest and slowest. Steps, repeats and seed are left to the caller.
+  std::vector<SimulationJob> jobs(const cells::Cell&, const std::vector<std::string>& flags) const;
+  /// All figures, from the results of its jobs; the command is left to the caller.
+  void fill(cells::Cell&, std::span<const SimulationResult>) const;
+  /// "a core reaches 1.80 (1.30 to 2.72) of its peak of multiply-adds, that of the costs 2.61";
+  /// empty where the platform says nothing of it.
+  std::string share_text() const;
 
  private:
+  /// How many times as long as by its peak a core computes, in the order of jobs(). The range holds
+  /// the share that the measured core reached, as kernels may have got better since the platform's.
+  std::vector<double> slower() const;
+
   Platform platform_;
   CostTable costs_;
   double flops_per_image_, gradient_bytes_;

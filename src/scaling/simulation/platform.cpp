@@ -55,11 +55,26 @@ void describe_points(JsonMembers& f, const char* list, std::vector<PlatformPoint
       true);
 }
 
+void describe_share(JsonMembers& f, PeakShare& share) {
+  constexpr double kLeast = 0.01, kMost = 100;
+  f.may("model", share.model);
+  f.may("image_size", share.image_size, 0, 16384);
+  f.need("low", share.low, kLeast, kMost);
+  f.need("likely", share.likely, share.low, kMost);
+  f.need("high", share.high, share.likely, kMost);
+  f.may("kind", share.kind);
+}
+
 void describe_cpu(JsonMembers& f, PlatformCpu& cpu) {
-  f.need("flops_per_cycle", cpu.flops_per_cycle, 1, 1e6);
+  f.need("flops_per_cycle", cpu.flops_per_cycle, 0.01, 1e6);
   describe_points(f, "clock_ghz", cpu.clock, "active_cores",
                   [](JsonMembers& p, double& value) { p.need("ghz", value, 0.01, 100); });
   f.need("second_thread_gain", cpu.second_thread_gain, 0.5, 8);
+  f.rare_object("share_of_peak", cpu.share, describe_share);
+  if (f.file() ? f.file()->has("share_kept") : !cpu.kept.empty()) {
+    describe_points(f, "share_kept", cpu.kept, "active_cores",
+                    [](JsonMembers& p, double& value) { p.need("part", value, 0.01, 1); });
+  }
 }
 
 void describe_gpus(JsonMembers& f, GpuNode& node) {
@@ -139,8 +154,10 @@ double slowdown(const Platform& platform, const CostTable& costs, const LocalRan
   if (!platform.cpu) return 1;  // the table says what active cores and threads do to each other
   const PlatformCpu& cpu = *platform.cpu;
   const int busy = local.ranks * local.threads;  // hardware threads
-  const double gflops =
-      cpu.flops_per_cycle * in_proportion(cpu.clock, std::min(busy, platform.cores));
+  const int active = std::min(busy, platform.cores);
+  // What threads of a rank lose to each other is in the costs.
+  const double kept = cpu.kept.empty() || local.threads > 1 ? 1 : in_proportion(cpu.kept, active);
+  const double gflops = cpu.flops_per_cycle * in_proportion(cpu.clock, active) * kept;
   double shared = 1;
   for (int i = 0; i < local.threads; ++i) {
     // Thread t is on core t modulo the cores.

@@ -19,12 +19,25 @@ struct PlatformPoint {
   double value;
 };
 
-/// What a core computes, for machines other than the one whose costs were measured: the same share
-/// is assumed of its peak of multiply-adds.
+/// Which share of its multiply-add peak a kind of core reaches in a training step with eight images
+/// at once, as `bench step` says it: direct convolution counts, so it may pass 1.
+struct PeakShare {
+  std::string model{};  ///< of whose steps it is; empty: of any network
+  int image_size = 0;
+  double low = 0, likely = 0, high = 0;
+  /// Costs of a processor with this word in its name are of that kind: what they have is likely.
+  std::string kind{};
+};
+
+/// What a core computes, for machines other than the one whose costs were measured.
 struct PlatformCpu {
   double flops_per_cycle = 0;        ///< a core's, float multiply-adds as two
   std::vector<PlatformPoint> clock;  ///< GHz by active cores
   double second_thread_gain = 1;     ///< what two threads of a core compute, by what one does
+  /// Nothing: the same share of the peak as the core whose costs were measured.
+  std::optional<PeakShare> share{};
+  /// Part of its share that a core keeps where ranks have one thread; empty: all of it.
+  std::vector<PlatformPoint> kept{};
 };
 
 /// The GPUs of a node, and what joins them with each other and with the host. All are alike.
@@ -88,8 +101,9 @@ struct LocalRank {
 };
 
 /// How many times as long as in the table's measurement with one active core (with as many as are
-/// active here, where the platform has no CPU of its own) a rank computes. Threads fill cores
-/// before they fill hardware threads; the slowest of a rank's own ones decides.
+/// active here, where the platform has no CPU of its own) a rank computes, at the table's share of
+/// the peak. Threads fill cores before they fill hardware threads; the slowest of a rank's own ones
+/// decides.
 double slowdown(const Platform&, const CostTable&, const LocalRank&);
 
 /// The platform that is the machine of the costs.

@@ -140,21 +140,11 @@ void check_layers(const CostTable& table, const model::Graph& graph, const std::
        file);
 }
 
-}  // namespace
-
-std::string costs_file_name(const training::TrainingFlags& flags, const placement::Machine& machine,
-                            const std::string& network) {
-  constexpr int kMethod = 4;  // calibrate()'s: what other ones measured is not taken
-  const std::uint64_t key = Fnv1a()
-                                .add(machine.cpu_model)
-                                .add(machine.host)
-                                .add(kVersion)
-                                .add(network)
-                                .add(images_of(flags))
-                                .add_number(machine.allowed_cpus.size())
-                                .add_number(kMethod)
-                                .value();
-  return fmt::format("costs-{:016x}.json", key);
+/// "own kernels 13 by 2": 13; 0 where they have none.
+int kernels_version(const std::string& kernels) {
+  constexpr std::string_view kWords = "own kernels ";
+  const std::size_t at = kernels.find(kWords);
+  return at == std::string::npos ? 0 : std::atoi(kernels.c_str() + at + kWords.size());
 }
 
 CostTable given_costs(const std::string& file, const training::Services& services,
@@ -180,19 +170,20 @@ CostTable given_costs(const std::string& file, const training::Services& service
   return table;
 }
 
-CostTable measured_costs(const training::Services& services, const training::TrainingSpec& spec,
-                         const model::Graph& graph, std::optional<int> asked, bool here) {
+CostTable measured_costs(const CostsRequest& request, const training::Services& services,
+                         const training::TrainingSpec& spec, const model::Graph& graph) {
+  const bool here = request.here;
   const std::string kernels = kernels_of(spec, services);
   const std::string network = fingerprint(graph, kernels);
   const placement::Machine machine = services.machine();
   auto cache = system::cache_folder();
   if (cache) *cache /= costs_file_name(spec.flags, machine, network);
-  if (cache && !here && !asked) {
+  if (cache && !here && !request.seconds) {
     if (auto kept = kept_costs(*cache, network)) return *kept;
   }
   // What is forecast for this machine can be compared with it, so its costs are worth more time.
   constexpr int kSeconds = 60, kSecondsHere = 300;
-  const int seconds = asked.value_or(here ? kSecondsHere : kSeconds);
+  const int seconds = request.seconds.value_or(here ? kSecondsHere : kSeconds);
   CostTable table = measure(services, spec, graph, machine, seconds, here);
   table.date = system::today();
   table.commit = services.program_build;
@@ -208,6 +199,35 @@ CostTable measured_costs(const training::Services& services, const training::Tra
         100 * table.drift());
   } else if (cache && seconds >= kSeconds) {
     keep(*cache, table);
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string costs_file_name(const training::TrainingFlags& flags, const placement::Machine& machine,
+                            const std::string& network) {
+  constexpr int kMethod = 4;  // calibrate()'s: what other ones measured is not taken
+  const std::uint64_t key = Fnv1a()
+                                .add(machine.cpu_model)
+                                .add(machine.host)
+                                .add(kVersion)
+                                .add(network)
+                                .add(images_of(flags))
+                                .add_number(machine.allowed_cpus.size())
+                                .add_number(kMethod)
+                                .value();
+  return fmt::format("costs-{:016x}.json", key);
+}
+
+CostTable find_costs(const CostsRequest& request, const training::Services& services,
+                     const training::TrainingSpec& spec, const model::Graph& graph) {
+  CostTable table = request.file.empty() ? measured_costs(request, services, spec, graph)
+                                         : given_costs(request.file, services, spec, graph);
+  const int then = kernels_version(table.kernels);
+  const int now = kernels_version(kernels_of(spec, services));
+  if (then > 0 && now > 0 && then != now) {
+    table.stale = fmt::format(", with kernels {} (this program has {})", then, now);
   }
   return table;
 }

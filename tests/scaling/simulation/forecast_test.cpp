@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -129,7 +130,7 @@ TEST(Forecast, ScalesStepsToAnEpoch) {
   for (const double seconds : {4.0, 2.0, 3.0}) {
     result.repeats.push_back({seconds, {.forward = seconds}, 0});
   }
-  forecast.fill(cell, result);
+  forecast.fill(cell, std::span(&result, 1));
   EXPECT_EQ(cell.status, cells::CellStatus::simulated);
   EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 37.5);  // 25 steps of 1.5 s
   EXPECT_DOUBLE_EQ(cell.spread->low, 25);
@@ -147,8 +148,114 @@ TEST(Forecast, CountsTheImagesOfAShortStep) {
   result.steps = 2;
   result.images = 1000;
   result.repeats = {{7, {.forward = 7}, 0}};
-  forecast.fill(cell, result);
+  forecast.fill(cell, std::span(&result, 1));
   EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 7);
+}
+
+/// Twelve cores whose likely share of the peak is half of what the costs' core reached.
+class PeakShares : public ::testing::Test {
+ protected:
+  /// By whose peak a core computes, for the cell's own simulation and those of its range.
+  std::vector<double> flops(const json& share, const std::string& processor = "x") {
+    json file = platform();
+    file["cpu"]["share_of_peak"] = share;
+    file["cpu"]["share_kept"] = {{{"active_cores", 1}, {"part", 1}},
+                                 {{"active_cores", 5}, {"part", 0.5}}};
+    CostTable table = costs_of_graph();
+    table.cpu = processor;
+    const Forecast forecast(platform_from_json(file, "five"), table, graph_, 1, 1000);
+    text_ = forecast.share_text();
+    std::vector<double> found;
+    for (const SimulationJob& job : forecast.jobs({.cpus = 5, .batch = 40, .ranks = 5}, {})) {
+      found.push_back(job.platform.cpu->flops_per_cycle);
+      kept_.push_back(!job.platform.cpu->kept.empty());
+    }
+    return found;
+  }
+
+  static model::Graph some_graph() {
+    model::Graph graph({8, 8, 3});
+    graph.add(model::Flatten{});
+    graph.add(model::Dense{.units = 100});
+    return graph;
+  }
+  /// An image takes 3 s, where the peak would do what it asks for in 2.4 s.
+  CostTable costs_of_graph() const {
+    CostTable table = costs();
+    table.by_active[0].fma_gflops = graph_.training_flops() / 2.4e9;
+    return table;
+  }
+
+  const model::Graph graph_ = some_graph();
+  static constexpr double own_ = 0.8;
+  std::string text_;
+  std::vector<bool> kept_;
+};
+
+void expect_near(const std::vector<double>& values, const std::vector<double>& expected) {
+  ASSERT_EQ(values.size(), expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-9) << i;
+}
+
+TEST_F(PeakShares, AreToldWithThatOfTheCosts) {
+  flops({{"low", own_ / 4}, {"likely", own_ / 2}, {"high", own_}});
+  EXPECT_EQ(text_,
+            "a core reaches 0.40 (0.20 to 0.80) of its peak of multiply-adds, that of the costs "
+            "0.80");
+}
+
+TEST_F(PeakShares, DecideHowLongACoreComputesAndWhatItsRangeIs) {
+  const json share{{"model", "x"},       {"image_size", 8},  {"low", own_ / 4},
+                   {"likely", own_ / 2}, {"high", own_ * 2}, {"kind", "Other"}};
+  expect_near(flops(share), {32, 128, 16});
+  EXPECT_EQ(kept_, (std::vector{true, false, true}));
+  expect_near(flops(share, "Other(R) Chip"), {64, 128, 16});  // costs of such a core
+}
+
+TEST_F(PeakShares, OfOlderKernelsLeaveWhatTheMeasuredCoreReachesInTheRange) {
+  expect_near(flops({{"model", "x"},
+                     {"image_size", 8},
+                     {"low", own_ / 4},
+                     {"likely", own_ / 2},
+                     {"high", own_ / 2}}),
+              {32, 64, 16});
+}
+
+TEST_F(PeakShares, OfAnotherNetworkWidenTheRangeAlone) {
+  for (const auto& [model, size] : {std::pair{"y", 8}, {"x", 9}}) {
+    expect_near(
+        flops({{"model", model}, {"image_size", size}, {"low", 1}, {"likely", 1.5}, {"high", 2}}),
+        {64, 64, 32});
+  }
+}
+
+TEST_F(PeakShares, ThatWereMeasuredHaveNoRange) {
+  expect_near(flops({{"low", own_ / 2}, {"likely", own_ / 2}, {"high", own_ / 2}}), {32});
+  EXPECT_EQ(text_.find(" to "), std::string::npos) << text_;
+}
+
+TEST_F(PeakShares, MakeTheRangeOfAFigure) {
+  json file = platform();
+  file["cpu"]["share_of_peak"] = {{"low", own_ / 4}, {"likely", own_ / 2}, {"high", own_}};
+  const Forecast forecast(platform_from_json(file, "five"), costs_of_graph(), graph_, 1, 1000);
+  std::vector<SimulationResult> results(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    results[i].steps = 1;
+    results[i].images = 1000;
+    const double seconds = std::array{10.0, 5.0, 20.0}.at(i);
+    results[i].repeats = {{seconds, {.forward = seconds}, 0}};
+  }
+  cells::Cell cell{.cpus = 5, .batch = 40, .ranks = 5};
+  forecast.fill(cell, results);
+  EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 10);
+  EXPECT_EQ(cell.repeats, std::vector{10.0});
+  EXPECT_DOUBLE_EQ(cell.spread->low, 5);
+  EXPECT_DOUBLE_EQ(cell.spread->high, 20);
+  results[2].failure = "stopped";  // a range that lacks an end is none
+  cells::Cell other{.cpus = 5, .batch = 40, .ranks = 5};
+  forecast.fill(other, results);
+  EXPECT_EQ(other.reason, "stopped");
+  EXPECT_FALSE(other.seconds_per_epoch);
 }
 
 // Latency alone: the fewest messages; bandwidth alone: the fewest bytes.
@@ -167,14 +274,14 @@ TEST(Forecast, AMachineThatGrowsIsTheCellsOwn) {
   const Forecast forecast(platform_from_json(growing(), "five"), costs(), model::Graph({8, 8, 3}),
                           1, 1000);
   EXPECT_EQ(forecast.machine().cpus_per_core, 2);
-  EXPECT_EQ(forecast.job({.cpus = 3, .ranks = 3}, {}).platform.cores, 2);
-  EXPECT_EQ(forecast.job({.cpus = 4, .ranks = 1, .threads = 4}, {}).platform.cores, 2);
+  EXPECT_EQ(forecast.jobs({.cpus = 3, .ranks = 3}, {}).front().platform.cores, 2);
+  EXPECT_EQ(forecast.jobs({.cpus = 4, .ranks = 1, .threads = 4}, {}).front().platform.cores, 2);
   EXPECT_EQ(forecast.obstacle({.cpus = 10, .ranks = 10}), "");
   EXPECT_NE(forecast.obstacle({.cpus = 11, .ranks = 11}), "");
   const Forecast fixed(platform_from_json(platform(), "five"), costs(), model::Graph({8, 8, 3}), 1,
                        1000);
   EXPECT_EQ(fixed.machine().cpus_per_core, 0);
-  EXPECT_EQ(fixed.job({.cpus = 3, .ranks = 3}, {}).platform.cores, 5);
+  EXPECT_EQ(fixed.jobs({.cpus = 3, .ranks = 3}, {}).front().platform.cores, 5);
 }
 
 TEST(Forecast, DividesCpusAmongThreads) {

@@ -25,6 +25,18 @@ TEST(Platform, SlowsCoresByClockAndThreadsThatShareThem) {
   EXPECT_NEAR(slowdown(five, costs(), {2, 3, 2}), 3 * 2 / 1.25, 1e-12);
 }
 
+TEST(Platform, SlowsCoresThatKeepAPartOfTheirShare) {
+  json file = platform();
+  file["cpu"]["share_kept"] = {{{"active_cores", 1}, {"part", 1}},
+                               {{"active_cores", 5}, {"part", 0.8}}};
+  const Platform five = platform_from_json(file, "five");
+  EXPECT_NEAR(slowdown(five, costs(), {0, 1}), 384 / (64 * 3.0), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {2, 3}), 384 / (64 * 2.5 * 0.9), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {0, 5}), 384 / (64 * 2 * 0.8), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {0, 1, 5}), 384 / (64 * 2.0), 1e-12);  // costs say that
+  EXPECT_EQ(json(to_json(five)), file);
+}
+
 // n CPUs are n hardware threads, two a core; a core alone takes 8 GB/s, all of them 20.
 TEST(Platform, MayGrowWithTheCell) {
   const Platform five = platform_from_json(growing(), "five");
@@ -115,6 +127,15 @@ TEST(Platform, NamesWhatIsWrongInAFile) {
   };
   expect_refused(changed([](json& p) { p["coers"] = 5; }), "coers");
   expect_refused(changed([](json& p) { p["cpu"]["clock"] = 5; }), "clock");
+  expect_refused(changed([](json& p) {
+                   p["cpu"]["share_of_peak"] = {{"low", 2}, {"likely", 1}, {"high", 3}};
+                 }),
+                 "likely");
+  expect_refused(changed([](json& p) { p["cpu"]["share_kept"] = json::array(); }), "share_kept");
+  expect_refused(changed([](json& p) {
+                   p["cpu"]["share_kept"] = {{{"active_cores", 1}, {"part", 1.5}}};
+                 }),
+                 "part");
   expect_refused(changed([](json& p) { p["nodes"] = 0; }), "nodes");
   expect_refused(changed([](json& p) { p["cores"] = 2.5; }), "cores");
   expect_refused(changed([](json& p) { p.erase("network"); }), "network");
