@@ -45,9 +45,11 @@ std::string table_csv(const ScalingTable&, const std::optional<ReferenceTable>&)
 /// quickest split, with what follows from their times, and all splits.
 nlohmann::ordered_json table_json(const ScalingTable&, const std::optional<ReferenceTable>&);
 
-/// Seconds per epoch by CPUs as an SVG of 800 by 480 pixels, which papers and pages without scripts
-/// take. Colours are batches; points are filled where they were measured and hollow where they were
-/// simulated. Empty where no cell of a global batch has a time.
+/// Seconds per epoch by CPUs as an SVG 800 pixels wide, which papers and pages without scripts
+/// take. Colours are batches; points are filled where they were measured, hollow where they were
+/// simulated, and crosses where they were published. A level line leads from the fewest devices
+/// over the axis of CPUs. Of more than sixteen series the others are named. Empty where no cell of
+/// a global batch has a time.
 std::string seconds_svg(const ScalingTable&, const std::optional<ReferenceTable>&);
 
 /// "63.1 CPUs of cpu (58.2 to 70.1)", which are as quick as the cell; empty where it stands beside

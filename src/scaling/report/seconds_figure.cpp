@@ -10,6 +10,7 @@
 
 #include "core/text.h"
 #include "scaling/report/forms/escapes.h"
+#include "system/print.h"
 #include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
@@ -20,10 +21,16 @@ constexpr std::array kColours{"#0072b2", "#e69f00", "#009e73", "#cc79a7",
                               "#56b4e9", "#d55e00", "#8c6bb1", "#808080"};
 constexpr const char *kInk = "#1d2129", *kIdeal = "#b0b7c3";
 /// Shapes of points of several series, around their middle.
-constexpr std::array kShapes{"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-3.5 -3.5h7v7h-7z",
-                             "M0 -5l4.5 8.5h-9z", "M0 -5l4.5 5l-4.5 5l-4.5 -5z"};
+constexpr std::array kShapes{"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+                             "M-3.5 -3.5h7v7h-7z",
+                             "M0 -5l4.5 8.5h-9z",
+                             "M0 -5l4.5 5l-4.5 5l-4.5 -5z",
+                             "M0 5l4.5 -8.5h-9z",
+                             "M-1.5 -5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z",
+                             "M-5 -2.5h10v5h-10z",
+                             "M-2.5 -5h5v10h-5z"};
 constexpr const char* kCross = "M-3 -3l6 6M-3 3l6 -6";
-constexpr std::size_t kMostName = 34;  ///< bytes of a name in the key
+constexpr std::size_t kMostName = 180;  ///< bytes of a name in the key: two lines
 
 struct FigurePoint {
   int cpus;
@@ -41,8 +48,7 @@ struct LineStyle {
 
 /// From figures to pixels; both axes are logarithmic.
 struct Axes {
-  static constexpr double kLeft = 64, kTop = 44, kBottom = 424;
-  double right = 0;                                             ///< as far as the key leaves room
+  static constexpr double kLeft = 64, kRight = 780, kTop = 44, kBottom = 424;
   double first = std::numeric_limits<double>::max(), last = 0;  ///< CPUs
   double least = first, most = 0;                               ///< seconds
 
@@ -51,7 +57,7 @@ struct Axes {
     least = std::min(least, p.least / 1.15), most = std::max(most, p.most * 1.15);
   }
   double x(double cpus) const {
-    return kLeft + (right - kLeft) * std::log(cpus / first) / std::log(last / first);
+    return kLeft + (kRight - kLeft) * std::log(cpus / first) / std::log(last / first);
   }
   double y(double seconds) const {
     return kBottom - (kBottom - kTop) * std::log(seconds / least) / std::log(most / least);
@@ -120,12 +126,12 @@ std::string frame(const Axes& axes, const std::set<int>& cpus, bool devices) {
             text_at(axes.x(n), axes.kBottom + 18, fmt::format("{}", n), "text-anchor=\"middle\"");
   }
   for (const double s : ticks_between(axes.least, axes.most)) {
-    text += path(fmt::format("M{} {:.1f}H{}", axes.kLeft, axes.y(s), axes.right), grid) +
+    text += path(fmt::format("M{} {:.1f}H{}", axes.kLeft, axes.y(s), axes.kRight), grid) +
             text_at(axes.kLeft - 7, axes.y(s) + 4, fmt::format("{:.6g}", s), "text-anchor=\"end\"");
   }
-  text += path(fmt::format("M{} {}V{}H{}", axes.kLeft, axes.kTop, axes.kBottom, axes.right),
+  text += path(fmt::format("M{} {}V{}H{}", axes.kLeft, axes.kTop, axes.kBottom, axes.kRight),
                {"#5b6472", 1});
-  text += text_at((axes.kLeft + axes.right) / 2, axes.kBottom + 42,
+  text += text_at((axes.kLeft + axes.kRight) / 2, axes.kBottom + 42,
                   devices ? "CPUs or GPUs" : "CPUs", "text-anchor=\"middle\"");
   return text + text_at(0, 0, "seconds per epoch",
                         "text-anchor=\"middle\" transform=\"translate(16 234) rotate(-90)\"");
@@ -147,23 +153,31 @@ std::string shortened(const std::string& text) {
   return safe.substr(0, end) + (end < safe.size() ? "..." : "");
 }
 
-/// "measured"; with the name of the series where others are of its kind.
-std::string kind_text(const ScalingTable& table, const Series& series) {
+/// "measured"; with the name of the series where others are of its kind, and with a number where
+/// the name was cut and is another's, too.
+std::string kind_text(const std::vector<const Series*>& all, const Series& series) {
   std::set<std::string> kinds;
   for (const auto& [where, c] : series.strong.cells) {
     if (c.cell.seconds_per_epoch) kinds.insert(cells::status_name(c.cell.status));
   }
   const std::string kind = join(std::vector<std::string>(kinds.begin(), kinds.end()), ", ");
-  const auto alike = std::ranges::count_if(table.series, [&](const Series& other) {
-    return !other.strong.empty() && is_simulated(other) == is_simulated(series);
-  });
-  return alike < 2 ? kind : kind + ": " + shortened(series.name);
+  const auto kin = std::ranges::count_if(
+      all, [&](const Series* other) { return is_simulated(*other) == is_simulated(series); });
+  if (kin < 2) return kind;
+  std::string name = shortened(series.name);
+  int before = 0;
+  for (const Series* other : all) {
+    if (other == &series) break;
+    before += shortened(other->name) == name ? 1 : 0;
+  }
+  return kind + ": " + name + (before > 0 ? fmt::format(" ({})", before + 1) : "");
 }
 
 LineStyle style_of(const Series& series, std::size_t number) {
   const char* shape = kShapes.at(number % kShapes.size());
-  if (is_simulated(series)) return {kInk, 1.3, "10 4", shape, false};
-  return {kInk, 2, "none", shape};
+  const bool again = number >= kShapes.size();  // shapes are used a second time, with other lines
+  if (is_simulated(series)) return {kInk, 1.3, again ? "3 3" : "10 4", shape, false};
+  return {kInk, 2, again ? "14 3" : "none", shape};
 }
 
 LineStyle in_colour(LineStyle style, const char* colour) {
@@ -204,25 +218,40 @@ std::string ideal_line(const Series& series, const Axes& axes) {
               {kIdeal, 1.5});
 }
 
-/// What lines mean, beside the frame.
-using Key = std::vector<std::pair<LineStyle, std::string>>;
-
-double right_of(const Key& key) {
-  constexpr double kColumn = 7.6, kBeside = 64;
-  std::size_t longest = 18;
-  for (const auto& [style, name] : key) longest = std::max(longest, columns_of(name));
-  return 800 - kBeside - kColumn * static_cast<double>(longest);
+/// From the fewest devices on, to where CPUs are as quick: a level line over the whole axis.
+std::string level_line(const FigurePoint& devices, const LineStyle& style, const Axes& axes) {
+  return path(
+      fmt::format("M{:.1f} {:.1f}H{}", axes.x(devices.cpus), axes.y(devices.seconds), axes.kRight),
+      {style.colour, 1.2, "9 3 2 3"});
 }
 
-std::string drawn(const Key& key, double right) {
+/// What lines mean, below the frame.
+using Key = std::vector<std::pair<LineStyle, std::string>>;
+
+struct DrawnKey {
   std::string text;
-  for (double y = Axes::kTop + 8; const auto& [style, name] : key) {
-    text += path(fmt::format("M{:.1f} {}h32", right + 12, y), style);
-    if (style.shape) text += point_at(right + 28, y, style);
-    text += text_at(right + 52, y + 4, name);
-    y += 21;
+  double bottom;  ///< where it ends
+};
+
+/// Side by side as far as there is room.
+DrawnKey drawn(const Key& key) {
+  constexpr double kColumn = 7.6, kLine = 21, kLeft = 20, kSample = 44, kApart = 22;
+  DrawnKey all{"", Axes::kBottom + 70};
+  double x = kLeft;
+  for (const auto& [style, name] : key) {
+    const double wide = kSample + kColumn * static_cast<double>(columns_of(name)) + kApart;
+    if (x > kLeft && x + wide > Axes::kRight + kApart) x = kLeft, all.bottom += kLine;
+    all.text += path(fmt::format("M{:.1f} {}h32", x, all.bottom), style);
+    if (style.shape) all.text += point_at(x + 16, all.bottom, style);
+    const auto most = static_cast<std::size_t>((Axes::kRight - kLeft - kSample) / kColumn);
+    const std::vector<std::string> name_lines = split(system::wrapped(name, 0, most), '\n');
+    for (const std::string& line : name_lines) {
+      if (&line != &name_lines.front()) all.bottom += kLine;
+      all.text += text_at(x + kSample, all.bottom + 4, line);
+    }
+    x += wide;
   }
-  return text;
+  return all;
 }
 
 std::string title_of(const ScalingTable& table) {
@@ -233,53 +262,84 @@ std::string title_of(const ScalingTable& table) {
   return title;
 }
 
+/// Series with times, those of devices first: they are few, and what CPUs are compared with.
+std::vector<const Series*> series_with_times(const ScalingTable& table) {
+  std::vector<const Series*> found;
+  for (const bool devices : {true, false}) {
+    for (const Series& series : table.series) {
+      if (series.strong.bases.empty() || training::is_device(series.backend) != devices) continue;
+      found.push_back(&series);
+    }
+  }
+  return found;
+}
+
+/// "Not drawn, to be read in the tables: cpu, --precision bf16; ...".
+std::string left_out_text(const std::vector<const Series*>& all, std::size_t drawn) {
+  constexpr std::size_t kNamed = 4;
+  std::string text = "Not drawn, see the tables: ";
+  for (std::size_t i = drawn; i < all.size() && i < drawn + kNamed; ++i) {
+    text += (i > drawn ? "; " : "") + shortened(all[i]->name);
+  }
+  const std::size_t more = all.size() - std::min(all.size(), drawn + kNamed);
+  return more > 0 ? text + fmt::format("; and {} more", more) : text;
+}
+
 }  // namespace
 
 std::string seconds_svg(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
-  constexpr std::size_t kMostSeries = 4;  // that a reader tells apart in one figure
   const LineStyle published{kInk, 1, "2 3", kCross};
-  std::vector<const Series*> series;
-  std::set<std::size_t> batches;
-  for (const Series& s : table.series) {
-    if (s.strong.bases.empty() || series.size() == kMostSeries) continue;
-    series.push_back(&s);
-    for (const auto& [row, base] : s.strong.bases) batches.insert(row.batch);
-  }
+  const std::vector<const Series*> all = series_with_times(table);
+  const std::vector<const Series*> series(
+      all.begin(), all.begin() + std::min(std::ssize(all), std::ssize(kShapes) * 2));
   if (series.empty()) return "";
+  std::set<std::size_t> batches;
+  for (const Series* s : series) {
+    for (const auto& [row, base] : s->strong.bases) batches.insert(row.batch);
+  }
+  const bool cpus_too = !training::is_device(series.back()->backend);
   Key key;
-  std::vector<std::pair<LineStyle, std::vector<FigurePoint>>> lines;
+  std::vector<std::pair<LineStyle, std::vector<FigurePoint>>> lines, levels;
   for (std::size_t number = 0; const std::size_t batch : batches) {
     const char* colour = kColours.at(number++ % kColours.size());
     if (reference) lines.push_back({in_colour(published, colour), points_of(*reference, batch)});
     for (std::size_t i = 0; i < series.size(); ++i) {
       lines.push_back({in_colour(style_of(*series[i], i), colour), points_of(*series[i], batch)});
+      if (cpus_too && training::is_device(series[i]->backend)) levels.push_back(lines.back());
     }
     key.push_back({{colour, 4}, fmt::format("batch {}", batch)});
   }
   for (std::size_t i = 0; i < series.size(); ++i) {
-    key.emplace_back(style_of(*series[i], i), kind_text(table, *series[i]));
+    key.emplace_back(style_of(*series[i], i), kind_text(all, *series[i]));
   }
   if (reference) key.emplace_back(published, "published");
-  key.push_back({{kIdeal, 1.5}, "ideal"});
-  Axes axes{.right = right_of(key)};
+  if (!levels.empty()) key.push_back({{kInk, 1.2, "9 3 2 3"}, "level of the fewest GPUs"});
+  Axes axes;
   std::set<int> cpus;
   for (const auto& [style, points] : lines) {
     for (const FigurePoint& p : points) axes.hold(p), cpus.insert(p.cpus);
   }
   std::string ideal, figures;
   for (const Series* one : series) ideal += ideal_line(*one, axes);
-  if (ideal.empty()) key.pop_back();
+  if (!ideal.empty()) key.push_back({{kIdeal, 1.5}, "ideal"});
+  for (const auto& [style, points] : levels) {
+    if (!points.empty()) figures += level_line(points.front(), style, axes);
+  }
   for (const auto& [style, points] : lines) figures += drawn(style, points, axes);
-  const bool devices =
-      std::ranges::any_of(series, [](const Series* s) { return training::is_device(s->backend); });
+  if (series.size() < all.size()) {
+    key.push_back({{"none"}, left_out_text(all, series.size())});
+  }
+  const DrawnKey below = drawn(key);
+  const bool devices = training::is_device(series.front()->backend);
   return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"480\" viewBox=\"0 0 "
-             "800 480\" font-family=\"DejaVu Sans,Verdana,sans-serif\" font-size=\"13\" "
-             "fill=\"{}\">\n<rect width=\"800\" height=\"480\" fill=\"#ffffff\"/>\n",
-             kInk) +
-         text_at((axes.kLeft + axes.right) / 2, 24, title_of(table),
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"{0:.0f}\" "
+             "viewBox=\"0 0 800 {0:.0f}\" font-family=\"DejaVu Sans,Verdana,sans-serif\" "
+             "font-size=\"13\" fill=\"{1}\">\n<rect width=\"800\" height=\"{0:.0f}\" "
+             "fill=\"#ffffff\"/>\n",
+             below.bottom + 16, kInk) +
+         text_at((axes.kLeft + axes.kRight) / 2, 24, title_of(table),
                  "text-anchor=\"middle\" font-size=\"15\"") +
-         frame(axes, cpus, devices) + ideal + figures + drawn(key, axes.right) + "</svg>\n";
+         frame(axes, cpus, devices) + ideal + figures + below.text + "</svg>\n";
 }
 
 }  // namespace cputrain::report
