@@ -162,6 +162,20 @@ class Slurm(ProgramTest):
                 self.assertTrue(by_mpirun.startswith(f"mpirun -np {ranks} "), by_mpirun)
                 self.assertEqual(by_srun, f"srun --mpi=pmix --cpu-bind=cores -n {ranks} -c {cpus}")
 
+    def test_a_training_on_gpus_has_a_rank_for_each(self):
+        # As Slurm says it of the guide's job: --nodes=2 --ntasks-per-node=4 --cpus-per-task=8 --gres=gpu:4.
+        job = {"SLURM_JOB_ID": "18", "SLURM_NTASKS_PER_NODE": "4", "SLURM_NNODES": "2", "SLURM_CPUS_PER_TASK": "8",
+               "SLURM_GPUS_ON_NODE": "4", "CUDA_VISIBLE_DEVICES": "0,1,2,3", "CODE": "0"}
+        words = ["--backend", "cuda", "--out", "s"]
+        _, said, calls = self.run_script("train.sbatch", *words, **job)
+        self.assertTrue(calls[0].startswith("mpirun -np 8 "), said)
+        self.assertIn(" ./cputrain train --backend cuda --out s --resume auto", calls[0])
+        _, said, calls = self.run_script("train.sbatch", *words, SRUN_MPI="pmix", **job)
+        self.assertRegex(calls[0], "^srun --mpi=pmix .*-n 8 -c 8 ./cputrain train --backend cuda --out s ", said)
+        with open(os.path.join(ROOT, "scripts", "slurm", "README.md"), encoding="utf-8") as f:
+            self.assertIn("--nodes=2 --ntasks-per-node=4 --cpus-per-task=8 --gres=gpu:4 --time=04:00:00 "
+                          "scripts/slurm/train.sbatch --backend cuda", f.read())
+
     def test_parts_of_a_heterogeneous_job_have_a_command_each(self):
         for group in ("het", "pack"):
             part = group.upper() + "_GROUP_"
