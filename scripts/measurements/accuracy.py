@@ -34,7 +34,7 @@ def held_out(data):
 
 def flags(a, batch, seed):
     return {"data": os.path.join(a.data, "train"), "validation-split": VALIDATION, "image-size": str(a.image_size),
-            "batch": str(batch), "epochs": str(a.epochs), "seed": str(seed), "threads": "1"}
+            "batch": str(batch), "epochs": str(a.epochs), "seed": str(seed), "threads": "1", **getattr(a, "more", {})}
 
 
 def command(a, batch, ranks, seed):
@@ -52,12 +52,20 @@ def tested(a, folder, name):
     return {"correct": found["correct"], "images": found["images"]}
 
 
+def same(found, value):
+    """Whether a figure or word of config.json is that of the command line."""
+    try:
+        return float(found) == float(value)
+    except (TypeError, ValueError):
+        return str(found) == value
+
+
 def refuse_other_flags(folder, wanted):
     """A finished training stands for one with the same flags alone."""
     with open(os.path.join(folder, "config.json")) as f:
         there = json.load(f)
     for name, value in wanted.items():
-        if str(there.get(name)) != value:
+        if not same(there.get(name), value):
             sys.exit(f"{folder} holds a training with --{name} {there.get(name)}, not {value}; name another OUT")
 
 

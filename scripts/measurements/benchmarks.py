@@ -24,13 +24,17 @@ def commands(a, weights):
     """By name, without where the result goes."""
     found = {f"allreduce {n}": runs.on_ranks(n, "bench", "allreduce") for n in a.ranks}
     found["input"] = ["./cputrain", "bench", "input", "--data", a.data, "--threads", "1"]
-    found["step"] = ["./cputrain", "bench", "step", "--data", a.data, "--weights", weights, "--threads", "1"]
+    step = ["./cputrain", "bench", "step", "--data", a.data, "--threads", "1"]
+    for precision in a.precisions:
+        narrow = ["--precision", precision] if precision != "float" else []
+        found[f"step, trained, {precision}"] = [*step, "--weights", weights, *narrow]
+        found[f"step, untrained, {precision}"] = [*step, *narrow]
     return found
 
 
 def kept(result):
     """What a table may want of a benchmark's object."""
-    return {key: value for key, value in result.items() if key not in ("data", "layers", "compression", "density")}
+    return {key: value for key, value in result.items() if key not in ("data", "layers", "compression")}
 
 
 def measure(a, weights):
@@ -60,8 +64,8 @@ def stage_row(results, index):
             stages[0]["limit"]["name"], runs.spread_text([s["fraction_of_limit"]["median"] for s in stages], ".2f")]
 
 
-def step_row(results):
-    return [runs.spread_text([r["images_per_second"]["median"] for r in results], ".1f"),
+def step_row(weights, precision, results):
+    return [weights, precision, f"{results[0]['density']:.2f}", runs.spread_text([r["images_per_second"]["median"] for r in results], ".1f"),
             runs.spread_text([r["gflops"] for r in results], ".0f"),
             runs.spread_text([r["limit"]["fma_gflops"] for r in results], ".0f"),
             runs.spread_text([r["fraction_of_peak"] for r in results], ".2f")]
@@ -82,14 +86,17 @@ def text_of(a, result):
     text += runs.block(told["input"])
     text += runs.table(["stage", "images/s", "limit", "part of the limit"],
                        [stage_row(measured["input"], i) for i in range(len(measured["input"][0]["stages"]))])
-    step = measured["step"][0]
+    step = measured["step, trained, float"][0]
     size = f"{step['image_size']}x{step['image_size']}"
-    text += (f"\nTraining steps of {step['model']} at {size}, batch {step['batch']}, one thread, weights after two "
-             "epochs. GFLOP/s count direct convolution. Multiplications by zero are left out, so they may pass "
+    text += (f"\nTraining steps of {step['model']} at {size}, batch {step['batch']}, one thread. Kernels skip zeros, so "
+             "a speed is of its weights: after two epochs, or untrained. Density is the part of the values between "
+             "layers that is not zero. GFLOP/s count direct convolution. Multiplications by zero are left out, so they may pass "
              "the peak of multiply-adds, which is measured in the same run.\n\n")
-    text += runs.block(told["train"], told["step"])
-    return text + runs.table(["images/s", "GFLOP/s", "peak of multiply-adds, GFLOP/s", "of the peak"],
-                             [step_row(measured["step"])])
+    text += runs.block(told["train"], told["step, trained, float"])
+    return text + runs.table(["weights", "precision", "density", "images/s", "GFLOP/s", "peak of multiply-adds, GFLOP/s",
+                              "of the peak"],
+                             [step_row(weights, precision, measured[f"step, {weights}, {precision}"])
+                              for precision in a.precisions for weights in ("trained", "untrained")])
 
 
 def main():
@@ -97,6 +104,7 @@ def main():
     p.add_argument("--rounds", type=int, default=7)
     p.add_argument("--ranks", type=lambda text: [int(n) for n in text.split(",")], default=[2, 4, 8])
     a = p.parse_args()
+    a.precisions = runs.precisions()
     with tempfile.TemporaryDirectory() as folder:
         run = os.path.join(folder, "run")
         runs.run([*train_command(a, run), "--verbose", "0"])

@@ -67,7 +67,7 @@ def versions_of(commit=None):
 
 def facts(date, commit):
     """For a table's raw data."""
-    return {"date": date, "commit": commit, "clean": not obstacle(commit)}
+    return {"date": date, "commit": commit, "clean": not obstacle(commit), "kernels": kernels_of(commit)}
 
 
 def of_today(program):
@@ -87,6 +87,10 @@ def of_cells(table):
 def sentence(of):
     """What a table says of facts."""
     text = f"Made on {of['date']} by commit {of['commit']}"
+    if of.get("kernels"):
+        text += f", kernels {of['kernels']}"
+    if of.get("kernels") and of["kernels"] != kernels_of():
+        text += f" (those of the checkout that made this table are {kernels_of()})"
     return text + ("." if of["clean"] else ", whose files are not those of the checkout that made this table.")
 
 

@@ -42,15 +42,16 @@ def training(a, precision, seed, folder):
 
 
 def rounds_of_steps(a):
-    """{network: [{precision: images/s} per round]}; the order is reversed after every round."""
+    """{network: [{precision: images/s, "density": {precision: part}} per round]}; the order is reversed after every
+    round."""
     found = {}
     for network in STEPS:
         found[network[0]] = []
         for number in range(a.rounds):
             order = PRECISIONS if number % 2 == 0 else PRECISIONS[::-1]
-            speeds = {p: json.loads(runs.run([*step_command(*network, p), "--json", "-"]))["images_per_second"]["median"]
-                      for p in order}
-            found[network[0]].append({p: speeds[p] for p in PRECISIONS})
+            steps = {p: json.loads(runs.run([*step_command(*network, p), "--json", "-"])) for p in order}
+            found[network[0]].append({**{p: steps[p]["images_per_second"]["median"] for p in PRECISIONS},
+                                      "density": {p: steps[p]["density"] for p in PRECISIONS}})
     return found
 
 
@@ -93,6 +94,13 @@ def step_rows(steps):
     return rows
 
 
+def density_text(steps):
+    """How many values between layers are not zero, which is what kernels' speed depends on; empty where not known."""
+    found = {model: rounds[0].get("density", {}).get("float") for model, rounds in steps.items()}
+    told = [f"{density:.2f} ({model})" for model, density in found.items() if density is not None]
+    return f"; the part of the values between layers that is not zero is {', '.join(told)}" if told else ""
+
+
 def text_of(a, result):
     trainings = result["trainings"]
     text = (f"{origin.sentence(result['origin'])} {runs.sentence_start(a.about)}: `dogcat` at 64x64, seeds "
@@ -103,7 +111,8 @@ def text_of(a, result):
                                    for p in PRECISIONS)], curve_rows(trainings))
     text += f"\n{accuracy_sentence(trainings)}\n\n"
     text += (f"Training steps on one thread, images/s, median (lowest to highest) of {len(result['steps'][STEPS[0][0]])} "
-             "rounds in which the two precisions take turns. The ratio is taken within a round.\n\n")
+             "rounds in which the two precisions take turns. The ratio is taken within a round. Weights are untrained"
+             f"{density_text(result['steps'])}.\n\n")
     text += runs.block(result["commands"]["step"])
     return text + runs.table(["network", "images", "batch", *PRECISIONS, "bf16 by float"], step_rows(result["steps"]))
 

@@ -82,6 +82,12 @@ def origin_of(folder):
         return origin.of_run(json.load(f))
 
 
+def precisions():
+    """Those that this machine has instructions for."""
+    with open("/proc/cpuinfo") as f:
+        return ["float", "bf16"] if re.search(r"\b(avx512_bf16|amx_bf16)\b", f.read()) else ["float"]
+
+
 def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 

@@ -1,10 +1,13 @@
-"""The table of a sweep for a document: seconds per epoch by batch and CPUs, with the range of the repeats.
+"""The tables of a sweep for a document: seconds per epoch by batch and CPUs, with the range of the repeats; what a larger
+batch saves, beside the figures in print; other programs, where OUT/peers.json has them; whole epochs with their parts.
 
-scripts/tables measured OUT runs it after the sweep. It reads OUT/cells.json, writes OUT/environment.json from one of
-the sweep's run folders and the table into OUT/README.md.
+scripts/tables measured OUT runs it after the sweep. It reads OUT/cells.json, and OUT/whole-epochs/cells.json where that
+is, writes OUT/environment.json from one of the sweep's run folders and the tables into OUT/README.md.
 """
+import csv
 import json
 import os
+import statistics
 import sys
 
 sys.dont_write_bytecode = True
@@ -12,9 +15,15 @@ import origin
 import runs
 
 PART = "measured"
+WHOLE = "whole-epochs"  # a folder in OUT
+PAPER = os.path.join(runs.ROOT, "results", "reference", "paper_table3.csv")
+SMALL, LARGE = 128, 1024  # batches that the paper's gain is between
+PROGRAMS = {"tensorflow": "TensorFlow", "pytorch": "PyTorch"}
 
 
 def cell_text(cell):
+    if cell is None:
+        return ""
     if not cell["seconds_per_epoch"]:
         return f"n/a: {cell['reason']}"
     low, high = cell["spread"]
@@ -50,24 +59,139 @@ def repeats_text(repeats):
     return f"Each figure is the median (lowest to highest) of {' or '.join(map(str, repeats))} trainings."
 
 
-def text_of(swept):
+def published_table(path):
+    """{(batch, CPUs): seconds}, as text; empty where the paper has N/A."""
+    with open(path) as f:
+        rows = csv.DictReader(line for line in f if not line.startswith("#"))
+        return {(int(row["batch"]), int(row["cpus"])): row["seconds_per_epoch"] for row in rows}
+
+
+def gain(small, large):
+    """What the large batch saves of the small one's time: the figure, and least and most by the ranges of both where
+    these are of several trainings; in parts of 1."""
+    if not (small and large and small["seconds_per_epoch"] and large["seconds_per_epoch"]):
+        return None
+    figure = [1 - large["seconds_per_epoch"] / small["seconds_per_epoch"]]
+    if min(len(small["repeats"]), len(large["repeats"])) < 2:
+        return figure
+    return figure + [1 - large["spread"][1] / small["spread"][0], 1 - large["spread"][0] / small["spread"][1]]
+
+
+def verdict(own, printed):
+    """Whether our gain is the one in print."""
+    if len(own) == 1:
+        return "one training each, which shows nothing"
+    _, least, most = own
+    if least <= 0 <= most:
+        return "no gain is shown"
+    if most < min(printed):
+        return "a loss" if most < 0 else "less than in print"
+    return "more than in print" if least > max(printed) else "as in print"
+
+
+def gain_text(own):
+    parts = [f"{100 * part:+.1f}" for part in own or []]
+    return "" if not parts else f"{parts[0]} %" + (f" ({parts[1]} to {parts[2]})" if len(parts) > 1 else "")
+
+
+def gain_section(cells, precisions, cpus, printed):
+    """A row of each precision, and the paper's, where both batches are there."""
+    def of_print(n):
+        both = [printed.get((batch, n)) for batch in (SMALL, LARGE)]
+        return 1 - float(both[1]) / float(both[0]) if all(both) else None
+    in_print = {n: of_print(n) for _, n in printed}
+    known = [value for value in in_print.values() if value is not None]
+    own = {(p, n): gain(cells.get((p, SMALL, n)), cells.get((p, LARGE, n))) for p in precisions for n in cpus}
+    if not known or not any(own.values()):
+        return ""
+    rows = [[p, *(gain_text(own[p, n]) for n in cpus),
+             "; ".join(f"{n} CPU{'s' if n > 1 else ''}: {verdict(own[p, n], known)}" for n in cpus if own[p, n])]
+            for p in precisions]
+    with_gain = [n for n, value in in_print.items() if value is not None]
+    rows.append(["published", *(gain_text([in_print[n]]) if n in with_gain else "N/A" for n in cpus),
+                 f"{100 * min(known):+.1f} to {100 * max(known):+.1f} % on {min(with_gain)} to {max(with_gain)} CPUs"])
+    return (f"\nWhat batch {LARGE} saves of the time of batch {SMALL}, with the widest range that the repeats allow. The "
+            "paper prints it as a gain of its largest batch.\n\n"
+            + runs.table(["precision", *(f"{n} CPU{'s' if n > 1 else ''}" for n in cpus), "beside the paper's"], rows))
+
+
+def peer_rows(out, swept, cpus):
+    """A row of each other program, precision, batch and weights: seconds that its rate makes of an epoch."""
+    try:
+        with open(os.path.join(out, "peers.json")) as f:
+            peers = json.load(f)
+    except FileNotFoundError:
+        return []
+    found = {}
+    for cell in peers["summaries"]:
+        if cell["model"] != swept["model"]:
+            continue
+        weights = "" if cell.get("epochs") is None else f", weights after {cell['epochs'] or 'no'} epochs"
+        for program in PROGRAMS.keys() & cell.keys():
+            rate = cell[program]["images_per_second"]
+            name = f"{PROGRAMS[program]} {peers['versions'][program].split()[0]}{weights}"
+            texts = found.setdefault((name, cell["precision"], cell["batch"]), {})
+            least, middle, most = (swept["images_per_epoch"] / rate[key] for key in ("max", "median", "min"))
+            texts[cell["threads"]] = f"{middle:.0f} scaled ({least:.0f} to {most:.0f})"
+    return [[name, precision, batch, *(texts.get(n, "") for n in cpus)]
+            for (name, precision, batch), texts in sorted(found.items())]
+
+
+def parts_of(out, cell):
+    """Medians of start-up and evaluation over the cell's trainings, in seconds; texts."""
+    lines = [runs.metrics(os.path.join(out, folder)) for folder in cell.get("runs", [])]
+    programs = [found[-1].get("program") for found in lines if found]
+    programs = [program for program in programs if program]
+    if not programs:
+        return ["", ""]
+    return [f"{statistics.median(program[part] for program in programs):.1f}" for part in ("start_up", "evaluation")]
+
+
+def whole_section(out):
+    """Trainings of whole epochs, with what is before and after the steps of one."""
+    path = os.path.join(out, WHOLE)
+    try:
+        with open(os.path.join(path, "cells.json")) as f:
+            swept = json.load(f)
+    except FileNotFoundError:
+        return ""
+    rows = [[precision_of(cell), cell["batch"], cell["cpus"], cell_text(cell), *parts_of(path, cell)]
+            for cell in swept["cells"]]
+    return (f"\nWhole epochs, with evaluation. {origin.sentence(origin.of_cells(swept))} Start-up is what passes before the "
+            "first step: programs start, images are decoded, methods are tried.\n\n"
+            + runs.block(swept["command"], not_run="it takes an hour")
+            + runs.table(["precision", "batch", "CPUs", "seconds per epoch", "start-up, s", "evaluation, s"], rows))
+
+
+def text_of(swept, out=None):
     cells = {(precision_of(cell), cell["batch"], cell["cpus"]): cell for cell in swept["cells"]}
     batches, cpus = (sorted({key[i] for key in cells}) for i in (1, 2))
     precisions = list(dict.fromkeys(key[0] for key in cells))
     several = len(precisions) > 1
     mixed = "," in kernels_of(swept["cells"])  # then each row says its own
     repeats = sorted({len(cell["repeats"]) for cell in swept["cells"] if cell["repeats"]})
-    head = [*(["precision"] if several else []), "batch", *(f"{n} CPU{'s' if n > 1 else ''}" for n in cpus),
-            f"speed-up, {cpus[-1]} by {cpus[0]}", *(["kernels"] if mixed else [])]
-    rows = [[*([p] if several else []), batch, *(cell_text(cells[p, batch, n]) for n in cpus),
+    numbers = [f"{n} CPU{'s' if n > 1 else ''}" for n in cpus]
+    head = [*(["precision"] if several else []), "batch", *numbers, f"speed-up, {cpus[-1]} by {cpus[0]}",
+            *(["kernels"] if mixed else [])]
+    rows = [[*([p] if several else []), batch, *(cell_text(cells.get((p, batch, n))) for n in cpus),
              speed_up(cells[p, batch, cpus[0]], cells[p, batch, cpus[-1]]),
-             *([kernels_of(cells[p, batch, n] for n in cpus)] if mixed else [])] for p in precisions for batch in batches]
+             *([kernels_of(cells[p, batch, n] for n in cpus if (p, batch, n) in cells)] if mixed else [])]
+            for p in precisions for batch in batches if (p, batch, cpus[0]) in cells and (p, batch, cpus[-1]) in cells]
     images, data = swept["images_per_epoch"], swept["data"]
     size = f"{swept['image_size']}x{swept['image_size']}"
-    return (f"{origin.sentence(origin.of_cells(swept))}{commits_text(swept)} Seconds per epoch of `{swept['model']}` at {size}, {images:,} "
+    text = (f"{origin.sentence(origin.of_cells(swept))}{commits_text(swept)} Seconds per epoch of `{swept['model']}` at "
+            f"{size}, {images:,} "
             f"images ({data}), one rank of one thread for each CPU. {repeats_text(repeats)} `scaled` means "
-            "some steps, times the steps of an epoch.\n\n"
+            "some steps, times the steps of an epoch; weights begin untrained and have made about as many steps before.\n\n"
             + runs.block(swept["command"], not_run="it takes half an hour") + runs.table(head, rows))
+    text += gain_section(cells, precisions, cpus, published_table(PAPER))
+    if out is None:
+        return text
+    others = peer_rows(out, swept, cpus)
+    if others:
+        text += ("\nOther programs at the same network, from the rates of [peers.json](peers.json), one process with a "
+                 "thread for each CPU.\n\n" + runs.table(["program", "precision", "batch", *numbers], others))
+    return text + whole_section(out)
 
 
 def environment(out, swept):
@@ -89,7 +213,7 @@ def main():
     facts = environment(out, swept)
     if facts:
         runs.write_json(os.path.join(out, "environment.json"), PART, facts)
-    runs.publish(out, PART, text_of(swept))
+    runs.publish(out, PART, text_of(swept, out))
 
 
 if __name__ == "__main__":

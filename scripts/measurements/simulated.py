@@ -3,7 +3,6 @@
 scripts/tables simulated OUT runs it after the simulations. It reads OUT/*/cells.json and OUT/*/*/cells.json and writes
 the tables into OUT/README.md. Every figure in them is simulated, and says so in its cell.
 """
-import csv
 import json
 import os
 import sys
@@ -11,6 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 import origin
 import runs
+import seconds
 
 PART = "simulated"
 
@@ -26,12 +26,18 @@ def grid(cells):
     return ([b for b in sorted({batch for batch, _ in cells if batch})], sorted({n for _, n in cells}))
 
 
+def three_digits(seconds):
+    return f"{seconds:#.3g}".rstrip(".")
+
+
 def text(cell):
+    """Three digits, which are the same on every machine, and the range."""
     if cell is None:
         return ""
     if not cell["seconds_per_epoch"]:
         return "n/a"
-    return f"{cell['seconds_per_epoch']:#.3g}".rstrip(".") + " simulated"
+    low, high = map(three_digits, cell["spread"])
+    return f"{three_digits(cell['seconds_per_epoch'])} ({low} to {high}) simulated"
 
 
 def seconds_table(folder, printed=None):
@@ -46,12 +52,6 @@ def seconds_table(folder, printed=None):
     return runs.table(["batch / CPUs", *cpus], rows)
 
 
-def published_table(path):
-    with open(path) as f:
-        rows = csv.DictReader(line for line in f if not line.startswith("#"))
-        return {(int(row["batch"]), int(row["cpus"])): row["seconds_per_epoch"] for row in rows}
-
-
 def by_variant(folder, batches):
     """A row for each folder below this one and each of these batches (None: a batch per rank)."""
     names = sorted(name for name in os.listdir(folder) if os.path.exists(os.path.join(folder, name, "cells.json")))
@@ -62,10 +62,9 @@ def by_variant(folder, batches):
     return runs.table(["variant", "batch", *cpus], rows)
 
 
-RANGE = ("Each figure is the median of simulations with other random disturbances, of which the raw data have the "
-         "range. That range leaves out what is assumed: clock, memory bandwidth and network of the platform, and what "
-         "two threads of a core share. It is also assumed that its cores reach the same part of their peak as those "
-         "whose costs were measured.")
+RANGE = ("Each figure is of ranks of one thread each, the median of simulations with other random disturbances. Its "
+         "range holds these, and the shares of their peak that cores of the platform may reach. It leaves out what is "
+         "assumed: clock, memory bandwidth and network of the platform, and what two threads of a core share.")
 
 
 def origins(out):
@@ -77,14 +76,15 @@ def origins(out):
 
 def main():
     out = sys.argv[1]
-    printed = published_table(os.path.join(runs.ROOT, "results", "reference", "paper_table3.csv"))
+    printed = seconds.published_table(seconds.PAPER)
     runs.publish(out, PART, "\n".join([
         origins(out) + "\n",
         "Seconds per epoch, `skylake-vcpus`: n CPUs are a VM of n vCPUs, two of which share a core.\n",
         seconds_table(os.path.join(out, "published"), printed),
         "Seconds per epoch, `skylake-96`: ranks on one VM of 48 cores, first one on each core.\n",
         seconds_table(os.path.join(out, "published-whole-cores")),
-        "Sensitivity of `skylake-vcpus`: its clock (`--clock-ghz`) and its memory bandwidth (`--memory-gbs`).\n",
+        "Sensitivity of `skylake-vcpus`: its clock (`--clock-ghz`), its memory bandwidth (`--memory-gbs`), and the share "
+        "of its peak that a core reaches (`--peak-share`).\n",
         by_variant(os.path.join(out, "sensitivity"), [128, 1024]),
         "Clusters: VMs of 8 or 96 vCPUs, joined by 10, 32 or 100 Gbit/s. Two rows have a batch of the whole job, one "
         "has 32 images per rank.\n",

@@ -24,24 +24,28 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def trained_weights(a, model, size):
-    """Weights after --epochs on the data, kept for the next comparison."""
+def trained_weights(a, model, size, epochs):
+    """Weights after so many epochs on the data (0: after one step), kept for the next comparison."""
     if a.weights:
         return a.weights
-    what = [model, size, os.path.abspath(a.data), a.epochs, a.train_images]
+    what = [model, size, os.path.abspath(a.data), epochs, a.train_images]
     key = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
     path = os.path.join(a.cache, "weights", f"{model}-{size}-{key}.safetensors")
     if os.path.exists(path):
         return path
-    say(f"Training {model} for {a.epochs} epoch{'' if a.epochs == 1 else 's'} ...")
+    say(f"Training {model} for {text_of_epochs(epochs)} ...")
     with tempfile.TemporaryDirectory() as folder:
         run([a.program, "train", "--model", model, "--image-size", str(size), "--data", a.data, "--batch", "32",
-             "--epochs", str(a.epochs), "--limit-val", "0", "--out", folder + "/run",
+             *(["--epochs", str(epochs)] if epochs else ["--steps", "1"]), "--limit-val", "0", "--out", folder + "/run",
              *(["--limit-train", str(a.train_images)] if a.train_images else [])])
         os.makedirs(os.path.dirname(path), exist_ok=True)
         shutil.move(folder + "/run/weights.safetensors", path + ".new")
         os.replace(path + ".new", path)
     return path
+
+
+def text_of_epochs(epochs):
+    return f"{epochs} epoch{'' if epochs == 1 else 's'}" if epochs else "1 step"
 
 
 def flags_of_images(weights):
@@ -56,13 +60,13 @@ def flags_of_images(weights):
 
 
 class Comparison:
-    def __init__(self, a, model, pythons, folder):
-        self.a, self.model, self.pythons, self.folder = a, model, pythons, folder
+    def __init__(self, a, model, epochs, pythons, folder):
+        self.a, self.model, self.epochs, self.pythons, self.folder = a, model, epochs, pythons, folder
         self.versions = {}
         self.batch = a.batch or BATCHES[model]
         self.size = a.image_size or SIZES.get(model) or self.info()["layers"][0]["output"][0]
-        self.weights = trained_weights(a, model, self.size)
-        self.trial_batch = min(a.trial_batch, self.batch)
+        self.weights = trained_weights(a, model, self.size, epochs)
+        self.trial_batch = min(a.trial_batch or self.batch, self.batch)
         packed = [self.pack(batch) for batch in sorted({self.trial_batch, self.batch}, reverse=True)][0]
         self.parameters = self.info("--image-size", str(self.size), "--classes",
                                     str(len(packed["classes"])))["parameters"]
@@ -181,8 +185,8 @@ class Comparison:
             settings.AXES[framework], lambda s, f=framework: self.trial(f, s, cpus, precision, losses))
             for framework in self.pythons}
         chosen, rounds = self.best_rounds(trials, cpus, precision)
-        return {"model": self.model, "precision": precision, "image_size": self.size, "batch": self.batch,
-                "trial_batch": self.trial_batch, "threads": threads, "cpus": cpus, "losses": losses,
+        return {"model": self.model, "epochs": self.epochs, "precision": precision, "image_size": self.size,
+                "batch": self.batch, "trial_batch": self.trial_batch, "threads": threads, "cpus": cpus, "losses": losses,
                 "losses_in_precision": own_losses, "settings": chosen, "trials": trials, "rounds": rounds}
 
     def best_rounds(self, trials, cpus, precision):

@@ -6,6 +6,7 @@ import statistics
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "measurements"))
+import comparison
 import intervals
 import origin
 import runs
@@ -50,8 +51,16 @@ def ratio_of(figures):
     return text_of(times, ".2f") + (": no difference" if low <= 1 <= high else "")
 
 
+def weights_of(cell):
+    """Of what weights figures are, with the density that cputrain finds between layers with them."""
+    found = [r["ours"].get("density") for r in cell["rounds"] if "ours" in r]
+    density = [value for value in found if value is not None]
+    return (("as given" if cell["epochs"] is None else f"after {comparison.text_of_epochs(cell['epochs'])}")
+            + (f" (density {statistics.median(density):.2f})" if density else ""))
+
+
 def network_of(cell):
-    return f"{cell['model']}, {cell['precision']}"
+    return f"{cell['model']}, {cell['precision']}, {weights_of(cell)}"
 
 
 def rows_of(result, cell):
@@ -83,7 +92,7 @@ def counted(number, noun):
 
 def markdown(result):
     e, o = result["environment"], result["options"]
-    weights = "as given" if o["weights_given"] else f"after {counted(o['epochs'], 'epoch')} of cputrain on them"
+    weights = "as given" if o["weights_given"] else "those after as many epochs of cputrain on them as each row says"
     sizes = sorted({f"{c['model']} at {c['image_size']}x{c['image_size']} with batch {c['batch']}"
                     for c in result["cells"]})
     text = (f"{origin.sentence(e)} {e['cpu']}, {counted(e['cpus_online'], 'CPU')}: {'; '.join(sizes)}.\n\n" +
@@ -96,23 +105,23 @@ def markdown(result):
             "it has chosen its kernels. Ratios are taken within a round; \"no difference\" is said where the interval of "
             "95 % of their median (six rounds at least) holds 1. CPU time is that of all threads. Memory is "
             "the most that was resident, with photographs and the program itself.\n\n")
-    text += runs.table(["network, precision", "threads", "program", "setting", "images/s", "cputrain by it",
+    text += runs.table(["network, precision, weights", "threads", "program", "setting", "images/s", "cputrain by it",
                         "ms of CPU per image", "CPUs busy", "memory, GB"],
                        [row for cell in result["cells"] for row in rows_of(result, cell)])
     trials = [row for cell in result["cells"] for row in trial_rows(cell)]
     if trials:
         text += (f"\nThe trials: the quickest of {counted(o['trial_steps'], 'step')} each, with a batch of "
-                 f"{o['trial_batch']} at most. Every choice is tried with the best of those before it, and "
+                 f"{max(c['trial_batch'] for c in result['cells'])} at most. Every choice is tried with the best of those before it, and "
                  "the setting taken is bold. A setting counts only where its losses before and after the first step "
                  "are those of cputrain.\n\n")
-        text += runs.table(["network, precision", "threads", "program", "setting", "images/s", "ms of CPU per image",
+        text += runs.table(["network, precision, weights", "threads", "program", "setting", "images/s", "ms of CPU per image",
                             "threads busy"], trials)
     return text
 
 
 def write(result, out):
     """OUT/peers.json, and the tables in OUT/README.md where that has marks for them."""
-    result["summaries"] = [{**{k: cell[k] for k in ("model", "precision", "batch", "threads")}, **summary(cell)}
+    result["summaries"] = [{**{k: cell[k] for k in ("model", "epochs", "precision", "batch", "threads")}, **summary(cell)}
                            for cell in result["cells"]]
     if not out:
         return print(runs.wrapped(markdown(result)))

@@ -95,7 +95,8 @@ class Tables(unittest.TestCase):
                      for precision, loss, accuracies in (("float", 0.25, [0.70, 0.72, 0.74]),
                                                          ("bf16", 0.75, bf16_accuracies))
                      for seed, accuracy in enumerate(accuracies)]
-        steps = {name: [{"float": 10, "bf16": 20}, {"float": 10, "bf16": 30}] for name, *_ in precisions.STEPS}
+        steps = {name: [{"float": 10, "bf16": 20, "density": {"float": 0.63}}, {"float": 10, "bf16": 30}]
+                 for name, *_ in precisions.STEPS}
         return precisions.text_of(argparse.Namespace(about="photographs"), {
             "commands": {"training": "t", "step": "s"}, "origin": MADE, "trainings": trainings, "steps": steps})
 
@@ -104,6 +105,7 @@ class Tables(unittest.TestCase):
         self.assertIn("| 2 | 1.000 | 1.000 | 0.250 | 0.750 | 0.720 | 0.720 |", text)
         self.assertIn("float 0.7200 (0.7000 to 0.7400); bf16 0.7200 (0.7100 to 0.7300)", text)
         self.assertIn("holds 0: no difference", text)
+        self.assertIn("that is not zero is 0.63 (dogcat), 0.63 (resnet50v2).", text)
         self.assertIn("| dogcat | 256x256 | 128 | 10.0 (10.0 to 10.0) | 25.0 (20.0 to 30.0) | 2.50 (2.00 to 3.00) |", text)
         self.assertIn("does not hold 0: a difference", self.precisions_text([0.60, 0.62, 0.64001]))
 
@@ -180,10 +182,10 @@ class Tables(unittest.TestCase):
     def test_simulated_figures_say_so_and_stand_above_those_in_print(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "cells.json"), "w") as f:
-                json.dump(sweep(cell(1, 128, 259.06), cell(2, 128), cell(1, 256, 7.314)), f)
+                json.dump(sweep(cell(1, 128, 240.2, 259.06, 301.3), cell(2, 128), cell(1, 256, 7.314)), f)
             text = simulated.seconds_table(folder, {(128, 1): "878", (256, 1): ""})
-        self.assertIn("| 128 | 259 simulated | n/a |\n| 128, published | 878 | N/A |", text)
-        self.assertIn("| 256 | 7.31 simulated |  |\n| 256, published | N/A | N/A |", text)
+        self.assertIn("| 128 | 259 (240 to 301) simulated | n/a |\n| 128, published | 878 | N/A |", text)
+        self.assertIn("| 256 | 7.31 (7.31 to 7.31) simulated |  |\n| 256, published | N/A | N/A |", text)
 
 
 class Gpus(unittest.TestCase):

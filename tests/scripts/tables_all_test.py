@@ -1,0 +1,239 @@
+"""scripts/tables all: its plan and how it goes on; tables that it adds to those of the other parts."""
+import argparse
+import contextlib
+import importlib
+import io
+import json
+import os
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+from program import ROOT
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "scripts", "measurements"))
+runs, origin, seconds, networks, recipes, benchmarks, everything = map(
+    importlib.import_module, ["runs", "origin", "seconds", "networks", "recipes", "benchmarks", "everything"])
+PRINTED = {(128, 1): "878", (128, 4): "504", (1024, 4): "389", (128, 96): "128", (1024, 96): "97", (1024, 1): ""}
+
+
+def cell(cpus, batch, *repeats, **more):
+    return {"cpus": cpus, "batch": batch, "ranks": cpus, "status": "scaled", "reason": "no memory",
+            "seconds_per_epoch": sorted(repeats)[len(repeats) // 2] if repeats else None,
+            "spread": [min(repeats), max(repeats)] if repeats else None, "repeats": list(repeats), **more}
+
+
+def sweep(*cells, **more):
+    return {"model": "dogcat", "image_size": 256, "images_per_epoch": 22500, "data": "synthetic",
+            "command": "./cputrain sweep", "cells": list(cells), **more}
+
+
+class Gain(unittest.TestCase):
+    def section(self, *cells):
+        return seconds.gain_section({("float", c["batch"], c["cpus"]): c for c in cells}, ["float"],
+                                    sorted({c["cpus"] for c in cells}), PRINTED)
+
+    def test_stands_beside_the_paper_s_with_a_verdict(self):
+        # In print 1 - 389 / 504 and 1 - 97 / 128.
+        text = self.section(cell(1, 128, 300, 310), cell(1, 1024, 290, 312), cell(4, 128, 100, 101),
+                            cell(4, 1024, 77, 77), cell(96, 128, 10, 10), cell(96, 1024, 9.9, 9.9))
+        self.assertIn("| published | N/A | +22.8 % | +24.2 % | +22.8 to +24.2 % on 4 to 96 CPUs |", text)
+        self.assertIn("1 CPU: no gain is shown; 4 CPUs: as in print; 96 CPUs: less than in print |", text)
+        self.assertIn("| +23.8 % (+23.0 to +23.8) |", text)
+
+    def test_other_verdicts(self):
+        for own, says in (([-0.1, -0.2, -0.05], "a loss"), ([0.5, 0.4, 0.6], "more than in print"),
+                          ([0.3], "one training each")):
+            self.assertIn(says, seconds.verdict(own, [0.228, 0.242]))
+
+    def test_is_left_out_where_a_batch_is_missing(self):
+        self.assertEqual(self.section(cell(1, 128, 300), cell(1, 1024)), "")
+
+
+class Beside(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.out = holder.name
+
+    def write(self, name, value):
+        path = os.path.join(self.out, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(value if isinstance(value, str) else json.dumps(value))
+
+    def test_other_programs_are_rows_by_cpus(self):
+        def summary(threads, precision, rate, epochs=2):
+            return {"model": "dogcat", "precision": precision, "batch": 128, "threads": threads, "epochs": epochs,
+                    "tensorflow": {"images_per_second": {"min": rate / 2, "median": rate, "max": 2 * rate}}}
+        self.write("peers.json", {"versions": {"tensorflow": "2.21.0 for CPUs"},
+                                  "summaries": [summary(1, "float", 22.5), summary(2, "float", 45), summary(2, "bf16", 90),
+                                                summary(1, "float", 30, 0)]})
+        text = seconds.text_of(sweep(cell(1, 128, 300), cell(2, 128, 150)), self.out)
+        self.assertIn("| TensorFlow 2.21.0, weights after 2 epochs | float | 128 | 1000 scaled (500 to 2000) | "
+                      "500 scaled (250 to 1000) |", text)
+        self.assertIn("| TensorFlow 2.21.0, weights after 2 epochs | bf16 | 128 |  | 250 scaled (125 to 500) |", text)
+        self.assertIn("| TensorFlow 2.21.0, weights after no epochs | float | 128 | 750 scaled", text)
+
+    def test_whole_epochs_have_their_start_and_evaluation(self):
+        self.write("whole-epochs/cells.json", sweep(dict(cell(2, 1024, 180), status="measured", runs=["cells/a", "gone"])))
+        summary = {"type": "summary", "outcome": "finished", "program": {"start_up": 12.25, "evaluation": 7.5}}
+        self.write("whole-epochs/cells/a/metrics.jsonl", json.dumps(summary) + "\n")
+        text = seconds.text_of(sweep(cell(1, 128, 300)), self.out)
+        self.assertIn("| float | 1024 | 2 | 180 (180 to 180) | 12.2 | 7.5 |", text)
+
+    def test_networks_have_a_row_each_and_weak_scaling_its_efficiency(self):
+        text = networks.networks_text([sweep(cell(1, 64, 80), cell(2, 64, 41), model="nature7", image_size=299),
+                                       sweep(cell(2, 32, 9), model="vgg16", image_size=128)])
+        self.assertIn("| network | image | images | batch | 1 CPU | 2 CPUs |", text)
+        self.assertIn("| `nature7` | 299x299 | 22,500 | 64 | 80 scaled (80 to 80) | 41 scaled (41 to 41) |", text)
+        self.assertIn("| `vgg16` | 128x128 | 22,500 | 32 |  | 9 scaled (9 to 9) |", text)
+        weak = networks.weak_text(sweep(cell(1, 32, 300, batch_per_rank=32), cell(4, 128, 100, batch_per_rank=32)))
+        self.assertIn("| images/s | 75.0 | 225.0 |", weak)
+        self.assertIn("| efficiency, % | 100.0 | 75.0 |", weak)
+
+    def test_a_step_says_its_weights_and_its_density(self):
+        def step(rate, density):
+            return {"model": "dogcat", "image_size": 256, "batch": 128, "images_per_second": {"median": rate}, "gflops": rate,
+                    "limit": {"fma_gflops": 50}, "fraction_of_peak": rate / 50, "density": density}
+        allreduce = {"bytes": 4e6, "algorithms": [{"name": n, "seconds": {"median": 1e-3}} for n in ("shm", "mpi")]}
+        a = argparse.Namespace(ranks=[2], rounds=1, precisions=["float"], data="DIR")
+        told = {"train": "t", **{name: "c" for name in benchmarks.commands(a, "w")}}
+        text = benchmarks.text_of(a, {"commands": told, "origin": {"date": "d", "commit": "c", "clean": True}, "rounds": {
+            "allreduce 2": [allreduce], "input": [{"stages": []}],
+            "step, trained, float": [step(80, 0.037)], "step, untrained, float": [step(60, 0.63)]}})
+        self.assertIn("| trained | float | 0.04 | 80.0 (80.0 to 80.0) |", text)
+        self.assertIn("| untrained | float | 0.63 | 60.0 (60.0 to 60.0) |", text)
+        self.assertEqual(benchmarks.kept(step(1, 0.5))["density"], 0.5)
+
+
+class Origin(unittest.TestCase):
+    def test_a_table_says_which_kernels_it_is_of(self):
+        now = origin.kernels_of()
+        self.assertGreater(now, 0)
+        made = {"date": "2026-11-26", "commit": "abc1234", "clean": True, "kernels": now}
+        self.assertEqual(origin.sentence(made), f"Made on 2026-11-26 by commit abc1234, kernels {now}.")
+        old = origin.sentence(dict(made, kernels=now - 1))
+        self.assertIn(f"kernels {now - 1} (those of the checkout that made this table are {now})", old)
+
+
+class Recipes(unittest.TestCase):
+    def test_flags_of_a_finished_training_are_compared_as_figures(self):
+        for found, value, alike in ((5.0, "5", True), (8, "8", True), ("linear", "linear", True), (None, "5", False),
+                                    ("linear", "sqrt", False), (5, "6", False)):
+            self.assertEqual(recipes.accuracy.same(found, value), alike, (found, value))
+
+    def test_each_stands_beside_the_small_batch(self):
+        a = argparse.Namespace(out="o", data="d", image_size=64, epochs=20, small=128, large=1024, ranks=2, seeds=[0, 1, 2],
+                               about="photographs")
+        variants = list(recipes.variants(a))
+        self.assertEqual([(batch, these.epochs) for _, these, batch in variants],
+                         [(128, 20), (1024, 20), (1024, 160), (1024, 20), (1024, 20), (1024, 20)])
+        self.assertEqual(variants[-1][1].more, {"lr-scale": "linear", "warmup-epochs": "5", "base-batch": "128"})
+        self.assertEqual(len({these.out for _, these, _ in variants}), len(variants))
+
+        def trainings(*right):
+            return [{"seed": seed, "steps_per_epoch": 2, "loss": [1] * 20, "last_epoch": {"correct": n, "images": 400},
+                     "origin": {"date": "d", "commit": "c", "clean": True}} for seed, n in enumerate(right)]
+        text = recipes.text_of(a, {"variants": [
+            {"name": "batch 128", "trainings": trainings(300, 301, 302)},
+            {"name": "batch 1024, as the small batch", "trainings": trainings(200, 201, 202)},
+            {"name": "batch 1024, linear", "trainings": trainings(299, 302, 301)}]})
+        self.assertRegex(text, r"\| batch 128 \| 20 \| 40 \| 0\.75\d \([^|]*\) \|  \|  \|")
+        self.assertIn("| -0.250 (-0.250 to -0.250) | worse |", text)
+        self.assertRegex(text, r"linear \| .* \| no difference is shown \|")
+
+
+class Everything(unittest.TestCase):
+    """With a machine that is made up, and parts that are commands of the shell."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.out = os.path.join(holder.name, "out")
+        self.made = os.path.join(holder.name, "made")
+        self.commit = "abc1234"
+        work = {network: 1.0 for network, *_ in everything.NETWORKS}
+        self.patch(everything, "measured_machine", lambda a: {"images_per_second": 50, "images": 800, "work": work})
+        self.patch(origin, "program_commit", lambda: self.commit)
+
+    def patch(self, owner, name, value):
+        patch = unittest.mock.patch.object(owner, name, value)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def run_all(self, *words):
+        """Exit code, and what was said."""
+        said = io.StringIO()
+        self.patch(sys, "argv", ["everything.py", self.out, "--data", "DIR", *words])
+        with contextlib.redirect_stderr(said):
+            try:
+                everything.main()
+                return 0, said.getvalue()
+            except SystemExit as end:
+                return end.code, said.getvalue()
+
+    def parts(self, *rows):
+        """(name, command of a shell)"""
+        self.patch(everything, "parts", lambda m, a: [
+            (name, f"makes {name}", [["sh", "-c", command]], 0.5, why) for name, command, why in rows])
+
+    def test_a_plan_names_every_part_with_its_hours_and_starts_none(self):
+        self.patch(runs, "precisions", lambda: ["float"])
+        code, said = self.run_all("--plan", "--unclean")
+        self.assertEqual(code, 0)
+        for name in ("benchmarks", "seconds", "whole-epochs", "weak", "networks", "same-hash", "accuracy", "recipes"):
+            self.assertRegex(said, rf"(?m)^  {name} +(\d+ min|\d+\.\d h|-)  ")
+        self.assertIn("no instructions for bf16", said)
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_hours_follow_cores_and_speed(self):
+        def hours(cores, rate):
+            a = argparse.Namespace(out="o", data="d", about="", unclean=False, whole_epochs=False, only=None, peers="none")
+            machine = everything.Machine(cores, rate, 800, ["float", "bf16"], {})
+            return {name: hours for name, _, _, hours, _ in everything.parts(machine, a)}
+        slow, quick = hours(2, 10), hours(2, 20)
+        # 22,500 images on one CPU and on two, float and bf16, and 15 s before each of four trainings.
+        self.assertAlmostEqual(slow["whole-epochs"], (2 * 22500 * 1.5 / 10 + 4 * 15) / 3600)
+        self.assertTrue(all(quick[name] < slow[name] for name in slow), (quick, slow))
+        self.assertEqual(everything.cpus_of(12), [1, 2, 4, 8, 12])
+
+    def test_it_goes_on_where_it_was_and_tells_what_failed(self):
+        log = f"echo x >>{self.made}-"
+        self.parts(("a", log + "a", ""), ("b", "test -e ok || exit 3; " + log + "b", ""), ("c", log + "c", ""),
+                   ("d", log + "d", "too long"))
+        self.patch(runs, "ROOT", os.path.dirname(self.out))
+        code, said = self.run_all()
+        self.assertEqual(code, "scripts/tables: not made: b; the same command tries them again")
+        self.assertIn("d                    -  makes d; left out: too long", said)
+        self.assertIn("== 2 of 3: b, about 30 min; then about 30 min are left", said)
+        self.assertTrue(os.path.exists(os.path.join(self.out, "README.md")))
+        with open(os.path.join(os.path.dirname(self.out), "ok"), "w"):
+            pass
+        code, said = self.run_all()
+        self.assertEqual(code, 0, said)
+        self.assertIn("== 1 of 1: b", said)
+        for name, lines in (("a", 1), ("b", 1), ("c", 1)):
+            with open(f"{self.made}-{name}") as f:
+                self.assertEqual(len(f.readlines()), lines, name)
+        self.assertFalse(os.path.exists(f"{self.made}-d"))
+
+    def test_a_page_has_figures_of_one_program(self):
+        self.parts(("a", "true", ""), ("b", "true", ""))
+        self.assertEqual(self.run_all("--only", "a")[0], 0)
+        self.commit = "def5678"
+        code, said = self.run_all()
+        self.assertEqual(code, 2)
+        self.assertIn("begun by commit abc1234, ./cputrain is of def5678", said)
+
+    def test_unknown_parts_are_named(self):
+        self.parts(("a", "true", ""))
+        code, said = self.run_all("--only", "z")
+        self.assertEqual(code, 2)
+        self.assertIn("--only z: the parts are a", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
