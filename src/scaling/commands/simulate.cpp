@@ -315,8 +315,8 @@ ExitCode run_simulate(const FindSimulator& find_simulator, const SimulateOptions
     say_missing(options, simulator.missing, table);
     return ExitCode::ok;
   }
-  const simulation::CostTable costs = simulation::find_costs(
-      {options.costs, options.measure_seconds, here}, services, spec, graph);
+  const simulation::CostTable costs =
+      simulation::find_costs({options.costs, options.measure_seconds, here}, services, spec, graph);
   if (here) {  // which --costs may have from another machine
     platform = choose_platform(options, services, &costs);
     grid = planned_grid(options.grid, platform);
