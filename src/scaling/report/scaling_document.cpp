@@ -238,7 +238,10 @@ std::optional<Card> scaling_card(const ScalingTable& table,
   card.add("as quick as", equal_text(*fastest->series, place));
   if (place.cost) card.add("cost", figure_text(*place.cost) + " per epoch at the price given");
   card.add("date", about.date);
-  card.add("program", about.commit);
+  card.add("program", cell.origin.commit);
+  if (cell.origin.kernels_version) {
+    card.add("kernels", fmt::format("version {}", *cell.origin.kernels_version));
+  }
   card.command = about.command;
   return card;
 }

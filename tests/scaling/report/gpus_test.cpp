@@ -107,8 +107,7 @@ TEST(Gpus, StandBesideTheSameWorkAlone) {
   forecast.table.cells[0].status = cells::CellStatus::predicted;
   const Document both = document_of({forecast, other});  // which needs no data
   ASSERT_TRUE(section_of(both, "gpus"));
-  EXPECT_NE(both.headline.back().find("is as quick as more than 1 CPU of cpu"),
-            std::string::npos);
+  EXPECT_NE(both.headline.back().find("is as quick as more than 1 CPU of cpu"), std::string::npos);
   other = testing::source({testing::cell(1, 1, 256, 100)}, "b");  // no batch in common
   EXPECT_FALSE(compared(other));
 }
