@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/random/random.h"
-#include "model/wrong_image_size.h"
+#include "model/layers/wrong_image_size.h"
 
 namespace cputrain::model {
 namespace {

@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "core/json_fields.h"
 #include "core/text.h"
+#include "model/layers/wrong_image_size.h"
 #include "model/normalization.h"
-#include "model/wrong_image_size.h"
 
 namespace cputrain::model {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/names.h"
 #include "core/text.h"
 #include "model/layer_patterns.h"
+#include "model/layers/wrong_image_size.h"
 #include "model/rewrite.h"
-#include "model/wrong_image_size.h"
 #include "training/request/training_rows.h"
 
 namespace cputrain::training {
