@@ -71,7 +71,8 @@ def origins(out):
     """Date and commit of the cells and of the costs that they were computed with."""
     with open(os.path.join(out, "published", "cells.json")) as f:
         table = json.load(f)
-    return f"{origin.sentence(origin.of_cells(table))} Costs: {table.get('costs', 'origin not recorded')}. {RANGE}"
+    costs = table.get("costs", "origin not recorded")
+    return f"{origin.sentence(origin.of_cells(table))} Costs: {costs.replace('; a core', '. A core')}. {RANGE}"
 
 
 def main():
