@@ -231,7 +231,8 @@ TEST_F(FileSystem, AFolderWhoseFilesCannotBeMappedIsPassedOver) {
   const std::string why = without(
       SYS_mmap, ENODEV,
       [] {
-        if (const std::string why = why_not_tmpdir(1000); !why.empty()) fail(ExitCode::usage, why);
+        const std::string told = why_not_tmpdir(1000);
+        if (!told.empty()) fail(ExitCode::usage, told);
       },
       testing::Argument{3, MAP_SHARED});
   ::unsetenv("TMPDIR");

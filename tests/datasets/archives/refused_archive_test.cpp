@@ -43,7 +43,9 @@ class RefusedArchives : public OpenTest {
       const auto result = source.dataset->read(i, {4, 4, 3}, data::Resize::bilinear, pixels);
       const bool last = i + 1 == source.dataset->size();
       EXPECT_EQ(result.status, last ? data::ReadStatus::unreadable : data::ReadStatus::ok);
-      if (last) EXPECT_NE(result.detail.find(words), std::string::npos) << result.detail;
+      if (last) {
+        EXPECT_NE(result.detail.find(words), std::string::npos) << result.detail;
+      }
     }
   }
 

@@ -100,7 +100,9 @@ TEST(Mixing, TakesThePartnerAsItIsChangedItself) {
       }
     }
     EXPECT_GT(swapped, 3);
-    if (mixes.cutmix > 0) EXPECT_GT(halves, 0);
+    if (mixes.cutmix > 0) {
+      EXPECT_GT(halves, 0);
+    }
   }
 }
 

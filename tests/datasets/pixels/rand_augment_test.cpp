@@ -97,7 +97,8 @@ TEST(RandSteps, ShearAboutTheCorner) {
     for (int i = 0; i < static_cast<int>(image.rgb.size()); ++i) {
       const int y = i / 21, x = i / 3 % 7;
       const auto at = [&](int row, int column) {
-        return double{image.rgb[static_cast<std::size_t>(row * 21 + column * 3 + i % 3)]};
+        return static_cast<double>(
+            image.rgb[static_cast<std::size_t>(row * 21 + column * 3 + i % 3)]);
       };
       const double sheared =
           between(x + 0.5 + amount * (y + 0.5), 7, [&](int k) { return at(y, k); });
