@@ -58,7 +58,8 @@ def processor(day):
     found = ((day["facts"].get("info") or {}).get("machine") or {}).get("cpu_id")
     if not found:
         return "their family and model are not recorded"
-    numbers = [f"{key} {value}" for key, value in found.items() if isinstance(value, int)]
+    names = {"family": "family", "model": "model", "cpu_model": "model", "stepping": "stepping"}
+    numbers = [f"{name} {found[key]}" for key, name in names.items() if key in found]
     return ", ".join([found["vendor"], *numbers])
 
 

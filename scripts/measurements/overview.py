@@ -82,7 +82,7 @@ def rows_of(folder, report, priced):
             first = by_batch.get(BASE) or next(iter(by_batch.values()))
             gpu = series["devices"]
             share = first["peak_share"]
-            unit = first["device"].removeprefix("NVIDIA ").split()[0] if gpu else "CPU"
+            unit = (first["device"].removeprefix("NVIDIA ").split() or ["GPU"])[0] if gpu else "CPU"
             rows.append([
                 link, WORDS.get(precision, precision) if gpu else precision,
                 f"{count} {unit}" if gpu else count, *times({b: c["seconds_per_epoch"] for b, c in by_batch.items()}),
@@ -96,7 +96,7 @@ def rows_of(folder, report, priced):
 def program_of(about, cell):
     """"kernels 13, 129e021c; untrained weights, density 0.52"."""
     version = cell.get("kernels_version")
-    commit = cell["commit"].removeprefix("commit ").split(",")[0]
+    commit = cell.get("commit", "").removeprefix("commit ").split(",")[0]
     text = f"kernels {'not recorded' if version is None else version}, {commit or 'commit not recorded'}"
     if about.get("weights"):
         text += f"; {about['weights']}"

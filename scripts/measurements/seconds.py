@@ -32,7 +32,7 @@ def cell_text(cell):
 
 
 def speed_up(few, many):
-    seconds = [cell["seconds_per_epoch"] for cell in (few, many)]
+    seconds = [cell and cell["seconds_per_epoch"] for cell in (few, many)]
     return f"{seconds[0] / seconds[1]:.2f}" if all(seconds) else ""
 
 
@@ -126,7 +126,7 @@ def peer_rows(out, swept, cpus):
     for cell in peers["summaries"]:
         if cell["model"] != swept["model"]:
             continue
-        weights = "" if cell.get("epochs") is None else f", weights after {cell['epochs'] or 'no'} epochs"
+        weights = "" if cell.get("epochs") is None else f", weights after {f"{cell['epochs']} epochs" if cell['epochs'] else "1 step"}"
         for program in PROGRAMS.keys() & cell.keys():
             rate = cell[program]["images_per_second"]
             name = f"{PROGRAMS[program]} {peers['versions'][program].split()[0]}{weights}"
@@ -174,9 +174,9 @@ def text_of(swept, out=None):
     head = [*(["precision"] if several else []), "batch", *numbers, f"speed-up, {cpus[-1]} by {cpus[0]}",
             *(["kernels"] if mixed else [])]
     rows = [[*([p] if several else []), batch, *(cell_text(cells.get((p, batch, n))) for n in cpus),
-             speed_up(cells[p, batch, cpus[0]], cells[p, batch, cpus[-1]]),
+             speed_up(cells.get((p, batch, cpus[0])), cells.get((p, batch, cpus[-1]))),
              *([kernels_of(cells[p, batch, n] for n in cpus if (p, batch, n) in cells)] if mixed else [])]
-            for p in precisions for batch in batches if (p, batch, cpus[0]) in cells and (p, batch, cpus[-1]) in cells]
+            for p in precisions for batch in batches if any((p, batch, n) in cells for n in cpus)]
     images, data = swept["images_per_epoch"], swept["data"]
     size = f"{swept['image_size']}x{swept['image_size']}"
     text = (f"{origin.sentence(origin.of_cells(swept))}{commits_text(swept)} Seconds per epoch of `{swept['model']}` at "

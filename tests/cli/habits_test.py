@@ -276,7 +276,7 @@ class Tables(HabitsTest):
         self.expect(74, "predict", *weights, "--csv", "no/such/p.csv", "d", says=["no/such/p.csv"])
 
 
-class RunFolders(HabitsTest):
+class RunsInTheirData(HabitsTest):
     def test_a_run_in_its_data_is_told_of(self):
         for out, inside in (("d/a/run", True), ("d/run", True), ("d-run", False), ("runs/d", False)):
             with self.subTest(out):

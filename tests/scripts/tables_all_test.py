@@ -75,7 +75,7 @@ class Beside(unittest.TestCase):
         self.assertIn("| TensorFlow 2.21.0, weights after 2 epochs | float | 128 | 1000 scaled (500 to 2000) | "
                       "500 scaled (250 to 1000) |", text)
         self.assertIn("| TensorFlow 2.21.0, weights after 2 epochs | bf16 | 128 |  | 250 scaled (125 to 500) |", text)
-        self.assertIn("| TensorFlow 2.21.0, weights after no epochs | float | 128 | 750 scaled", text)
+        self.assertIn("| TensorFlow 2.21.0, weights after 1 step | float | 128 | 750 scaled", text)
 
     def test_whole_epochs_have_their_start_and_evaluation(self):
         self.write("whole-epochs/cells.json", sweep(dict(cell(2, 1024, 180), status="measured", runs=["cells/a", "gone"])))

@@ -159,13 +159,15 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
 /// A training that goes on has the weights of its checkpoint: those that it began with may be gone.
 void TrainCommand::choose_files(bool leads, const training::Services& services) {
   const bool may_go_on = !options_.safety.resume.empty() && !options_.dry_run;
-  const bool named = options_.weights != cli::kImageNet;
+  std::error_code none;  // a file that is called so is one that was named
+  const bool named =
+      options_.weights != cli::kImageNet || std::filesystem::exists(cli::kImageNet, none);
   if (may_go_on && named && !training::weights_are_there(options_.weights)) return;
   try {
     Command::choose_files(leads, services);
   } catch (const Error& error) {
     if (!may_go_on || error.code() != ExitCode::data) throw;
-    if (options_.weights == cli::kImageNet) return;  // none are kept: see need_weights()
+    if (!named) return;  // none are kept: see need_weights()
     fail(error.code(), fmt::format("{}; a training that goes on needs no --weights", error.what()));
   }
 }

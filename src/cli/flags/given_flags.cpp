@@ -197,7 +197,7 @@ void rename_old_flags(nlohmann::json& settings, const std::string& path) {
   std::vector<std::string> figures;
   for (const std::string& name : optim::figure_names()) {
     const std::string value = take_setting(settings, path, name);
-    if (!value.empty()) figures.push_back(name + "=" + value);
+    if (!value.empty() && value != "false") figures.push_back(name + "=" + value);
   }
   if (!figures.empty()) {
     std::string rule = take_setting(settings, path, "optimizer");

@@ -50,7 +50,7 @@ bool is_repeated(const Cell& c) { return c.repeats.size() > 1; }
 /// Beyond the row's end nothing was measured: what its law would need.
 void extend(EqualCpus& equal, const std::vector<const Cell*>& row, double seconds) {
   const Cell &first = *row.front(), &last = *row.back();
-  equal.perfect = first.cpus * median_of(first) / seconds;
+  equal.perfect = std::max(first.cpus * median_of(first) / seconds, double(last.cpus));
   if (row.size() < 2) return;
   const Cell& before = *row[row.size() - 2];
   const double power =

@@ -104,7 +104,11 @@ void read_prices(const std::string& file, cells::Prices& prices) {
          "leave one of them out",
          file, number, printable(line), list->first);
   }
-  check_prices(prices);
+  try {
+    check_prices(prices);
+  } catch (const Error& error) {
+    fail(ExitCode::data, "--prices {}: {}", file, error.what());
+  }
 }
 
 /// What people want to see at once: the first tables; all of it is in the files.

@@ -156,7 +156,7 @@ void check_has_devices(const cells::Prices& prices, const std::set<std::string>&
   }
 }
 
-/// A price that nothing has is a slip of the pen, not a wish.
+/// A price that nothing has is a slip of the pen, not a wish; a file may have prices of others.
 void check_prices(const cells::Prices& prices, const std::set<std::string>& backends) {
   if (prices.of_file) return;
   const auto check = [&](const char* flag, const std::map<std::string, double>& list) {

@@ -351,6 +351,7 @@ bool collect(const SweepPlan& plan) {
   const auto there = measurements_there(plan);
   cells::CellTable table = plan.table;
   table.machine = there ? there->machine : machine_of_most(plan);
+  table.machine.name = plan.table.machine.name;
   table.date = there ? there->date : "";
   table.commit = there ? there->commit : "";
   for (const cells::Cell& cell : plan.cells) {
