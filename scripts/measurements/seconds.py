@@ -126,7 +126,8 @@ def peer_rows(out, swept, cpus):
     for cell in peers["summaries"]:
         if cell["model"] != swept["model"]:
             continue
-        weights = "" if cell.get("epochs") is None else f", weights after {f"{cell['epochs']} epochs" if cell['epochs'] else "1 step"}"
+        after = f"{cell['epochs']} epochs" if cell.get("epochs") else "1 step"
+        weights = "" if cell.get("epochs") is None else f", weights after {after}"
         for program in PROGRAMS.keys() & cell.keys():
             rate = cell[program]["images_per_second"]
             name = f"{PROGRAMS[program]} {peers['versions'][program].split()[0]}{weights}"
