@@ -36,7 +36,7 @@ def quoted():
     costs = int(re.search(r"own kernels (\d+)", simulated["options"]["costs"])[1])
     return [(f"cputrain {on_cpus[0][1]:.0f}", ("cpu", cpus.get("cpu"))),
             (f"{on_gpu[0][1]:,.0f} and {on_gpu[1][1]:,.0f} on a GPU", ("cuda", gpu.get("cuda"))),
-            (f"{sums_of_gradients():.0f} ms", None), (f"{least:.1f} s", ("cpu", costs))]
+            (f"{sums_of_gradients():.0f} ms", None), (f"{least:.2g} s", ("cpu", costs))]
 
 
 def paragraphs(text):

@@ -65,9 +65,11 @@ std::vector<std::pair<const Series*, int>> grid_columns(const Chosen& part, Grid
   return columns;
 }
 
-/// Devices stand beside CPUs with the same work where that is not too wide.
+/// Devices stand beside CPUs with the same work where that is not too wide, and beside no others
+/// than those that they are compared with.
 bool fits_beside(const Chosen& part, const Series& series, Grid Series::*grid) {
-  return !part.stacked && training::is_device(series.backend) &&
+  const bool others = !series.beside.empty() && part.series.front()->name != series.beside;
+  return !part.stacked && !others && training::is_device(series.backend) &&
          same_epoch(part.series.front()->about, series.about) &&
          grid_columns(part, grid).size() + (series.*grid).cpus.size() <= kMostColumns;
 }
@@ -124,11 +126,15 @@ std::string shared_mark(const Chosen& series, Grid Series::*grid, const GridFigu
   return marks.size() == 1 ? *marks.begin() : "";
 }
 
-/// ": cpu" where another table has other series.
+/// ": cpu, AMD EPYC, 2 cores" where another table has other series; of those below each other what
+/// they have alike.
 std::string whose_text(const ScalingTable& all, const Chosen& part) {
   if (part.series.size() == all.series.size()) return "";
-  if (part.stacked) return ": " + part.series.front()->backend;
-  return part.series.size() == 1 ? ": " + part.series.front()->name : "";
+  const Series& first = *part.series.front();
+  const std::string own = part.own_text(first);
+  if (part.stacked && !first.name.ends_with(own)) return ": " + first.backend;
+  const std::string name = first.name.substr(0, first.name.size() - own.size());
+  return part.stacked || part.series.size() == 1 ? ": " + name : "";
 }
 
 /// Rows of one label for each series of its own, or for all of them, by what `entry` has of a

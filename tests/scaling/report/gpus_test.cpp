@@ -124,6 +124,30 @@ TEST(Gpus, TheMachineOfTheGpusComesFirst) {
   }
 }
 
+// Columns of GPUs beside another machine's CPUs would look like one machine.
+TEST(Gpus, StandInTheTableOfTheirOwnMachinesCpus) {
+  CellSource own = testing::source({testing::cell(1, 1, 128, 100), gpus(1, 128, 50)}, "a");
+  CellSource other = testing::source({testing::cell(1, 1, 128, 10)}, "b");
+  own.table.machine.cpu = "mine";
+  other.table.machine.cpu = "another";
+  const Document document = document_of({other, own});
+  const auto& tables = section_of(document, "seconds")->tables;
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_EQ(tables[1].groups[0].first, "cpu, mine");
+  EXPECT_EQ(tables[1].groups[1].first, "cuda (GPUs)");
+  EXPECT_TRUE(tables[0].caption.ends_with(": cpu, another")) << tables[0].caption;
+  // Series below each other are named by what they have alike.
+  for (const char* precision : {"float", "bf16"}) {
+    other.table.cells.push_back(testing::cell(1, 1, 128, 10));
+    other.table.cells.back().origin.kernels_version = 1;
+    other.table.cells.back().axes = {{"precision", precision}};
+  }
+  other.table.cells.erase(other.table.cells.begin());
+  const Document stacked = document_of({other, own});
+  const std::string caption = section_of(stacked, "seconds")->tables[0].caption;
+  EXPECT_TRUE(caption.ends_with(": cpu, another")) << caption;
+}
+
 TEST(Gpus, ARowWithoutOneCpuSaysSo) {
   const Document document = document_of({testing::source(
       {testing::absent(1, 128, "memory"), testing::cell(4, 1, 128, 100), gpus(1, 128, 50)})});
