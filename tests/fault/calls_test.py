@@ -10,8 +10,9 @@ from trainings import LONG, FaultTest, why_no_trace
 
 CALLS = ["openat", "write", "pwrite64", "fsync", "rename", "renameat2", "mkdir", "link", "linkat", "unlink", "unlinkat",
          "rmdir", "close", "ftruncate", "fcntl", "getdents64"]
-# Far behind the steps that are made until the thread is traced, which a busy machine may be slow with.
-END = ("--epochs", "300")
+# Far behind the steps that are made until the thread is traced, which a busy machine may be slow with. No checkpoints on
+# the way: a disk may take seconds for each.
+END = ("--epochs", "300", "--checkpoint-every", "1000000")
 
 
 @unittest.skipIf(why_no_trace(), why_no_trace())
