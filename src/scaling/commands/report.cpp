@@ -104,11 +104,7 @@ void read_prices(const std::string& file, cells::Prices& prices) {
          "leave one of them out",
          file, number, printable(line), list->first);
   }
-  try {
-    check_prices(prices);
-  } catch (const Error& error) {
-    fail(ExitCode::data, "--prices {}: {}", file, error.what());
-  }
+  check_prices(prices);
 }
 
 /// What people want to see at once: the first tables; all of it is in the files.
