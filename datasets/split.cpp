@@ -71,7 +71,7 @@ std::vector<std::size_t> apportion(std::size_t total, std::span<const std::size_
     std::size_t sum = 0, taken = 0;
     for (const std::size_t i : open) sum += weights[i];
     const auto full = [&](std::size_t i) { return total * weights[i] >= limits[i] * sum; };
-    const auto first_full = std::ranges::stable_partition(open, std::not_fn(full)).begin();
+    const auto first_full = std::stable_partition(open.begin(), open.end(), std::not_fn(full));
     if (first_full == open.end()) break;
     for (auto i = first_full; i != open.end(); ++i) taken += parts[*i] = limits[*i];
     open.erase(first_full, open.end());
