@@ -15,8 +15,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/zip_archive.h"
-#include "weights/formats/pickle.h"
 #include "weights/formats/tensor_file.h"
+#include "weights/formats/torch_pickle.h"
 
 namespace cputrain::weights {
 namespace {
@@ -28,156 +28,14 @@ using Place = PickledValue::Place;
 constexpr const char* kHowToSave =
     "save the arrays alone in the program that wrote it: torch.save(model.state_dict(), "
     "'weights.pth')";
-constexpr std::size_t kMostArrays = 100'000, kMostExtents = 64, kLongestName = 4096;
+constexpr std::size_t kMostArrays = 100'000;
 
 [[noreturn]] void unfit(const std::string& what) { throw std::runtime_error(what); }
-
-/// A kind of numbers, by what PyTorch calls their storage: "FloatStorage".
-struct NumberKind {
-  std::string_view word, dtype;
-  std::size_t bytes;
-};
-
-constexpr NumberKind kNumbers[] = {
-    {"Float", "F32", 4},     {"Double", "F64", 8},       {"Half", "F16", 2},
-    {"BFloat16", "BF16", 2}, {"Long", "I64", 8},         {"Int", "I32", 4},
-    {"Short", "I16", 2},     {"Char", "I8", 1},          {"Byte", "U8", 1},
-    {"Bool", "BOOL", 1},     {"ComplexFloat", "C64", 8}, {"ComplexDouble", "C128", 16}};
-
-/// Of "torch.FloatStorage" or "torch.cuda.FloatTensor", for "Storage" or "Tensor"; null for others.
-const NumberKind* numbers_of(std::string_view global, std::string_view what) {
-  for (const std::string_view module : {"torch.cuda."sv, "torch."sv}) {
-    if (!global.starts_with(module) || !global.ends_with(what)) continue;
-    const std::string_view word =
-        global.substr(module.size(), global.size() - module.size() - what.size());
-    const auto found = std::ranges::find(kNumbers, word, &NumberKind::word);
-    if (found != std::end(kNumbers)) return found;
-  }
-  return nullptr;
-}
-
-// What makes arrays, that of older versions, too.
-constexpr std::string_view kTensors[] = {"torch._utils._rebuild_tensor_v2",
-                                         "torch._utils._rebuild_tensor"};
-constexpr std::string_view kParameters[] = {"torch._utils._rebuild_parameter",
-                                            "torch._utils._rebuild_parameter_with_state",
-                                            "torch.nn.parameter.Parameter"};
-constexpr std::string_view kOrderedDict = "collections.OrderedDict";
-/// What stands beside arrays, and is passed over: flags, counts of a schedule, devices, types.
-constexpr std::string_view kPassedOver[] = {
-    "argparse.Namespace", "collections.Counter", "torch.device",  "torch.Size",
-    "torch.float32",      "torch.float64",       "torch.float16", "torch.bfloat16",
-    "torch.int64",        "torch.int32",         "torch.uint8",   "torch.bool"};
-
-bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-bool is_known(std::string_view global) {
-  return global == kOrderedDict || is_one_of(kTensors, global) || is_one_of(kParameters, global) ||
-         is_one_of(kPassedOver, global) || numbers_of(global, "Storage") ||
-         numbers_of(global, "Tensor");
-}
 
 /// Numbers of one kind that lie one behind the other in the file.
 struct Storage {
   const NumberKind* numbers;
   std::uint64_t begin, count;
-};
-
-/// What a pickle says of a storage.
-struct StorageName {
-  const NumberKind* numbers;
-  std::string key;
-  std::uint64_t count;
-  std::uint64_t first = 0;               ///< of the numbers of `key` that it has
-  std::optional<std::uint64_t> of = {};  ///< how many `key` has, where it has a part of them
-};
-
-/// A pickle of torch.save, and what its values mean.
-class State {
- public:
-  explicit State(Pickled pickled) : p_(std::move(pickled)) {}
-
-  const Pickled& pickled() const { return p_; }
-
-  /// What lies elsewhere in the file; a name of another kind is refused.
-  StorageName storage(const PickledValue& value) const {
-    const auto parts = items_of(p_[value.items.front()]);
-    if (parts.size() < 5 || p_[parts[0]].text != "storage") unfit("names something beside arrays");
-    const NumberKind* numbers = numbers_of(p_[parts[1]].text, "Storage");
-    if (!numbers) unfit("has a storage of unknown numbers");
-    StorageName name{numbers, name_of(parts[2]), size_of(parts[4])};
-    const auto view = parts.size() > 5 ? items_of(p_[parts[5]]) : std::span<const Place>();
-    if (view.size() == 3) {
-      name.of = name.count;
-      name.first = size_of(view[1]);
-      name.count = size_of(view[2]);
-      if (name.first > *name.of || name.count > *name.of - name.first) {
-        unfit("has a storage that is no part of another");
-      }
-    }
-    return name;
-  }
-
-  /// The pairs of a dict, a key and its value by turns; none of what is no dict.
-  std::vector<Place> pairs(const PickledValue& value) const {
-    if (value.kind == Kind::dict) return value.items;
-    if (value.kind != Kind::call || p_[value.items[0]].text != kOrderedDict) return {};
-    std::vector<Place> pairs;
-    // Python 2 gives it a list of pairs as its argument. Many lists may be the same one, so that
-    // their sizes would multiply.
-    const auto arguments = items_of(p_[value.items[1]]);
-    if (arguments.size() > 1) unfit("has a dict of several lists");
-    for (const Place pair : arguments.empty() ? arguments : items_of(p_[arguments[0]])) {
-      const auto parts = items_of(p_[pair]);
-      if (parts.size() == 2) pairs.insert(pairs.end(), parts.begin(), parts.end());
-    }
-    pairs.insert(pairs.end(), value.items.begin() + 2, value.items.end());
-    return pairs;
-  }
-
-  /// {storage, offset, extents, strides} of an array, and what PyTorch adds; nothing of other
-  /// values.
-  std::span<const Place> array(Place place) const {
-    constexpr int kMostWrappings = 8;
-    for (int i = 0; i < kMostWrappings && p_[place].kind == Kind::call; ++i) {
-      const PickledValue& call = p_[place];
-      const std::string& function = p_[call.items[0]].text;
-      const auto arguments = items_of(p_[call.items[1]]);
-      if (is_one_of(kTensors, function)) return arguments;
-      if (numbers_of(function, "Tensor")) return items_of(p_[call.state]);
-      if (!is_one_of(kParameters, function) || arguments.empty()) return {};
-      place = arguments[0];
-    }
-    return {};
-  }
-
-  std::vector<std::size_t> sizes(Place place) const {
-    std::vector<std::size_t> sizes;
-    const auto items = items_of(p_[place]);
-    if (items.size() > kMostExtents) unfit("has an array of over 64 extents");
-    for (const Place item : items) sizes.push_back(size_of(item));
-    return sizes;
-  }
-  std::uint64_t size_of(Place place) const {
-    const PickledValue& value = p_[place];
-    if (value.kind != Kind::number || value.number < 0) unfit("has a size that is no whole number");
-    return static_cast<std::uint64_t>(value.number);
-  }
-  /// It is copied wherever it is used.
-  const std::string& name_of(Place place) const {
-    const std::string& text = p_[place].text;
-    if (text.size() > kLongestName) unfit("has a name of over 4,096 bytes");
-    return text;
-  }
-  std::span<const Place> items_of(const PickledValue& value) const {
-    return value.kind == Kind::sequence ? std::span<const Place>(value.items)
-                                        : std::span<const Place>();
-  }
-
- private:
-  Pickled p_;
 };
 
 /// How many numbers the extents have, at most `most`; nothing where they are more.
@@ -215,8 +73,8 @@ bool is_dense(std::span<const std::size_t> extents, std::span<const std::size_t>
 }
 
 /// An array of `state` whose storage lies there.
-TensorInfo tensor_of(const State& state, const std::string& name, std::span<const Place> parts,
-                     const Storage& storage) {
+TensorInfo tensor_of(const TorchPickle& state, const std::string& name,
+                     std::span<const Place> parts, const Storage& storage) {
   TensorInfo tensor{name, std::string(storage.numbers->dtype), state.sizes(parts[2])};
   std::vector<std::size_t> strides = state.sizes(parts[3]);
   const std::uint64_t offset = state.size_of(parts[1]);
@@ -244,7 +102,7 @@ TensorInfo tensor_of(const State& state, const std::string& name, std::span<cons
 }
 
 /// The dict of arrays: the file's own, or one of those that a checkpoint has.
-std::vector<Place> arrays_of(const State& state) {
+std::vector<Place> arrays_of(const TorchPickle& state) {
   const Pickled& values = state.pickled();
   const std::vector<Place> own = state.pairs(values[values.top]);
   for (const std::string_view wanted :
@@ -259,7 +117,7 @@ std::vector<Place> arrays_of(const State& state) {
 }
 
 /// "epoch, net, optimizer": what a file has in place of arrays.
-std::string names_in(const State& state) {
+std::string names_in(const TorchPickle& state) {
   std::vector<std::string> names;
   const std::vector<Place> own = state.pairs(state.pickled()[state.pickled().top]);
   for (std::size_t i = 0; i + 1 < own.size(); i += 2) {
@@ -270,7 +128,7 @@ std::string names_in(const State& state) {
 
 /// `find`: where a storage lies.
 template <class Find>
-std::vector<TensorInfo> tensors_of(const State& state, const Find& find) {
+std::vector<TensorInfo> tensors_of(const TorchPickle& state, const Find& find) {
   std::map<std::string, TensorInfo> tensors;  // of two of one name the last counts, as in Python
   const std::vector<Place> pairs = arrays_of(state);
   std::size_t arrays = 0;
@@ -331,7 +189,7 @@ std::vector<TensorInfo> tensors_of_archive(const std::filesystem::path& path,
   if (const auto order = stored(root + "/byteorder"); order && order->size == 3) {
     unfit("has numbers with the highest byte first");
   }
-  const State state(read_pickle(file, pickle->begin, pickle->begin + pickle->size, is_known));
+  const TorchPickle state(file, pickle->begin, pickle->begin + pickle->size);
   return tensors_of(state, [&](const StorageName& name) {
     const auto place = stored(root + "/data/" + name.key);
     if (!place) unfit(fmt::format("lacks the numbers {}", printable(name.key)));
@@ -353,12 +211,12 @@ std::vector<TensorInfo> tensors_of_pickles(const system::RegularFile& file) {
   }
   std::uint64_t at = kMagic.size();
   const auto next = [&] {
-    State state(read_pickle(file, at, size, is_known));
+    TorchPickle state(file, at, size);
     at = state.pickled().end;
     return state;
   };
   next();  // the version
-  const State machine = next();
+  const TorchPickle machine = next();
   const std::vector<Place> facts = machine.pairs(machine.pickled()[machine.pickled().top]);
   for (std::size_t i = 0; i + 1 < facts.size(); i += 2) {
     const PickledValue& order = machine.pickled()[facts[i + 1]];
@@ -366,14 +224,14 @@ std::vector<TensorInfo> tensors_of_pickles(const system::RegularFile& file) {
       unfit("has numbers with the highest byte first");
     }
   }
-  const State state = next();
+  const TorchPickle state = next();
   std::map<std::string, const NumberKind*> kinds;
   for (const PickledValue& value : state.pickled().values) {
     if (value.kind != Kind::outside) continue;
     const StorageName name = state.storage(value);
     kinds[name.key] = name.numbers;
   }
-  const State keys = next();
+  const TorchPickle keys = next();
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> places;  // begin, bytes
   for (const Place place : keys.items_of(keys.pickled()[keys.pickled().top])) {
     const std::string& key = keys.name_of(place);
