@@ -9,16 +9,20 @@ function(cputrain_compile_as_test target)
   # GCC 13 and 14 take a reference into a container for one to the temporary key that found it.
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow
                                            $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-reference>)
+  if(TARGET cputrain_headers_of_tests AND NOT target STREQUAL cputrain_headers_of_tests)
+    target_precompile_headers(${target} REUSE_FROM cputrain_headers_of_tests)
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
+  endif()
 endfunction()
 
 # GoogleTest and what most tests include are parsed once, which is a third of the compiler's work for them. One
-# precompiled header serves all programs that cputrain_add_test makes: they are compiled with the same options. Where
-# files are compiled one by one, each shows that it includes what it uses.
+# precompiled header serves all targets of cputrain_compile_as_test; one with options of its own has the property
+# DISABLE_PRECOMPILE_HEADERS. Where files are compiled one by one, each shows that it includes what it uses.
 function(cputrain_precompile_headers_of_tests)
   if(NOT CPUTRAIN_UNITY)
     return()
   endif()
-  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/headers_of_tests.cpp "")
+  file(TOUCH ${CMAKE_CURRENT_BINARY_DIR}/headers_of_tests.cpp)
   add_library(cputrain_headers_of_tests OBJECT ${CMAKE_CURRENT_BINARY_DIR}/headers_of_tests.cpp)
   target_link_libraries(cputrain_headers_of_tests PRIVATE cputrain_modules cputrain_backends cputrain_datasets
                         cputrain_test_data cputrain_options GTest::gtest)
@@ -77,10 +81,6 @@ function(cputrain_add_test name)
                         cputrain_test_data cputrain_options GTest::gtest ${arg_LIBRARIES})
   cputrain_compile_as_test(test_${name})
   cputrain_compile_together(test_${name})
-  if(TARGET cputrain_headers_of_tests)
-    target_precompile_headers(test_${name} REUSE_FROM cputrain_headers_of_tests)
-    target_compile_options(test_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
-  endif()
   if(NOT arg_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
     if(arg_PARTS)
