@@ -198,8 +198,7 @@ std::string confusion_csv(const loop::PredictionCounts& counts,
 }
 
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
-  const std::uint64_t count = whole(result.tally.images);
-  const std::string images = counted(count, "image");
+  const std::string images = counted(whole(result.tally.images), "image");
   system::print_lines(predictions_table(result.counts, classes));
   system::print_lines(averages_text(result));
   if (result.counts.undecided() > 0) {
@@ -213,11 +212,9 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
     system::print("{} - loss: {:.4f}{}\n", images, loss, penalty);
     return;
   }
-  system::print("{} - loss: {:.4f} - accuracy: {:.4f}{}\n", images, loss, *accuracy, penalty);
   const auto top_five = result.counts.top_five();
-  system::print("Accuracy @ 1 = {:.4f}{} [{}]\n", *accuracy,
-                top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "",
-                counted(count, "example"));
+  system::print("{} - loss: {:.4f} - accuracy: {:.4f}{}{}\n", images, loss, *accuracy,
+                top_five ? fmt::format(" - top-5 accuracy: {:.4f}", *top_five) : "", penalty);
 }
 
 /// For `report`. The run may be another user's, which takes nothing from what was asked for.
