@@ -294,10 +294,10 @@ void add_eval_flags(cli::Flags& f, EvalOptions& c, const cli::CommandLineChoices
   add_json_flag(f, c.json);
   add_test_time_flag(f, c.flips);
   f.text("confusion", c.confusion, "FILE",
-         "write the confusion matrix as CSV (-: to standard output)");
+         "write the confusion matrix as CSV (-: to standard output, and nothing else there)");
   f.text("page", c.page, "FILE",
          "write one HTML page: confusion matrix, figures by class, and the images that were most "
-         "surely predicted wrong (-: to standard output)");
+         "surely predicted wrong (-: to standard output, and nothing else there)");
 }
 
 void check_eval(const EvalOptions& options, const cli::CommandLineChoices&) {
@@ -324,7 +324,7 @@ ExitCode run_eval(const EvaluationPage& page, const EvalOptions& options,
                     "so the mean is too small); leave it out for the whole loss",
                     kFlip, counted(static_cast<std::uint64_t>(evaluation.least_likely), "image")));
   }
-  const bool prints = options.prints() && options.page != "-";
+  const bool prints = options.prints() && options.page != "-" && options.confusion != "-";
   if (session.leads() && prints) print_evaluation(evaluation, model.classes);
   const auto result = evaluation_json(options, session, model, part.name, evaluation);
   training::write_json(session, options.json, result);
