@@ -58,6 +58,17 @@ DocumentTable runs_table(const std::vector<RunRecord>& runs, const std::vector<s
   return table;
 }
 
+/// Where runs may have another L2 penalty in their losses; else empty.
+std::string penalty_sentence(std::vector<std::string> keys) {
+  std::erase_if(
+      keys, [](const auto& key) { return key != "freeze" && key != "model" && key != "network"; });
+  if (keys.empty()) return "";
+  return fmt::format(
+      "Losses of training and validation include the L2 penalty of the layers that learn, if the "
+      "model has one. These runs differ in {}: compare accuracies, or losses of eval.",
+      join(keys, ", "));
+}
+
 // Two runs beside each other.
 
 /// A figure of a run that has a difference worth saying.
@@ -194,7 +205,10 @@ Section differences_section(const std::vector<RunRecord>& runs) {
   DocumentTable table = runs.size() <= kFew || keys.size() > runs.size() ? keys_table(runs, keys)
                                                                          : runs_table(runs, keys);
   table.caption = "Flags, recipes, data and machine, where runs differ; –: not given, or not known";
-  return Section{.id = "differences", .title = "What differs", .tables = {std::move(table)}};
+  Section section{.id = "differences", .title = "What differs", .tables = {std::move(table)}};
+  if (std::string penalty = penalty_sentence(keys); !penalty.empty())
+    section.remarks.push_back(std::move(penalty));
+  return section;
 }
 
 Document run_difference_document(const std::vector<RunRecord>& both) {
