@@ -47,9 +47,7 @@ std::string outcome_details(const RunRecord& run) {
   std::vector<std::string> parts;
   if (run.outcome == Outcome::not_a_number)
     parts.push_back(fmt::format("loss of {} is NaN or infinite", run.where));
-  const bool broken = run.outcome == Outcome::interrupted || run.outcome == Outcome::no_end ||
-                      run.outcome == Outcome::no_figures;
-  if (broken) {
+  if (run.is_unfinished()) {
     parts.push_back(run.checkpoint ? fmt::format("resumable from step {}", *run.checkpoint)
                                    : "no checkpoint");
   }
