@@ -68,8 +68,10 @@ std::string micro_batch_text(const Ladder& ladder) {
     return fmt::format("{}{}, with {} images/s over the usual {} ({}).", begin, *advised,
                        gain_text(*ladder.gain_over_usual()), ladder.usual, end);
   }
-  return fmt::format("{}{}, the usual one: leave --micro-batch out ({}).", begin,
-                     not_quicker_text(ladder), unsure_text(ladder));
+  return fmt::format(
+      "{}the usual {} stays, as no other is surely quicker by {} or more ({}). Leave --micro-batch "
+      "out.",
+      begin, ladder.usual, percent(kLeastGain), unsure_text(ladder));
 }
 
 std::string batch_text(const Ladder& ladder) {

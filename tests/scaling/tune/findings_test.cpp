@@ -52,9 +52,9 @@ TEST(Suggestion, OfASizeIsOverWhatItIsWithoutTheFlag) {
   // The same speeds, which differ within the noise.
   findings.micro_batch = ladder_of("micro-batch", {{4, 100}, {8, 120}}, 8, 4, ClimbEnd::flat, 0.21);
   EXPECT_EQ(first_line(findings),
-            "Micro-batch (how many images a rank computes at once): no size is surely quicker by 3 "
-            "% or more than 4, the usual one: leave --micro-batch out (8 is +20.0 % (-1.0 to 41.0) "
-            "over that).");
+            "Micro-batch (how many images a rank computes at once): the usual 4 stays, as no other "
+            "is surely quicker by 3 % or more (8 is +20.0 % (-1.0 to 41.0) over that). Leave "
+            "--micro-batch out.");
   EXPECT_TRUE(suggestion_of(findings).flags.empty());
   findings.micro_batch = ladder_of("micro-batch", {{4, 100}, {8, 120}}, 8, 8);
   EXPECT_NE(first_line(findings).find("Leave --micro-batch out."), std::string::npos);
