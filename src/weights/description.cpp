@@ -148,7 +148,8 @@ void check_names(const std::filesystem::path& path, const ModelDescription& desc
   fail(ExitCode::data,
        fmt::format("weight file {0} does not say its format (nor which network it is of); of a "
                    "file of another program, `cputrain export --model NAME --weights {0} "
-                   "--safetensors NEW` makes one that does",
+                   "--safetensors NEW` makes one that does, with NAME a built-in model or a model "
+                   "file of the same layers (src/zoo/README.md, \"A network in a file\")",
                    path.string()));
 }
 

@@ -136,6 +136,11 @@ void ClassRows::take_columns(std::span<const double> from, std::vector<double>& 
 
 namespace {
 
+/// What to do with a file of Keras whose network is not the one here.
+constexpr const char* kOwnNetwork =
+    "choose the --model that is its network, or write its layers into a model file for --model "
+    "FILE.json (src/zoo/README.md, \"A network in a file\")";
+
 /// Whose weights a file has, and what to do about it.
 std::string other_model_text(const WeightArrays& file, const WeightMatch& match) {
   const char* rest = "or start training from what fits with --partial";
@@ -149,6 +154,11 @@ std::string other_model_text(const WeightArrays& file, const WeightMatch& match)
           "(the weights of {} fit images of one size alone, which was another); "
           "give the --image-size of their training, {}",
           first_few(other_inputs, 3), rest);
+    }
+    // With a new head alone most arrays fit.
+    if (file.says_layers() && 2 * match.count(Fit::whole) < match.rows.size()) {
+      return fmt::format("(it holds a network of its own, which this model is not); {}",
+                         kOwnNetwork);
     }
     return fmt::format("(its weights belong to another model); check --weights and --model, {}",
                        rest);
@@ -198,9 +208,9 @@ void need_some(const WeightArrays& file, const WeightMatch& match, const ClassRo
   if (fits) return;
   fail(ExitCode::data,
        fmt::format("weight file {} has nothing that fits the model: {}{} (training would start "
-                   "from initial weights); leave --weights out, or choose the --model it was made "
-                   "for",
-                   file.path().string(), misfit_text(match), no_column_text(file, match, rows)));
+                   "from initial weights); leave --weights out, or {}",
+                   file.path().string(), misfit_text(match), no_column_text(file, match, rows),
+                   file.says_layers() ? kOwnNetwork : "choose the --model it was made for"));
 }
 
 /// Normalization divides by the root of it, so that every answer would be NaN.

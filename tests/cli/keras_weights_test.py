@@ -157,7 +157,11 @@ class KerasWeights(TinyTest):
 
     def test_export_names_the_network(self):
         for command in (["eval", "--data", "data"], ["predict", "data/ant/0.bmp"]):
-            self.expect(65, *command, "--weights", "own.keras", says=["cputrain export --model NAME"])
+            self.expect(65, *command, "--weights", "own.keras", says=["cputrain export --model NAME",
+                                                                      "a model file of the same layers"])
+        done = self.expect(65, "--model", "dogcat", "--data", "data", "--out", "no", "--weights", "own.keras",
+                           says=["it holds a network of its own", "--model FILE.json"])
+        self.assertNotIn("--partial", done.stderr)
         self.expect(0, "export", "--model", "net.json", "--weights", "own.keras", "--safetensors", "own.safetensors",
                     says=["16 tensors in the layout of Keras"])
         self.expect(0, "predict", "--weights", "own.safetensors", "data/ant/0.bmp", says=["class"])

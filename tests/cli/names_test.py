@@ -1,5 +1,6 @@
 """Names from folders, lists, files and flags: any name that is trained can be used, and none steers a terminal."""
 import csv
+import io
 import json
 import os
 import subprocess
@@ -106,7 +107,9 @@ class Classes(NamesTest):
         weights = ["--weights", "run/weights.safetensors", "--data", "d", "--validation-split", "0.5"]
         done = self.safe(self.expect(0, "eval", *weights, "--json", "-"))
         self.assertEqual(sorted(c["name"] for c in json.loads(done.stdout)["classes"]), sorted(ODD))
-        self.safe(self.expect(0, "eval", *weights, "--confusion", "-"))
+        done = self.safe(self.expect(0, "eval", *weights, "--confusion", "-"))
+        self.assertEqual([len(row) for row in csv.reader(io.StringIO(done.stdout, newline=""), strict=True)],
+                         [1 + len(ODD)] * (1 + len(ODD)))  # the table and nothing else
         for words in (["data", "info", "d"], ["data", "info", "d", "--json", "-"], ["data", "check", "d"],
                       ["data", "check", "d", "--json", "-"]):
             done = self.safe(self.expect(0, *words))

@@ -45,7 +45,7 @@ class Predictions(ProgramTest):
         self.train_classes()
         done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data",
                            "--validation-split", "0", "--confusion", "c.csv", "--threads", "1",
-                           "--no-winograd", "--json", "r.json", says=["    recall  precision", "Accuracy @ 5 = "])
+                           "--no-winograd", "--json", "r.json", says=["    recall  precision", " - top-5 accuracy: "])
         result = self.json_of("r.json")
         predictions, names = self.made_by_predict(), sorted(COLOURS)
         self.assertEqual(len(predictions), result["images"], done.stdout)

@@ -27,7 +27,7 @@ class Shrink(FaultTest):
             self.assertIn(f"ranks lost: {RANKS - left}; {left} of {RANKS} ranks go on", text)
         else:
             self.assertNotIn("ranks lost", text)
-        self.assertIn("restart 1 of 10", text)
+        self.assertIn("restart 1 in 1 s", text)
         self.assertRegex(text, f"Batch 10 over {left} ranks")
         self.assert_same_end(out, "whole")
 

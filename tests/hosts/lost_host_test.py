@@ -53,7 +53,7 @@ class LostHost(two_hosts.HostsTest):
         self.link(job, "down")
         said = self.end_of(job, "run")
         for words in (r"so the job ends: rank 1 on host2-\d+ does not answer", r"launcher, process \d+, has not",
-                      "1 of 2 ranks go on", "exit code 76; restart 1 of 10",
+                      "1 of 2 ranks go on", "exit code 76; restart 1 in 1 s",
                       r"without host2-\d+, which did not answer: 1 of 2 hosts, 1 of 2 ranks"):
             self.assertRegex(said, words)
         self.assertEqual(self.losses("run"), self.losses("whole"))

@@ -9,6 +9,7 @@
 #include "model/graph.h"
 #include "model/model_json.h"
 #include "tests/support/own_program.h"
+#include "tests/support/refusal.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/description.h"
 #include "weights/safetensors.h"
@@ -190,6 +191,33 @@ TEST(Weights, OfImagesOfAnotherSizeAreRefusedAsSuch) {
     if (tensor.name == "dense/kernel") tensor.name = "fc/kernel";
   });
   EXPECT_EQ(other.find("--image-size"), std::string::npos) << other;
+}
+
+/// What fits of a file of Keras with another network is no use, so --partial is no advice.
+TEST(Weights, OfANetworkOfItsOwnNeedThatNetwork) {
+  const auto refusal = [](bool partial, bool other) {
+    const model::Graph graph = graph_with(3);
+    WeightContents keras{.path = "own.keras", .says_layers = true};
+    for (const auto& node : graph.nodes()) {
+      for (const auto& spec : node.parameters) {
+        StoredArray array = unread_array({other ? "x/" + spec.name : spec.name,
+                                          "F32",
+                                          {spec.extents.begin(), spec.extents.end()}});
+        array.floats = [count = spec.size()] { return std::vector<float>(count, 1); };
+        keras.arrays.push_back(array);
+      }
+    }
+    keras.arrays.push_back(unread_array({"more/kernel", "F32", {1}}));
+    return testing::refusal_of(ExitCode::data,
+                               [&] { check_fits(WeightArrays(keras), graph, partial); });
+  };
+  for (const bool partial : {false, true}) {
+    const std::string text = refusal(partial, true);
+    EXPECT_NE(text.find("for --model FILE.json"), std::string::npos) << text;
+    EXPECT_EQ(text.find("--partial"), std::string::npos) << text;
+  }
+  // A new head on its layers.
+  EXPECT_NE(refusal(false, false).find("--partial"), std::string::npos);
 }
 
 TEST(Weights, MessagesNameTheFirstFewOfEachKind) {

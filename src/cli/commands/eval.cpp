@@ -198,8 +198,7 @@ std::string confusion_csv(const loop::PredictionCounts& counts,
 }
 
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
-  const std::uint64_t count = whole(result.tally.images);
-  const std::string images = counted(count, "image");
+  const std::string images = counted(whole(result.tally.images), "image");
   system::print_lines(predictions_table(result.counts, classes));
   system::print_lines(averages_text(result));
   if (result.counts.undecided() > 0) {
@@ -213,11 +212,9 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
     system::print("{} - loss: {:.4f}{}\n", images, loss, penalty);
     return;
   }
-  system::print("{} - loss: {:.4f} - accuracy: {:.4f}{}\n", images, loss, *accuracy, penalty);
   const auto top_five = result.counts.top_five();
-  system::print("Accuracy @ 1 = {:.4f}{} [{}]\n", *accuracy,
-                top_five ? fmt::format(" Accuracy @ 5 = {:.4f}", *top_five) : "",
-                counted(count, "example"));
+  system::print("{} - loss: {:.4f} - accuracy: {:.4f}{}{}\n", images, loss, *accuracy,
+                top_five ? fmt::format(" - top-5 accuracy: {:.4f}", *top_five) : "", penalty);
 }
 
 /// For `report`. The run may be another user's, which takes nothing from what was asked for.
@@ -297,10 +294,10 @@ void add_eval_flags(cli::Flags& f, EvalOptions& c, const cli::CommandLineChoices
   add_json_flag(f, c.json);
   add_test_time_flag(f, c.flips);
   f.text("confusion", c.confusion, "FILE",
-         "write the confusion matrix as CSV (-: to standard output)");
+         "write the confusion matrix as CSV (-: to standard output, and nothing else there)");
   f.text("page", c.page, "FILE",
          "write one HTML page: confusion matrix, figures by class, and the images that were most "
-         "surely predicted wrong (-: to standard output)");
+         "surely predicted wrong (-: to standard output, and nothing else there)");
 }
 
 void check_eval(const EvalOptions& options, const cli::CommandLineChoices&) {
@@ -327,7 +324,7 @@ ExitCode run_eval(const EvaluationPage& page, const EvalOptions& options,
                     "so the mean is too small); leave it out for the whole loss",
                     kFlip, counted(static_cast<std::uint64_t>(evaluation.least_likely), "image")));
   }
-  const bool prints = options.prints() && options.page != "-";
+  const bool prints = options.prints() && options.page != "-" && options.confusion != "-";
   if (session.leads() && prints) print_evaluation(evaluation, model.classes);
   const auto result = evaluation_json(options, session, model, part.name, evaluation);
   training::write_json(session, options.json, result);

@@ -130,6 +130,7 @@ void say(const report::Report& report, const std::string& json) {
   if (!json.empty()) system::write_given_file(json, report.json);
   system::print_lines(report::markdown(beginning(report.document, report.first_sections)));
   for (const auto& file : report.files) system::print("Wrote {}\n", file.string());
+  for (const std::string& line : report.to_go_on) system::print("{}\n", line);
 }
 
 void add_report_flags(cli::Flags& f, ReportOptions& c, const cli::CommandLineChoices&) {

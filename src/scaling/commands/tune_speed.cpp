@@ -106,7 +106,7 @@ std::vector<int> SpeedTuning::micro_batches_to_try(const training::TrainingPlan&
   }
   if (plan.whole_share()) {
     to.no_micro_batch =
-        "Micro-batch: a rank's whole share, over which batch normalization has its statistics.";
+        "Micro-batch: not tried, since batch normalization needs all images of a rank at once.";
     return {};
   }
   const std::size_t images = std::min(spec_.batch, all);

@@ -187,6 +187,22 @@ fs::path place_of(const ReportRequest& request) {
   return beside.empty() ? "." : beside;
 }
 
+/// A line for each of the first trainings that are not finished.
+std::vector<std::string> ways_to_go_on(const RunList& list) {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> lines;
+  for (const RunRecord& run : list.runs) {
+    if (!run.is_unfinished() || lines.size() == kMost) continue;
+    const std::string how = run.command.empty() ? "the command that started it, with" : run.command;
+    lines.push_back(fmt::format("{} is not finished. To go on{}: {} --out {} --resume auto",
+                                run.name,
+                                run.checkpoint ? fmt::format(" from step {}", *run.checkpoint)
+                                               : " (from the beginning, as there is no checkpoint)",
+                                how, quoted(run.folder.string())));
+  }
+  return lines;
+}
+
 Report write_runs(const ReportRequest& request, const RunList& list) {
   check_prices(request.prices, backends_of({}, list));
   if (request.reference) {
@@ -206,7 +222,7 @@ Report write_runs(const ReportRequest& request, const RunList& list) {
   // The table of runs, what differs, and their evaluations.
   const bool differ = !keys_that_differ(list.runs).empty();
   const std::size_t first = 1u + (differ ? 1 : 0) + (evaluated ? 1 : 0);
-  return {std::move(document), std::move(json), std::move(files), first};
+  return {std::move(document), std::move(json), std::move(files), first, ways_to_go_on(list)};
 }
 
 /// The one training of a folder; nothing where it holds a sweep.

@@ -20,6 +20,7 @@ struct Report {
   std::string json;                          ///< text of report.json or diff.json
   std::vector<std::filesystem::path> files;  ///< that were written
   std::size_t first_sections = 3;            ///< that a terminal shows
+  std::vector<std::string> to_go_on{};       ///< what a terminal shows last: how to go on
 };
 
 /// Reads everything, checks it, and then writes report.md, .csv, .json, .tex and .html, and

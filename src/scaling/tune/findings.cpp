@@ -58,19 +58,20 @@ void say_lost(const Ladder& ladder, Suggestion& to) {
 }
 
 std::string micro_batch_text(const Ladder& ladder) {
-  const std::string end = end_text(ladder);
+  const std::string begin = "Micro-batch (how many images a rank computes at once): ",
+                    end = end_text(ladder);
   if (ladder.climb.best == ladder.usual) {
-    return fmt::format(
-        "Micro-batch: {}, as it is without the flag, is the largest that pays, {} ({}). Leave "
-        "--micro-batch out.",
-        ladder.usual, speed_text(ladder.best()), end);
+    return fmt::format("{}the usual {} is best, {} ({}). Leave --micro-batch out.", begin,
+                       ladder.usual, speed_text(ladder.best()), end);
   }
   if (const auto advised = ladder.advised()) {
-    return fmt::format("Micro-batch: {}, {} over {}, which it is without the flag ({}).", *advised,
+    return fmt::format("{}{}, with {} images/s over the usual {} ({}).", begin, *advised,
                        gain_text(*ladder.gain_over_usual()), ladder.usual, end);
   }
-  return fmt::format("Micro-batch: {}, which it is without the flag: leave --micro-batch out ({}).",
-                     not_quicker_text(ladder), unsure_text(ladder));
+  return fmt::format(
+      "{}the usual {} stays, as no other is surely quicker by {} or more ({}). Leave --micro-batch "
+      "out.",
+      begin, ladder.usual, percent(kLeastGain), unsure_text(ladder));
 }
 
 std::string batch_text(const Ladder& ladder) {

@@ -210,6 +210,8 @@ class Damage(RunsTest):
             f.write('{"type":"step","st')
         os.makedirs(self.path("runs/killed/ckpt-000000004"))
         self.write("runs/killed/ckpt-000000004/MANIFEST", "x")
+        self.write("runs/killed/environment.json", {**self.json_of("runs/killed/environment.json"),
+                                                    "given": {"data": "/d/my photos", "out": "elsewhere"}})
         self.make("nan", [0.7], ends=False)
         with open(self.path("runs/nan/metrics.jsonl"), "a") as f:
             f.write('{"type":"step","step":5,"epoch":2,"images":25,"loss":null,"nan":true}\n')
@@ -225,6 +227,11 @@ class Damage(RunsTest):
         done, made = self.report()
         self.assertNotIn("\u202e", done.stdout)
         self.assertIn("Left out, since these folders hold no run: empty.", made["md"])
+        self.assertEqual(done.stdout.splitlines()[-2:], [
+            "killed is not finished. To go on from step 4: mpirun -np 2 ./cputrain --data '/d/my photos' "
+            "--out runs/killed --resume auto",
+            "broken is not finished. To go on (from the beginning, as there is no checkpoint): the command that "
+            "started it, with --out runs/broken --resume auto"])
         report = json.loads(made["json"])
         runs = {r["name"]: r for r in report["runs"]}
         self.assertEqual(len(runs), 6)

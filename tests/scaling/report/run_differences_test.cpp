@@ -55,6 +55,20 @@ TEST(Differences, AreFlagsThenFacts) {
   EXPECT_TRUE(differences_section(runs).id.empty());
 }
 
+/// Losses have the penalty of the layers that learn, which are others where the flag is another.
+TEST(Differences, LossesWithAnotherPenaltyAreNotedOnce) {
+  const auto remarks = [](const char* flag) {
+    return differences_section({flagged_run("a", {{flag, "all-but-head"}, {"lr", "0.1"}}),
+                                flagged_run("b", {{"lr", "0.2"}})})
+        .remarks;
+  };
+  EXPECT_EQ(remarks("freeze"),
+            Texts{"Losses of training and validation include the L2 penalty of the layers that "
+                  "learn, if the model has one. These runs differ in freeze: compare accuracies, "
+                  "or losses of eval."});
+  EXPECT_EQ(remarks("augment"), Texts{});
+}
+
 TEST(Differences, WhatNobodySaysIsNone) {
   RunRecord unread = flagged_run("unread", {});
   unread.model.clear();

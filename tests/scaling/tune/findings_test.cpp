@@ -45,14 +45,16 @@ std::string first_line(const Findings& findings) { return suggestion_of(findings
 TEST(Suggestion, OfASizeIsOverWhatItIsWithoutTheFlag) {
   Findings findings{.micro_batch = ladder_of("micro-batch", {{4, 100}, {8, 120}}, 8, 4)};
   EXPECT_EQ(first_line(findings),
-            "Micro-batch: 8, +20.0 % (19.0 to 21.0) over 4, which it is without the flag (the next "
-            "2 sizes are quicker by less than 3 %, or not surely).");
+            "Micro-batch (how many images a rank computes at once): 8, with +20.0 % (19.0 to 21.0) "
+            "images/s over the usual 4 (the next 2 sizes are quicker by less than 3 %, or not "
+            "surely).");
   EXPECT_EQ(suggestion_of(findings).flags, (Words{"--micro-batch", "8"}));
   // The same speeds, which differ within the noise.
   findings.micro_batch = ladder_of("micro-batch", {{4, 100}, {8, 120}}, 8, 4, ClimbEnd::flat, 0.21);
   EXPECT_EQ(first_line(findings),
-            "Micro-batch: no size is surely quicker by 3 % or more than 4, which it is without the "
-            "flag: leave --micro-batch out (8 is +20.0 % (-1.0 to 41.0) over that).");
+            "Micro-batch (how many images a rank computes at once): the usual 4 stays, as no other "
+            "is surely quicker by 3 % or more (8 is +20.0 % (-1.0 to 41.0) over that). Leave "
+            "--micro-batch out.");
   EXPECT_TRUE(suggestion_of(findings).flags.empty());
   findings.micro_batch = ladder_of("micro-batch", {{4, 100}, {8, 120}}, 8, 8);
   EXPECT_NE(first_line(findings).find("Leave --micro-batch out."), std::string::npos);

@@ -58,6 +58,17 @@ DocumentTable runs_table(const std::vector<RunRecord>& runs, const std::vector<s
   return table;
 }
 
+/// Where runs may have another L2 penalty in their losses; else empty.
+std::string penalty_sentence(std::vector<std::string> keys) {
+  std::erase_if(
+      keys, [](const auto& key) { return key != "freeze" && key != "model" && key != "network"; });
+  if (keys.empty()) return "";
+  return fmt::format(
+      "Losses of training and validation include the L2 penalty of the layers that learn, if the "
+      "model has one. These runs differ in {}: compare accuracies, or losses of eval.",
+      join(keys, ", "));
+}
+
 // Two runs beside each other.
 
 /// A figure of a run that has a difference worth saying.
@@ -91,8 +102,8 @@ std::vector<ComparedFigure> compared_figures(const std::vector<RunRecord>& both)
       {"best validation accuracy", of_best(&BestAccuracy::accuracy), decimals<4>, false},
       {"in epoch", of_best(&BestAccuracy::epoch), decimals<0>, false},
       {"seconds to it", of_best(&BestAccuracy::seconds), figure_text},
-      {"validation loss", [](Run r) { return r.val_loss(); }, decimals<4>, false},
-      {"loss", [](Run r) { return last_loss(r); }, decimals<4>, false},
+      {"last validation loss", [](Run r) { return r.val_loss(); }, decimals<4>, false},
+      {"last loss", [](Run r) { return last_loss(r); }, decimals<4>, false},
       {"images/s", [](Run r) { return r.images_per_second(); }, figure_text},
       {"seconds per epoch from kept features", [](Run r) { return r.seconds_from_features(); },
        figure_text},
@@ -194,7 +205,10 @@ Section differences_section(const std::vector<RunRecord>& runs) {
   DocumentTable table = runs.size() <= kFew || keys.size() > runs.size() ? keys_table(runs, keys)
                                                                          : runs_table(runs, keys);
   table.caption = "Flags, recipes, data and machine, where runs differ; –: not given, or not known";
-  return Section{.id = "differences", .title = "What differs", .tables = {std::move(table)}};
+  Section section{.id = "differences", .title = "What differs", .tables = {std::move(table)}};
+  if (std::string penalty = penalty_sentence(keys); !penalty.empty())
+    section.remarks.push_back(std::move(penalty));
+  return section;
 }
 
 Document run_difference_document(const std::vector<RunRecord>& both) {

@@ -61,6 +61,11 @@ struct RunRecord {
   runfiles::LostSeconds lost;                          ///< times without computing
   std::vector<std::string> troubles;  ///< what of its files could not be read, and why
 
+  /// It was stopped, was killed or failed, and may go on.
+  bool is_unfinished() const {
+    return outcome == Outcome::interrupted || outcome == Outcome::no_end ||
+           outcome == Outcome::no_figures;
+  }
   std::optional<BestAccuracy> best() const;
   /// The first epoch that validated at least so well.
   std::optional<BestAccuracy> first_with(double accuracy) const;

@@ -47,9 +47,7 @@ std::string outcome_details(const RunRecord& run) {
   std::vector<std::string> parts;
   if (run.outcome == Outcome::not_a_number)
     parts.push_back(fmt::format("loss of {} is NaN or infinite", run.where));
-  const bool broken = run.outcome == Outcome::interrupted || run.outcome == Outcome::no_end ||
-                      run.outcome == Outcome::no_figures;
-  if (broken) {
+  if (run.is_unfinished()) {
     parts.push_back(run.checkpoint ? fmt::format("resumable from step {}", *run.checkpoint)
                                    : "no checkpoint");
   }
@@ -255,11 +253,11 @@ std::vector<RunColumn> result_columns(const RunList& list) {
        {best_column("best validation accuracy", accuracy_of, decimals<4>),
         best_column("in epoch", epoch_of, decimals<0>),
         best_column("seconds to it", seconds_of, figure_text)}},
-      plain("loss", last_loss, figure("loss", last_loss)),
+      plain("loss", last_loss, figure("last loss", last_loss)),
       {"accuracy", shown(last_accuracy)},
       plain("val_loss", &RunRecord::val_loss,
             figure(
-                "validation loss", [](Run r) { return r.val_loss(); }, false)),
+                "last validation loss", [](Run r) { return r.val_loss(); }, false)),
       plain("images_per_second", &RunRecord::images_per_second, {{"images/s", rate_entry}}),
       plain("seconds_from_features", &RunRecord::seconds_from_features),
       plain("includes_trials", &RunRecord::includes_trials),
