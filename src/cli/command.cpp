@@ -22,10 +22,10 @@ namespace {
 /// Before anything long begins, and in a dry run, too.
 void check_file(const std::string& file, const weights::ReadKeras& read_keras) {
   if (!training::weights_are_there(file)) {
-    fail(ExitCode::data, fmt::format("--weights {}: there is no such file or folder (nothing can "
-                                     "be loaded); name a weights.safetensors, or the folder of a "
-                                     "run{}",
-                                     file, hint_for_weights(file)));
+    fail(ExitCode::data,
+         "--weights {}: there is no such file or folder (nothing can be loaded); name a "
+         "weights.safetensors, or the folder of a run{}",
+         file, hint_for_weights(file));
   }
   weights::check_weights(file, read_keras);
 }
@@ -96,18 +96,17 @@ void check_results_beside_weights(Command& command) {
 /// Each rank reads it, since a training is chosen before ranks meet.
 void take_model(Options& options, bool leads) {
   if (!leads && !training::weights_are_there(options.weights)) {
-    fail(
-        ExitCode::data,
-        fmt::format("--weights {}: no such file (without --model each rank reads in it which model "
-                    "to train, and rank 0 alone would read weights); name --model and --image-size",
-                    options.weights));
+    fail(ExitCode::data,
+         "--weights {}: no such file (without --model each rank reads in it which model to train, "
+         "and rank 0 alone would read weights); name --model and --image-size",
+         options.weights);
   }
   const auto described = training::described_model(options.weights);
   if (!described) return;
   training::follow(options, *described);
   if (!leads || options.verbose == 0 || training::is_brief(options)) return;
-  system::tell(fmt::format("--weights {}: training its model, {} at {} pixels", options.weights,
-                           options.model, *options.image_size));
+  system::tell("--weights {}: training its model, {} at {} pixels", options.weights, options.model,
+               *options.image_size);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ constexpr std::array<Part, 19> kParts{{
 }};
 
 [[noreturn]] void refuse(std::string_view text, std::string_view part, const std::string& why) {
-  fail(ExitCode::usage, fmt::format("--augment {}: {} {}", text, part, why));
+  fail(ExitCode::usage, "--augment {}: {} {}", text, part, why);
 }
 
 /// A word with a number may be another part than the word alone.

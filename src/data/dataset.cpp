@@ -158,10 +158,10 @@ const std::uint8_t* ImageSet::pixels_of(std::size_t i, std::span<std::uint8_t> s
   const std::uint32_t shown = stored->view(samples[i]).image;
   const ReadResult result = stored->read(shown, kept(), stored->ready_form()->resize, space);
   if (result.status == ReadStatus::ok) return space.data();
-  fail(ExitCode::data, fmt::format("image '{}' of the data has changed since it was first read: {} "
-                                   "(it is not the one that was asked for); put its file back as "
-                                   "it was",
-                                   stored->name(shown), result.detail));
+  fail(ExitCode::data,
+       "image '{}' of the data has changed since it was first read: {} (it is not the one that was "
+       "asked for); put its file back as it was",
+       stored->name(shown), result.detail);
 }
 
 }  // namespace cputrain::data

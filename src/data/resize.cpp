@@ -11,11 +11,10 @@ namespace cputrain::data {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& hint = "") {
-  fail(
-      ExitCode::usage,
-      fmt::format("--fit {}: must be stretch, crop, crop:PART with a PART of the shorter side from "
-                  "0.1 to 1 (224 of 256: crop:0.875), or pad{}",
-                  text, hint));
+  fail(ExitCode::usage,
+       "--fit {}: must be stretch, crop, crop:PART with a PART of the shorter side from 0.1 to 1 "
+       "(224 of 256: crop:0.875), or pad{}",
+       text, hint);
 }
 
 int parse_part(std::string_view text, std::string_view digits) {

@@ -59,8 +59,7 @@ std::optional<Obstacle> obstacle(std::span<const DeviceSumsFacts> reports) {
 }
 
 [[noreturn]] void refuse_nccl(const std::string& why, const std::string& remedy) {
-  fail(ExitCode::usage,
-       fmt::format("--allreduce nccl: {}; {}, or use --allreduce staged", why, remedy));
+  fail(ExitCode::usage, "--allreduce nccl: {}; {}, or use --allreduce staged", why, remedy);
 }
 
 DevicePathChoice by_nccl(std::span<const DeviceSumsFacts> reports) {

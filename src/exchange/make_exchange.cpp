@@ -165,9 +165,9 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
 void make_slices(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {
   if (made.choice.one_node && map.nodes() > 1) {
     fail(ExitCode::usage,
-         fmt::format("--allreduce shm: the ranks are on {} nodes (shared memory reaches one); use "
-                     "hierarchical, or auto",
-                     map.nodes()));
+         "--allreduce shm: the ranks are on {} nodes (shared memory reaches one); use "
+         "hierarchical, or auto",
+         map.nodes());
   }
   const comm::OpenChannel open = [&](const std::vector<comm::SizeRange>& ranges) {
     return comm::open_lane(parts.communicator, map, ranges);
@@ -207,22 +207,20 @@ void check_memory(const ExchangeParts& parts, const comm::AllreduceChoice& choic
   if (parts.memory.is_host()) {
     if (choice.devices == comm::AllreduceChoice::Devices::automatic) return;
     fail(ExitCode::usage,
-         fmt::format("--allreduce {}: this backend computes on the CPUs, whose sums need no such "
-                     "way; use auto, or --backend cuda",
-                     comm::to_text(choice)));
+         "--allreduce {}: this backend computes on the CPUs, whose sums need no such way; use "
+         "auto, or --backend cuda",
+         comm::to_text(choice));
   }
   constexpr const char* kWhy =
       "the backend's arrays do not lie in the host's memory, where it forms its sums";
   if (parts.lanes > 0) {
     fail(ExitCode::usage,
-         fmt::format("--reproducible: {} (in the order of images); leave it out, or use another "
-                     "--backend",
-                     kWhy));
+         "--reproducible: {} (in the order of images); leave it out, or use another --backend",
+         kWhy);
   }
   if (choice.scheme != Scheme::slices && choice.scheme != Scheme::server) return;
-  fail(ExitCode::usage,
-       fmt::format("--allreduce {}: {}; use auto, or an algorithm between ranks: {}",
-                   comm::to_text(choice), kWhy, join(comm::allreduce_algorithms(), ", ")));
+  fail(ExitCode::usage, "--allreduce {}: {}; use auto, or an algorithm between ranks: {}",
+       comm::to_text(choice), kWhy, join(comm::allreduce_algorithms(), ", "));
 }
 
 void make_automatic(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {

@@ -28,11 +28,10 @@ const std::array<Word, 3>& words() {
 
 [[noreturn]] void refuse(const std::string& text) {
   fail(ExitCode::usage,
-       fmt::format(
-           "--normalize {} must be {}, or MEAN/DEVIATION of pixels from 0 to 1, each a "
-           "number or three between commas (such as 0.5/0.25); means are from 0 to 1, deviations "
-           "above 0",
-           text, join(normalization_words(), ", ")));
+
+       "--normalize {} must be {}, or MEAN/DEVIATION of pixels from 0 to 1, each a number or three "
+       "between commas (such as 0.5/0.25); means are from 0 to 1, deviations above 0",
+       text, join(normalization_words(), ", "));
 }
 
 float number(const std::string& word, const std::string& text) {

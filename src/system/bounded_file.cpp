@@ -131,7 +131,7 @@ std::optional<std::string> BoundedLines::next() {
 nlohmann::json read_json_file(const std::filesystem::path& file, std::uintmax_t most,
                               std::string_view remedy) {
   const auto refuse = [&](const char* before, const std::string& what) {
-    fail(ExitCode::data, fmt::format("{}{}{} {}", file.string(), before, what, remedy));
+    fail(ExitCode::data, "{}{}{} {}", file.string(), before, what, remedy);
   };
   std::string text;
   try {

@@ -65,9 +65,8 @@ void refuse_watcher(const TrainingFlags& flags, const Absence& absence) {
   const std::string_view figure = word_of(flags.safety.monitor);
   const auto refuse = [&](const std::string& flag, std::string_view watches, const char* idle) {
     fail(ExitCode::usage,
-         fmt::format("{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or "
-                     "leave {0} out",
-                     flag, watches, absence.why, idle, absence.remedy));
+         "{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or leave {0} out",
+         flag, watches, absence.why, idle, absence.remedy);
   };
   if (flags.safety.early_stopping) {
     refuse("--early-stopping", figure, "nothing would end the training early");

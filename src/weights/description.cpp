@@ -31,9 +31,10 @@ constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "ex
                      *kSeed = "seed", *kSplit = "validation_split";
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
-  fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
-                                   "weights.safetensors that cputrain wrote",
-                                   path.string(), what));
+  fail(ExitCode::data,
+       "weight file {} {} (the model cannot be rebuilt from it); use a weights.safetensors that "
+       "cputrain wrote",
+       path.string(), what);
 }
 
 nlohmann::json parsed(const std::filesystem::path& path, const std::string& text) {
@@ -145,11 +146,11 @@ void check_names(const std::filesystem::path& path, const ModelDescription& desc
 }
 
 [[noreturn]] void not_described(const std::filesystem::path& path) {
-  fail(ExitCode::data,
-       fmt::format("weight file {0} does not say its format (nor which network it is of); of a "
-                   "file of another program, `cputrain export --model NAME --weights {0} "
-                   "--safetensors NEW` makes one that does",
-                   path.string()));
+  fail(
+      ExitCode::data,
+      "weight file {0} does not say its format (nor which network it is of); of a file of another "
+      "program, `cputrain export --model NAME --weights {0} --safetensors NEW` makes one that does",
+      path.string());
 }
 
 }  // namespace

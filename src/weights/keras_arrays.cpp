@@ -173,9 +173,9 @@ void take_last_layer(const KerasLayers& file, const Nodes& nodes, Chosen& chosen
 
 [[noreturn]] void which_is_which(const KerasFile& file, const std::string& why) {
   fail(ExitCode::data,
-       fmt::format("weight file {}: {} (arrays could be taken for others); save the network as a "
-                   ".keras file, which says it, with model.save('model.keras')",
-                   printable(file.path.string()), why));
+       "weight file {}: {} (arrays could be taken for others); save the network as a .keras file, "
+       "which says it, with model.save('model.keras')",
+       printable(file.path.string()), why);
 }
 
 Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const model::Graph& graph,
@@ -213,12 +213,12 @@ void refuse_other_networks(const KerasFile& opened, const KerasLayers& file) {
   const bool residual = has("conv1_bn") && has("conv2_block1_3_conv") && !has("post_bn");
   if (!mobile && !residual) return;
   fail(ExitCode::data,
-       fmt::format("weight file {}: its layers are called as those of Keras' {}, which has strides "
-                   "and padding elsewhere than {} here (it would give other answers); use "
-                   "torchvision's or timm's weights as safetensors{}",
-                   printable(opened.path.string()), mobile ? "MobileNetV2" : "ResNet50",
-                   mobile ? "mobilenetv2" : "resnet50",
-                   mobile ? "" : ", or Keras' ResNet50V2 with --model resnet50v2"));
+       "weight file {}: its layers are called as those of Keras' {}, which has strides and padding "
+       "elsewhere than {} here (it would give other answers); use torchvision's or timm's weights "
+       "as safetensors{}",
+       printable(opened.path.string()), mobile ? "MobileNetV2" : "ResNet50",
+       mobile ? "mobilenetv2" : "resnet50",
+       mobile ? "" : ", or Keras' ResNet50V2 with --model resnet50v2");
 }
 
 /// The layers whose arrays are taken. A last one of other outputs is a new one here.

@@ -162,9 +162,8 @@ std::string other_model_text(const WeightArrays& file, const WeightMatch& match)
 
 void need_whole(const WeightArrays& file, const WeightMatch& match) {
   if (match.whole()) return;
-  fail(ExitCode::data,
-       fmt::format("weight file {} does not fit the model: {} {}", file.path().string(),
-                   misfit_text(match), other_model_text(file, match)));
+  fail(ExitCode::data, "weight file {} does not fit the model: {} {}", file.path().string(),
+       misfit_text(match), other_model_text(file, match));
 }
 
 /// Whether outputs of classes that both have can be taken from an array of the file.
@@ -197,10 +196,9 @@ void need_some(const WeightArrays& file, const WeightMatch& match, const ClassRo
   });
   if (fits) return;
   fail(ExitCode::data,
-       fmt::format("weight file {} has nothing that fits the model: {}{} (training would start "
-                   "from initial weights); leave --weights out, or choose the --model it was made "
-                   "for",
-                   file.path().string(), misfit_text(match), no_column_text(file, match, rows)));
+       "weight file {} has nothing that fits the model: {}{} (training would start from initial "
+       "weights); leave --weights out, or choose the --model it was made for",
+       file.path().string(), misfit_text(match), no_column_text(file, match, rows));
 }
 
 /// Normalization divides by the root of it, so that every answer would be NaN.
@@ -209,9 +207,10 @@ void need_no_negative_variance(const std::filesystem::path& path, const std::str
   if (!name.ends_with("/moving_variance")) return;
   const auto negative = std::ranges::find_if(values, [](double value) { return value < 0; });
   if (negative == values.end()) return;
-  fail(ExitCode::data, fmt::format("weight file {}: {} holds {:g}, which no variance can be (every "
-                                   "answer would be NaN); use a file that is not damaged",
-                                   path.string(), name, *negative));
+  fail(ExitCode::data,
+       "weight file {}: {} holds {:g}, which no variance can be (every answer would be NaN); use a "
+       "file that is not damaged",
+       path.string(), name, *negative);
 }
 
 /// Values on their way into the arena.
@@ -304,10 +303,10 @@ void check_outputs_agree(const WeightArrays& file, const model::ClassOutputs& ou
     if (!first) first = array;
     if (array->extents.back() == first->extents.back()) continue;
     fail(ExitCode::data,
-         fmt::format("weight file {}: {} has {} and {} has {} (they make the same outputs, "
-                     "so the file is damaged or put together of two); check --weights",
-                     file.path().string(), first->name, counted(first->extents.back(), "output"),
-                     array->name, array->extents.back()));
+         "weight file {}: {} has {} and {} has {} (they make the same outputs, so the file is "
+         "damaged or put together of two); check --weights",
+         file.path().string(), first->name, counted(first->extents.back(), "output"), array->name,
+         array->extents.back());
   }
 }
 

@@ -306,9 +306,10 @@ Found find_most(const TensorFile& file, const model::Graph& graph,
 /// Whose layout it is, and what its names are, for people. Error(data) where that is not certain.
 std::string origin_of(const TensorFile& file, const char* layout, const Found& found) {
   if (!found.twice.empty()) {
-    fail(ExitCode::data, fmt::format("weight file {} holds {} (either may be the one that is meant)"
-                                     "; write a file with one of them",
-                                     file.path().string(), found.twice));
+    fail(ExitCode::data,
+         "weight file {} holds {} (either may be the one that is meant); write a file with one of "
+         "them",
+         file.path().string(), found.twice);
   }
   return fmt::format(
       "{} layout, {}{}", layout, found.count ? found.source : "unknown names",

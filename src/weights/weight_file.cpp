@@ -138,8 +138,8 @@ std::string first_bytes(const std::filesystem::path& path) {
     bytes.resize(file.read_some(0, std::as_writable_bytes(std::span(bytes))));
     return bytes;
   } catch (const std::runtime_error& error) {
-    fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); check --weights",
-                                     path.string(), error.what()));
+    fail(ExitCode::data, "weight file {} {} (it cannot be loaded); check --weights", path.string(),
+         error.what());
   }
 }
 
@@ -161,10 +161,9 @@ void refuse_wrong_name(const std::filesystem::path& path, std::string_view text)
                      : called == WeightFormat::hdf5 ? "no HDF5 file"
                                                     : "no file of torch.save()";
   fail(ExitCode::data,
-       fmt::format("weight file {} is {} (it cannot be loaded); check --weights, or copy or fetch "
-                   "the file again",
-                   path.string(),
-                   text.empty() ? "empty" : fmt::format("{}, though it is called one", what)));
+       "weight file {} is {} (it cannot be loaded); check --weights, or copy or fetch the file "
+       "again",
+       path.string(), text.empty() ? "empty" : fmt::format("{}, though it is called one", what));
 }
 
 /// The name of an archive's first file: 26 bytes behind its beginning is its length.
@@ -249,7 +248,7 @@ std::string foreign_folder(const fs::path& path) {
 }
 
 void refuse_foreign(const fs::path& path, const std::string& what) {
-  fail(ExitCode::data, fmt::format("--weights {}: {}", printable(path.string()), what));
+  fail(ExitCode::data, "--weights {}: {}", printable(path.string()), what);
 }
 
 WeightFormat weight_format(const std::filesystem::path& path) {

@@ -39,9 +39,9 @@ void check_confusion(const EvalOptions& options, const weights::ModelDescription
   if (options.confusion.empty() || model.classes.size() <= loop::PredictionCounts::kMostInMatrix)
     return;
   fail(ExitCode::usage,
-       fmt::format("--confusion {}: the model has {} classes (a matrix is made for at most {}); "
-                   "leave it out, --json has the figures by class",
-                   options.confusion, model.classes.size(), loop::PredictionCounts::kMostInMatrix));
+       "--confusion {}: the model has {} classes (a matrix is made for at most {}); leave it out, "
+       "--json has the figures by class",
+       options.confusion, model.classes.size(), loop::PredictionCounts::kMostInMatrix);
 }
 
 /// "cuda tf32", as beside figures of training.

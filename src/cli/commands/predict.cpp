@@ -75,9 +75,10 @@ std::vector<NamedFile> expand_folders(const std::vector<std::string>& words,
     const std::string other = passed_over_text(word, unread);
     if (!other.empty()) system::tell(other);
     if (found.empty()) {
-      fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to predict); "
-                                       "name a folder of .jpg, .png or other image files",
-                                       word));
+      fail(ExitCode::data,
+           "folder {} holds no images (there is nothing to predict); name a folder of .jpg, .png "
+           "or other image files",
+           word);
     }
     const auto begin = static_cast<std::ptrdiff_t>(files.size());
     for (std::string& path : found) files.push_back({std::move(path)});
@@ -185,7 +186,7 @@ void run_images(Images& images, std::size_t at_once, bool flips, compute::Progra
 void print_prediction(const Json& entry, std::optional<int> top) {
   const std::string file = entry["file"];
   if (entry.contains("error")) {
-    system::tell(fmt::format("cputrain: {}: {}", file, entry["error"].get<std::string>()));
+    system::tell("cputrain: {}: {}", file, entry["error"].get<std::string>());
     return;
   }
   const auto text = [](const std::string& name, double probability) {
@@ -323,9 +324,8 @@ void add_predict_flags(cli::Flags& f, PredictOptions& c, const cli::CommandLineC
 void check_predict(const PredictOptions& options, const cli::CommandLineChoices&) {
   check_weights_named(options);
   if (!options.files.empty()) return;
-  fail(ExitCode::usage,
-       fmt::format("predict needs image files or folders: {} predict --weights FILE IMAGE...",
-                   options.program));
+  fail(ExitCode::usage, "predict needs image files or folders: {} predict --weights FILE IMAGE...",
+       options.program);
 }
 
 ExitCode run_predict(const PredictOptions& options, const training::Services& services) {

@@ -148,9 +148,10 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
     fail(ExitCode::usage, "--profile with --dry-run, which trains nothing; leave one out");
   }
   if (!c.json.empty() && !c.dry_run) {
-    fail(ExitCode::usage, fmt::format("--json {}: a training writes metrics.jsonl into its folder; "
-                                      "add --dry-run for the plan alone, or leave --json out",
-                                      c.json));
+    fail(ExitCode::usage,
+         "--json {}: a training writes metrics.jsonl into its folder; add --dry-run for the plan "
+         "alone, or leave --json out",
+         c.json);
   }
   check_safety(options_);
   training::check_watchers(c);
@@ -168,7 +169,7 @@ void TrainCommand::choose_files(bool leads, const training::Services& services) 
   } catch (const Error& error) {
     if (!may_go_on || error.code() != ExitCode::data) throw;
     if (!named) return;  // none are kept: see need_weights()
-    fail(error.code(), fmt::format("{}; a training that goes on needs no --weights", error.what()));
+    fail(error.code(), "{}; a training that goes on needs no --weights", error.what());
   }
 }
 

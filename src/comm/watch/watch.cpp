@@ -217,11 +217,11 @@ class Watch::Thread {
   [[noreturn]] void end_without_storage(const StorageDuty& duty, const StorageSilence& silence) {
     const std::string newest = duty.newest();
     system::tell(
-        fmt::format("cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends "
-                    "without its last state; {}",
-                    silence.still, join(silence.what, ", "), duty.folder.string(),
-                    newest.empty() ? "there is no whole checkpoint of it"
-                                   : "the newest whole checkpoint is " + newest));
+        "cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends without its "
+        "last state; {}",
+        silence.still, join(silence.what, ", "), duty.folder.string(),
+        newest.empty() ? "there is no whole checkpoint of it"
+                       : "the newest whole checkpoint is " + newest);
     const int code = duty.signals->stop_code();
     end_with(code == static_cast<int>(ExitCode::interrupted) ? code
                                                              : static_cast<int>(ExitCode::output));

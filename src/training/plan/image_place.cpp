@@ -86,10 +86,9 @@ std::string why(const TrainingFlags& flags, const data::CacheSize& cache,
 [[noreturn]] void no_disk(const data::CacheSize& cache, const std::string& reason,
                           const std::string& why_no_folder) {
   fail(ExitCode::usage,
-       fmt::format("no room for {} of decoded images on disk ({}{}); name a folder with room in "
-                   "TMPDIR, raise the limit where there is one, or use a smaller --image-size or "
-                   "--limit-train",
-                   size_words(cache.bytes), reason, why_no_folder));
+       "no room for {} of decoded images on disk ({}{}); name a folder with room in TMPDIR, raise "
+       "the limit where there is one, or use a smaller --image-size or --limit-train",
+       size_words(cache.bytes), reason, why_no_folder);
 }
 
 /// "; host vm: /var/tmp has 1.2 GB free of 3.1 GB, ..." of the first rank that has no folder.
@@ -129,12 +128,11 @@ bool fit_on_device(const Session& session, const MemoryBefore& before, std::size
     return true;
   }
   if (asked) {
-    fail(
-        ExitCode::usage,
-        fmt::format("--data-on-device on: the training images need {} of the device's memory (each "
-                    "rank), {} are left beside the program; use --data-on-device auto, "
-                    "--limit-train or a smaller --image-size",
-                    size_words(images), size_words(left)));
+    fail(ExitCode::usage,
+         "--data-on-device on: the training images need {} of the device's memory (each rank), {} "
+         "are left beside the program; use --data-on-device auto, --limit-train or a smaller "
+         "--image-size",
+         size_words(images), size_words(left));
   }
   say(session,
       fmt::format("Images: sent to the device batch by batch ({} of them, {} are left "
@@ -153,15 +151,14 @@ void check_images_fit(const TrainingFlags& flags, const ImageForm& form,
   const auto choices = fitting_choices(flags, form, source, cache, *available);
   const std::string packed = pack_advice(flags, form);
   fail(ExitCode::usage,
-       fmt::format("{} at {}x{} need {} of memory, {} are available{} (they are decoded "
-                   "once and kept, so that later epochs read nothing); {}{}",
-                   with_commas(cache.images, "image"), form.shape.height, form.shape.width,
-                   bytes_text(static_cast<double>(cache.bytes)),
-                   bytes_text(static_cast<double>(*available)),
-                   system::group_limits_memory() ? system::kInControlGroup : "",
-                   choices.empty() ? "use a machine with more of it"
-                                   : "the largest that fit: " + join(choices, " or "),
-                   packed));
+       "{} at {}x{} need {} of memory, {} are available{} (they are decoded once and kept, so that "
+       "later epochs read nothing); {}{}",
+       with_commas(cache.images, "image"), form.shape.height, form.shape.width,
+       bytes_text(static_cast<double>(cache.bytes)), bytes_text(static_cast<double>(*available)),
+       system::group_limits_memory() ? system::kInControlGroup : "",
+       choices.empty() ? "use a machine with more of it"
+                       : "the largest that fit: " + join(choices, " or "),
+       packed);
 }
 
 std::string pack_advice(const TrainingFlags& flags, const ImageForm& form) {
@@ -239,10 +236,9 @@ bool keep_images_on_device(const Session& session, const TrainingPlan& plan,
   const std::string augment = data::to_text(plan.spec.augment);
   if (asked) {
     fail(ExitCode::usage,
-         fmt::format("--data-on-device on with --augment {} (a device only moves pixels, as in "
-                     "flip, vflip, six and crop); use --data-on-device auto, or these changes "
-                     "alone",
-                     augment));
+         "--data-on-device on with --augment {} (a device only moves pixels, as in flip, vflip, "
+         "six and crop); use --data-on-device auto, or these changes alone",
+         augment);
   }
   say(session,
       fmt::format("Images: changed on the host and sent to the device batch by batch "

@@ -31,10 +31,9 @@ void check_arenas_elsewhere(const std::vector<NodeCapacity>& capacities,
   for (const NodeCapacity& capacity : capacities) {
     if (!capacity.backend_available || least <= *capacity.backend_available) continue;
     fail(ExitCode::usage,
-         fmt::format("weights and gradients alone need {} of the backend's memory on host {} (each "
-                     "rank), {} are available; use a smaller --image-size or another --model",
-                     bytes_text_of(least), capacity.host,
-                     bytes_text_of(*capacity.backend_available)));
+         "weights and gradients alone need {} of the backend's memory on host {} (each rank), {} "
+         "are available; use a smaller --image-size or another --model",
+         bytes_text_of(least), capacity.host, bytes_text_of(*capacity.backend_available));
   }
 }
 
@@ -57,12 +56,12 @@ void check_arenas_here(const comm::NodeMap& nodes, const std::vector<NodeCapacit
     const std::size_t least = elements * size;
     if (!capacity.available || least <= *capacity.available) continue;
     fail(ExitCode::usage,
-         fmt::format(
-             "weights and gradients alone need {} of memory on host {} ({} rank{}), {}; use a "
-             "smaller --image-size, another --model, fewer ranks per node{}",
-             bytes_text_of(least), capacity.host, capacity.ranks.size(),
-             capacity.ranks.size() == 1 ? "" : "s", available_text(capacity),
-             lanes > 1 ? " or fewer --threads" : ""));
+
+         "weights and gradients alone need {} of memory on host {} ({} rank{}), {}; use a smaller "
+         "--image-size, another --model, fewer ranks per node{}",
+         bytes_text_of(least), capacity.host, capacity.ranks.size(),
+         capacity.ranks.size() == 1 ? "" : "s", available_text(capacity),
+         lanes > 1 ? " or fewer --threads" : "");
   }
 }
 

@@ -63,9 +63,10 @@ std::string growth_text(const std::vector<data::BatchGrowth>& growth) {
 std::vector<std::string> parse_freeze(const std::string& text) {
   std::vector<std::string> words = parse_words("freeze", text);
   if (words.size() == 1 || std::ranges::find(words, "none") == words.end()) return words;
-  fail(ExitCode::usage, fmt::format("--freeze {}: none stands alone (beside it, other words would "
-                                    "freeze layers); leave out none, or the others",
-                                    text));
+  fail(ExitCode::usage,
+       "--freeze {}: none stands alone (beside it, other words would freeze layers); leave out "
+       "none, or the others",
+       text);
 }
 
 void add_model(FlagRows& r) {
@@ -350,7 +351,7 @@ const std::deque<FlagRow>& training_rows() {
 const FlagRow& training_row(std::string_view name) {
   const auto found = std::ranges::find(training_rows(), name, &FlagRow::name);
   if (found == training_rows().end()) {
-    fail(ExitCode::internal, fmt::format("no flag of a training is named {}", name));
+    fail(ExitCode::internal, "no flag of a training is named {}", name);
   }
   return *found;
 }

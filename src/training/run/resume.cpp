@@ -214,10 +214,9 @@ Start choose_newest(const Session& session, const TrainingSpec& spec,
   start.goes_on = !start.checkpoint.empty();
   if (finished && !start.goes_on) {
     fail(ExitCode::usage,
-         fmt::format("--resume auto: the training in {} is finished and left no checkpoint (it "
-                     "would be made anew and lost); take --weights {} in another folder to train "
-                     "on, or --overwrite",
-                     folder.string(), (folder / kWeightsName).string()));
+         "--resume auto: the training in {} is finished and left no checkpoint (it would be made "
+         "anew and lost); take --weights {} in another folder to train on, or --overwrite",
+         folder.string(), (folder / kWeightsName).string());
   }
   if (!start.goes_on && holds_run(folder)) {
     say(session, fmt::format("No checkpoint in {}: the training begins anew", folder.string()));
@@ -230,16 +229,15 @@ void check_folder(const std::filesystem::path& checkpoint, const RunFolder& fold
   if (!folder.has(checkpoint)) {
     if (!holds_run(folder.path)) return;
     fail(ExitCode::usage,
-         fmt::format("--resume {}: --out {} holds another run (the two would mix); name another "
-                     "folder",
-                     checkpoint.string(), folder.path.string()));
+         "--resume {}: --out {} holds another run (the two would mix); name another folder",
+         checkpoint.string(), folder.path.string());
   }
   const auto all = checkpoint::list(folder.path);
   if (all.empty() || all.front().step <= checkpoint::read_progress(checkpoint).steps) return;
   fail(ExitCode::usage,
-       fmt::format("--resume {}: {} in its folder is newer (it would be lost); name another folder "
-                   "with --out, or move the newer ones away",
-                   checkpoint.string(), all.front().folder.filename().string()));
+       "--resume {}: {} in its folder is newer (it would be lost); name another folder with --out, "
+       "or move the newer ones away",
+       checkpoint.string(), all.front().folder.filename().string());
 }
 
 /// Where a link leads to. One that leads nowhere was made of a checkpoint that newer ones replaced.
@@ -249,26 +247,23 @@ std::filesystem::path followed(const std::filesystem::path& checkpoint) {
   const std::filesystem::path real = std::filesystem::canonical(checkpoint, error);
   if (!error) return real;
   fail(ExitCode::data,
-       fmt::format("--resume {}: the link leads to {}, which is not there (a checkpoint goes when "
-                   "newer ones come); use --resume auto with the --out of the run, or link to one "
-                   "that is there",
-                   checkpoint.string(), std::filesystem::read_symlink(checkpoint, error).string()));
+       "--resume {}: the link leads to {}, which is not there (a checkpoint goes when newer ones "
+       "come); use --resume auto with the --out of the run, or link to one that is there",
+       checkpoint.string(), std::filesystem::read_symlink(checkpoint, error).string());
 }
 
 void check_is_folder(const std::filesystem::path& checkpoint) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(checkpoint, ignored)) {
     fail(ExitCode::data,
-         fmt::format("--resume {}: there is no such folder (nothing can go on from it); name a "
-                     "folder ckpt-<step>, or auto",
-                     checkpoint.string()));
+         "--resume {}: there is no such folder (nothing can go on from it); name a folder "
+         "ckpt-<step>, or auto",
+         checkpoint.string());
   }
   if (checkpoint::list(checkpoint).empty()) return;
-  fail(
-      ExitCode::usage,
-      fmt::format("--resume {0}: it is the folder of a run, not of a checkpoint; use --resume auto "
-                  "--out {0}",
-                  checkpoint.string()));
+  fail(ExitCode::usage,
+       "--resume {0}: it is the folder of a run, not of a checkpoint; use --resume auto --out {0}",
+       checkpoint.string());
 }
 
 Start choose_named(const TrainingSpec& spec, const RunFolder& folder) {
@@ -279,9 +274,9 @@ Start choose_named(const TrainingSpec& spec, const RunFolder& folder) {
   const std::string fault = resume_fault_of(checkpoint);
   if (!fault.empty()) {
     fail(ExitCode::data,
-         fmt::format("--resume {}: {} (nothing can go on from it); name another checkpoint, a "
-                     "folder ckpt-<step>, or use --resume auto",
-                     checkpoint.string(), fault));
+         "--resume {}: {} (nothing can go on from it); name another checkpoint, a folder "
+         "ckpt-<step>, or use --resume auto",
+         checkpoint.string(), fault);
   }
   if (!folder.path.empty()) check_folder(checkpoint, folder);
   Start start;
@@ -327,10 +322,9 @@ std::filesystem::path newest_whole(const Session& session, const std::filesystem
   }
   if (damaged.empty()) return {};
   fail(ExitCode::data,
-       fmt::format("of {} in {} none can be gone on from, see above (a training "
-                   "that began anew would take their place); mend what keeps them from being read, "
-                   "or begin anew with --overwrite",
-                   counted(damaged.size(), "checkpoint"), folder.string()));
+       "of {} in {} none can be gone on from, see above (a training that began anew would take "
+       "their place); mend what keeps them from being read, or begin anew with --overwrite",
+       counted(damaged.size(), "checkpoint"), folder.string());
 }
 
 Start choose_start(const Session& session, const TrainingSpec& spec, const RunFolder& folder) {

@@ -319,9 +319,10 @@ std::filesystem::path RunControl::newest_to_go_back_to() {
   if (!training_.session().leads()) return {};
   std::filesystem::path checkpoint = newest_whole(training_.session(), folder_);
   if (!checkpoint.empty()) return checkpoint;
-  fail(ExitCode::output, fmt::format("no checkpoint in {} can be gone back to (the gradients are "
-                                     "NaN or infinite, and the weights may be); try a smaller --lr",
-                                     folder_.string()));
+  fail(ExitCode::output,
+       "no checkpoint in {} can be gone back to (the gradients are NaN or infinite, and the "
+       "weights may be); try a smaller --lr",
+       folder_.string());
 }
 
 std::string RunControl::line() const {

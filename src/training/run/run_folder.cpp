@@ -87,9 +87,9 @@ nlohmann::ordered_json environment_json(const Session& session, const TrainingPl
 
 [[noreturn]] void refuse_run(const std::filesystem::path& folder) {
   fail(ExitCode::usage,
-       fmt::format("--out {} holds a run already (it would be lost); name another folder, add "
-                   "--resume auto to go on with it, or --overwrite",
-                   folder.string()));
+       "--out {} holds a run already (it would be lost); name another folder, add --resume auto to "
+       "go on with it, or --overwrite",
+       folder.string());
 }
 
 /// A folder in which nothing can be seen must not be taken for one in which nothing is.
@@ -98,9 +98,8 @@ void require_readable(const std::filesystem::path& folder) {
   const std::filesystem::directory_iterator opened(folder, error);
   if (!error) return;
   fail(ExitCode::data,
-       fmt::format("--out {} cannot be read: {} (a run in it would be lost); mend that, or name "
-                   "another folder",
-                   folder.string(), error.message()));
+       "--out {} cannot be read: {} (a run in it would be lost); mend that, or name another folder",
+       folder.string(), error.message());
 }
 
 /// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>, with a number where another
@@ -142,9 +141,9 @@ system::FileLock lock_folder(const Session& session, const std::filesystem::path
   }
   if (lock) return std::move(*lock);
   fail(ExitCode::usage,
-       fmt::format("--out {}: another training is at work in it (they would write the same files); "
-                   "wait for its end, or name another folder{}",
-                   folder.string(), left_lock_remedy(file)));
+       "--out {}: another training is at work in it (they would write the same files); wait for "
+       "its end, or name another folder{}",
+       folder.string(), left_lock_remedy(file));
 }
 
 /// In a folder of several users, parts of a run may be another's, so that a training would remove

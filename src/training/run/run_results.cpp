@@ -254,10 +254,10 @@ void RunResults::save_now(const char* then) {
   try {
     training_.save_at_once(weights_path());
     has_earlier_ = false;
-    system::tell(fmt::format("cputrain: weights of the last completed step are in {}; {}",
-                             weights_path().string(), then));
+    system::tell("cputrain: weights of the last completed step are in {}; {}",
+                 weights_path().string(), then);
   } catch (const Error& error) {
-    system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
+    system::tell("cputrain: {}", with_earlier(error.what()));
     return;
   }
   if (training_.plan().spec.optimizer.ema > 0) save_averages_now();
@@ -272,7 +272,7 @@ void RunResults::save_averages_now() {
     const std::unique_lock lock(averaging_, std::try_to_lock);
     if (!lock) return;
     if (training_.save_averages_at_once(file)) {
-      system::tell(fmt::format("cputrain: averages of these weights are in {}", file.string()));
+      system::tell("cputrain: averages of these weights are in {}", file.string());
       return;
     }
   } catch (const Error& error) {
@@ -280,9 +280,8 @@ void RunResults::save_averages_now() {
   }
   std::error_code ignored;
   const bool earlier = std::filesystem::exists(file, ignored);
-  system::tell(fmt::format(
-      "cputrain: averages of these weights are not saved yet ({}){}", reason,
-      earlier ? fmt::format("; {} is still of weights before these", file.string()) : ""));
+  system::tell("cputrain: averages of these weights are not saved yet ({}){}", reason,
+               earlier ? fmt::format("; {} is still of weights before these", file.string()) : "");
 }
 
 void RunResults::begin_training(const loop::Progress& from) {

@@ -81,10 +81,9 @@ void check_timeline(const TrainingSpec& spec) {
   std::error_code ignored;
   const bool own = is_of_run(path);
   if (!own && (spec.flags.overwrite || !std::filesystem::is_regular_file(path, ignored))) return;
-  fail(ExitCode::usage,
-       fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline.file,
-                   own ? "a run keeps a file of its own there" : "is there already",
-                   own ? "" : ", or --overwrite"));
+  fail(ExitCode::usage, "--timeline {}: {}; take another name{}", spec.flags.timeline.file,
+       own ? "a run keeps a file of its own there" : "is there already",
+       own ? "" : ", or --overwrite");
 }
 
 }  // namespace

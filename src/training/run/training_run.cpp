@@ -171,10 +171,10 @@ class Run {
       if (std::exchange(place, progress_.steps) < progress_.steps) rollbacks = 0;
       if (++rollbacks > kMostRollbacks) {
         fail(ExitCode::failed,
-             fmt::format(
-                 "the gradients of step {} are NaN or infinite, after {} rollbacks to step {} "
-                 "(others would follow); try a smaller --lr, or --clip-norm",
-                 *result.roll_back, kMostRollbacks, place));
+
+             "the gradients of step {} are NaN or infinite, after {} rollbacks to step {} (others "
+             "would follow); try a smaller --lr, or --clip-norm",
+             *result.roll_back, kMostRollbacks, place);
       }
       progress_.left_out.push_back(*result.roll_back);
     }
@@ -288,13 +288,12 @@ class Run {
   /// 75 promises that a resume goes on from here.
   ExitCode exit_code(const loop::TrainResult& result, const RunControl& control) const {
     if (control.failure()) {
-      system::tell(
-          fmt::format("cputrain: the last state could not be written: {}", *control.failure()));
+      system::tell("cputrain: the last state could not be written: {}", *control.failure());
       return ExitCode::output;
     }
     if (!result.stopped) return ExitCode::ok;
     if (!result.lost_input.empty() && session_.leads()) {
-      system::tell(fmt::format("cputrain: {}", result.lost_input));
+      system::tell("cputrain: {}", result.lost_input);
     }
     if (spec_.flags.safety.takes_checkpoints()) {
       say(session_, fmt::format("Stopped after step {}: the same command with --resume auto "

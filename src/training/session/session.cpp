@@ -98,9 +98,9 @@ void check_emulated(const Session& session, const TrainingFlags& flags) {
   }
   if (!flags.task.measures) return;
   fail(ExitCode::usage,
-       fmt::format("{} measures times, and the device is emulated (they would mean nothing); "
-                   "use a program with a real one, or --backend cpu",
-                   flags.task.name));
+       "{} measures times, and the device is emulated (they would mean nothing); use a program "
+       "with a real one, or --backend cpu",
+       flags.task.name);
 }
 
 /// All ranks' devices, and what the first of them that may begin slowly says of it.
@@ -307,7 +307,7 @@ nlohmann::ordered_json limits_json(const compute::Limits& limits) {
 void check_alone(const Session& session, const std::string& does, const std::string& why) {
   const int ranks = session.communicator->size();
   if (ranks == 1) return;
-  fail(ExitCode::usage, fmt::format("{} one process, not {} ({}", does, ranks, why));
+  fail(ExitCode::usage, "{} one process, not {} ({}", does, ranks, why);
 }
 
 void check_agreement(const Session& session, const std::string& what, const std::string& mine) {

@@ -108,11 +108,10 @@ void refuse_folder_of_files(const fs::path& folder) {
   const std::vector<std::string> files = files_called(folder, kRead);
   if (files.empty()) return;
   fail(ExitCode::data,
-       fmt::format("--weights {0}: the folder is not that of a run (which file is meant is not "
-                   "certain); it holds {1}: name {2}, --weights {3}",
-                   printable(folder.string()), first_few(files),
-                   files.size() == 1 ? "the file" : "one of them",
-                   printable((folder / files.front()).string())));
+       "--weights {0}: the folder is not that of a run (which file is meant is not certain); it "
+       "holds {1}: name {2}, --weights {3}",
+       printable(folder.string()), first_few(files), files.size() == 1 ? "the file" : "one of them",
+       printable((folder / files.front()).string()));
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder) {
@@ -120,12 +119,11 @@ void refuse_folder_of_files(const fs::path& folder) {
   const bool run = is_run(folder) || holds_run(folder);
   if (!run) refuse_folder_of_files(folder);
   fail(ExitCode::data,
-       fmt::format("--weights {}: the folder holds no weights ({}){}; name a weights.safetensors, "
-                   "or the folder of a run that wrote some",
-                   folder.string(),
-                   run ? "the run has neither ended nor written a whole checkpoint"
-                       : "it is not that of a run",
-                   run ? "" : newest_run_within(folder)));
+       "--weights {}: the folder holds no weights ({}){}; name a weights.safetensors, or the "
+       "folder of a run that wrote some",
+       folder.string(),
+       run ? "the run has neither ended nor written a whole checkpoint" : "it is not that of a run",
+       run ? "" : newest_run_within(folder));
 }
 
 /// The value of a flag as config.json has it: a text, a number or true.

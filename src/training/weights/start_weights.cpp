@@ -42,10 +42,10 @@ KnownClasses known_classes(const TrainingPlan& plan, const data::DataSource& sou
     known.by_place = moves && needed.empty();
     if (known.by_place && known.match.others.empty() && !spec.flags.partial) {
       fail(ExitCode::data,
-           fmt::format("--weights {} know the classes in the order {}; the data has {} (the layers "
-                       "behind the last kernel do not let its outputs be put by name); use class "
-                       "names that sort as those of the weights",
-                       spec.flags.weights, first_few(known.file), first_few(classes)));
+           "--weights {} know the classes in the order {}; the data has {} (the layers behind the "
+           "last kernel do not let its outputs be put by name); use class names that sort as those "
+           "of the weights",
+           spec.flags.weights, first_few(known.file), first_few(classes));
     }
     if (!moves || known.by_place) return known;
   }
