@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "core/error.h"
 #include "core/text.h"
 #include "loop/optimizer.h"

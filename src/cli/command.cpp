@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <system_error>
 
 #include "cli/flags/foreign_words.h"
-#include "core/error.h"
 #include "core/text.h"
 #include "model/normalization.h"
 #include "system/print.h"

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cli/flags/foreign_words.h"
-#include "cli/flags/given_flags.h"
 #include "cli/help_text.h"
 #include "core/error.h"
 #include "core/text.h"

@@ -1,7 +1,5 @@
 #include "comm/allreduce_choice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,13 +1,10 @@
 #include "comm/communicator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <limits>
 #include <map>
-#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"

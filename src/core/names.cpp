@@ -1,7 +1,5 @@
 #include "core/names.h"
 
-#include <fmt/format.h>
-
 #include "core/error.h"
 #include "core/text.h"
 

@@ -1,7 +1,5 @@
 #include "loop/loop_details.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cassert>

@@ -1,16 +1,13 @@
 #include "system/bounded_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <utility>
 
 #include "core/error.h"
 #include "core/json_text.h"

@@ -15,7 +15,6 @@
 #include "core/text.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
-#include "system/file_system.h"
 #include "system/temporary.h"
 
 namespace cputrain::system {

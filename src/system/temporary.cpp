@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
-#include <random>
 #include <thread>
 #include <utility>
 

@@ -14,7 +14,6 @@
 #include "loop/replicas.h"
 #include "model/model_json.h"
 #include "training/asked_end.h"
-#include "training/plan/image_place.h"
 #include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 #include "training/weights/start_weights.h"

@@ -15,7 +15,6 @@
 #include "data/classes/class_names.h"
 #include "model/model_json.h"
 #include "model/normalization.h"
-#include "weights/weight_file.h"
 
 namespace cputrain::weights {
 namespace {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"

@@ -12,7 +12,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "weights/keras_file.h"
 
 namespace cputrain::weights {
 namespace {

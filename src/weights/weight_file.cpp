@@ -5,14 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
-#include "core/error.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
 #include "weights/formats/tensor_file.h"

@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cli/flags/foreign_words.h"
 #include "core/error.h"

@@ -13,7 +13,6 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <sstream>
 #include <thread>
 #include <utility>

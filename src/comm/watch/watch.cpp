@@ -1,14 +1,12 @@
 #include "comm/watch/watch.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,7 +17,6 @@
 
 #include "comm/watch/lookout.h"
 #include "comm/watch/narrator.h"
-#include "comm/watch/storage.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"

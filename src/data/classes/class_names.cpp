@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "comm/allreduce.h"
 #include "core/error.h"

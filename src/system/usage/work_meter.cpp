@@ -8,11 +8,9 @@
 
 #include <algorithm>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <string>
 
 namespace cputrain::system {
 namespace {

@@ -14,7 +14,6 @@
 #include "data/dataset.h"
 #include "system/limits/process_limits.h"
 #include "system/scratch/scratch_file.h"
-#include "training/plan/compiled_training.h"
 
 namespace cputrain::training {
 namespace {

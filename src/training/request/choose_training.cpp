@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <string_view>
 
 #include "core/error.h"
 #include "core/names.h"

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <utility>
 
 #include "core/text.h"
 #include "data/dataset.h"
 #include "model/normalization.h"
 #include "system/files.h"
-#include "training/request/choose_training.h"
-#include "training/request/flag_grammars.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::training {

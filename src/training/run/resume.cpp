@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -18,7 +17,6 @@
 #include "training/run/run_logs.h"
 #include "training/run/same_training.h"
 #include "training/run/training_identity.h"
-#include "training/weights/named_weights.h"
 
 namespace cputrain::training {
 namespace {

@@ -17,7 +17,6 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "logging/reporters.h"
 #include "runfiles/metrics.h"
 #include "system/bounded_file.h"
 #include "system/files.h"

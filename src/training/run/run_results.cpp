@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "logging/reporters.h"
 #include "runfiles/lost_seconds.h"
 #include "runfiles/metrics.h"
 #include "system/print.h"

@@ -1,7 +1,5 @@
 #include "training/run/timeline_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
 #include <utility>
 

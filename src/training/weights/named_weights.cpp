@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <vector>
 
@@ -14,7 +13,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "model/normalization.h"
-#include "runfiles/description.h"
 #include "runfiles/metrics.h"
 #include "weights/description.h"
 #include "weights/weight_file.h"

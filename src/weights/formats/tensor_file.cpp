@@ -1,7 +1,5 @@
 #include "weights/formats/tensor_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
