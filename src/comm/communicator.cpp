@@ -115,7 +115,6 @@ void check_agreement(Communicator& communicator, const std::string& what, const 
     if (communicator.rank() == 0) system::tell("ranks {}: {}", join(who, ","), value);
   }
   fail(ExitCode::disagree,
-
        "ranks differ in {} (they would train different things; the lines above say which has "
        "what); start all of them with the same program, flags and data",
        what);

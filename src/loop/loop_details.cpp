@@ -27,7 +27,6 @@ void check_loss(const StepRecord& record) {
 void check_validation(const EpochRecord& record) {
   if (!record.validation || record.validation->is_number()) return;
   fail(ExitCode::failed,
-
        "Epoch {}: Invalid validation loss, terminating training (it is NaN or infinite, so its "
        "predictions mean nothing); try a smaller --lr",
        record.epoch);

@@ -27,7 +27,6 @@ const std::array<Word, 3>& words() {
 
 [[noreturn]] void refuse(const std::string& text) {
   fail(ExitCode::usage,
-
        "--normalize {} must be {}, or MEAN/DEVIATION of pixels from 0 to 1, each a number or three "
        "between commas (such as 0.5/0.25); means are from 0 to 1, deviations above 0",
        text, join(normalization_words(), ", "));

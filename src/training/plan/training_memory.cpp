@@ -56,7 +56,6 @@ void check_arenas_here(const comm::NodeMap& nodes, const std::vector<NodeCapacit
     const std::size_t least = elements * size;
     if (!capacity.available || least <= *capacity.available) continue;
     fail(ExitCode::usage,
-
          "weights and gradients alone need {} of memory on host {} ({} rank{}), {}; use a smaller "
          "--image-size, another --model, fewer ranks per node{}",
          bytes_text_of(least), capacity.host, capacity.ranks.size(),

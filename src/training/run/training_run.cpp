@@ -171,7 +171,6 @@ class Run {
       if (std::exchange(place, progress_.steps) < progress_.steps) rollbacks = 0;
       if (++rollbacks > kMostRollbacks) {
         fail(ExitCode::failed,
-
              "the gradients of step {} are NaN or infinite, after {} rollbacks to step {} (others "
              "would follow); try a smaller --lr, or --clip-norm",
              *result.roll_back, kMostRollbacks, place);
