@@ -134,11 +134,11 @@ void check_watchers(const Session& session, const TrainingSpec& spec,
   if (!source.validation.empty() || !spec.flags.task.advised) return;
   if (!std::holds_alternative<optim::Plateau>(schedule)) return;
   const Absence absence = absence_of(spec, source);
-  warn(session, fmt::format("the schedule of {}'s recipe, {}, watches the {} of validation, which "
-                            "has no image ({}; the rate never falls); {}, or name another "
-                            "--schedule",
-                            spec.model->name, optim::schedule_text(schedule),
-                            word_of(spec.flags.safety.monitor), absence.why, absence.remedy));
+  warn(session,
+       "the schedule of {}'s recipe, {}, watches the {} of validation, which has no image ({}; the "
+       "rate never falls); {}, or name another --schedule",
+       spec.model->name, optim::schedule_text(schedule), word_of(spec.flags.safety.monitor),
+       absence.why, absence.remedy);
 }
 
 }  // namespace cputrain::training

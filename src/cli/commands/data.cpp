@@ -29,8 +29,8 @@ ExitCode pack(const cli::Options& options, const training::Session& session) {
                options.io_threads.value_or(session.threads),
                training::progress_line(session, "Packing")});
   for (const data::BadSample& bad : report.bad) {
-    training::warn(session, fmt::format("left out {}: {} ({})", bad.name,
-                                        word_of(bad.result.status), bad.result.detail));
+    training::warn(session, "left out {}: {} ({})", bad.name, word_of(bad.result.status),
+                   bad.result.detail);
   }
   if (!report.empty_classes.empty()) training::warn(session, report.empty_classes);
   for (const std::string& flaw : report.flaws) training::warn(session, flaw);

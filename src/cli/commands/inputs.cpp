@@ -160,11 +160,10 @@ void check_weights_named(const cli::Options& options) {
 
 void ask_for_data(const training::Session& session, const training::TrainingFlags& flags) {
   if (!flags.data.empty()) return;
-  training::say(
-      session,
-      fmt::format("No --data: {} synthetic images in the paper's shape. Was that meant? --data "
-                  "FOLDER takes yours, a folder of images per class; --data synthetic says yes",
-                  flags.task.evaluates ? "evaluating on" : "training on"));
+  training::say(session,
+                "No --data: {} synthetic images in the paper's shape. Was that meant? --data "
+                "FOLDER takes yours, a folder of images per class; --data synthetic says yes",
+                flags.task.evaluates ? "evaluating on" : "training on");
 }
 
 bool take_data_of_run(cli::Options& options, const std::filesystem::path& run) {

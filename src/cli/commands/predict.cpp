@@ -214,9 +214,8 @@ std::optional<int> top_of(const PredictOptions& options, const training::Session
                           const weights::ModelDescription& model) {
   const int classes = static_cast<int>(model.classes.size());
   if (!options.top || *options.top <= classes) return options.top;
-  training::warn(session,
-                 fmt::format("--top {}: the weights know {} classes, so predictions name these",
-                             *options.top, classes));
+  training::warn(session, "--top {}: the weights know {} classes, so predictions name these",
+                 *options.top, classes);
   return classes;
 }
 

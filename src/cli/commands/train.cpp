@@ -100,10 +100,10 @@ void warn_of_freezing_alone(const training::Training& training, const TrainOptio
   const bool freezes = std::ranges::any_of(nodes, &model::Graph::Node::frozen);
   if (!freezes || !options.weights.empty()) return;
   training::warn(training.session(),
-                 fmt::format("--freeze {} without --weights: these layers stay as they were drawn "
-                             "at random (the others learn from noise); name --weights FILE, whose "
-                             "layers are worth keeping, or leave --freeze out",
-                             join(options.freeze, ",")));
+                 "--freeze {} without --weights: these layers stay as they were drawn at random "
+                 "(the others learn from noise); name --weights FILE, whose layers are worth "
+                 "keeping, or leave --freeze out",
+                 join(options.freeze, ","));
 }
 
 /// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
@@ -185,10 +185,9 @@ void TrainCommand::warn_of_run_in_data(const training::Session& session) const {
   const fs::path way = out.lexically_relative(folder);
   if (way.empty() || *way.begin() == "..") return;
   training::warn(session,
-                 fmt::format("--out {} lies in the data, {}: its files are passed over there, but "
-                             "images that are put into it would be learnt; better name a folder "
-                             "outside",
-                             options_.out, data.parts.front()));
+                 "--out {} lies in the data, {}: its files are passed over there, but images that "
+                 "are put into it would be learnt; better name a folder outside",
+                 options_.out, data.parts.front());
 }
 
 void TrainCommand::need_weights(const training::Session& session, const training::Start& start) {
@@ -232,9 +231,9 @@ ExitCode TrainCommand::run(const training::Services& services) {
   if (options_.dry_run) {
     if (!options_.safety.resume.empty()) {
       training::say(session,
-                    fmt::format("--dry-run does not look at --resume {}: this is the plan of "
-                                "the training from its beginning",
-                                options_.safety.resume));
+                    "--dry-run does not look at --resume {}: this is the plan of the training from "
+                    "its beginning",
+                    options_.safety.resume);
     }
     training.compile();
     training::check_timeline_steps(training);

@@ -121,9 +121,7 @@ bool fit_on_device(const Session& session, const MemoryBefore& before, std::size
     left = std::min(left, their_left);
   }
   if (images <= (asked ? left : left / 2)) {
-    say(session,
-        fmt::format("Images: those of training stay on the device, {}", size_words(images)),
-        Notice::detail);
+    say_detail(session, "Images: those of training stay on the device, {}", size_words(images));
     return true;
   }
   if (asked) {
@@ -133,11 +131,10 @@ bool fit_on_device(const Session& session, const MemoryBefore& before, std::size
          "--image-size",
          size_words(images), size_words(left));
   }
-  say(session,
-      fmt::format("Images: sent to the device batch by batch ({} of them, {} are left "
-                  "beside the program, of which half stay free)",
-                  size_words(images), size_words(left)),
-      Notice::detail);
+  say_detail(session,
+             "Images: sent to the device batch by batch ({} of them, {} are left beside the "
+             "program, of which half stay free)",
+             size_words(images), size_words(left));
   return false;
 }
 
@@ -193,10 +190,8 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
         session.communicator->gather(session.communicator->node_memory().folder_for(cache.bytes));
     if (std::ranges::all_of(place.folders, [](const auto& f) { return !f.empty(); })) {
       memory.shared.file = cache.bytes;
-      say(session,
-          fmt::format("Images: {}: they lie in a file in {} ({}), which goes with the ranks",
-                      reason, place.folders.front(), tmpdir_words(cache)),
-          Notice::detail);
+      say_detail(session, "Images: {}: they lie in a file in {} ({}), which goes with the ranks",
+                 reason, place.folders.front(), tmpdir_words(cache));
       return place;
     }
     const auto rank = static_cast<std::size_t>(session.communicator->rank());
@@ -214,7 +209,7 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
       keep == 0 ? "none is kept, each is decoded whenever it is needed"
                 : fmt::format("{} of {} are kept, the others are decoded in each epoch",
                               with_commas(keep), with_commas(cache.images));
-  say(session, fmt::format("Images: {}{}; {}", reason, disk, kept), Notice::detail);
+  say_detail(session, "Images: {}{}; {}", reason, disk, kept);
   return place;
 }
 
@@ -239,11 +234,9 @@ bool keep_images_on_device(const Session& session, const TrainingPlan& plan,
          "six and crop); use --data-on-device auto, or these changes alone",
          augment);
   }
-  say(session,
-      fmt::format("Images: changed on the host and sent to the device batch by batch "
-                  "(--augment {})",
-                  augment),
-      Notice::detail);
+  say_detail(session,
+             "Images: changed on the host and sent to the device batch by batch (--augment {})",
+             augment);
   return false;
 }
 

@@ -213,13 +213,13 @@ std::string refusal_elsewhere(const TrainingMemory& memory, const NodeCapacity& 
 void warn_of_library(const Session& session, const TrainingMemory& memory) {
   const NodeCapacity* capacity = memory.too_small_elsewhere();
   if (!capacity) return;
-  warn_once(session, fmt::format("training needs up to {} of the backend's memory per rank on host "
-                                 "{}, of which NCCL takes about {} by estimate, and {} are "
-                                 "available (it may run out of memory); --allreduce staged does "
-                                 "without NCCL",
-                                 bytes_text_of(memory.elsewhere(*capacity)), capacity->host,
-                                 bytes_text_of(memory.ranks.front().library),
-                                 bytes_text_of(*capacity->backend_available)));
+  warn_once(session,
+            "training needs up to {} of the backend's memory per rank on host {}, of which NCCL "
+            "takes about {} by estimate, and {} are available (it may run out of memory); "
+            "--allreduce staged does without NCCL",
+            bytes_text_of(memory.elsewhere(*capacity)), capacity->host,
+            bytes_text_of(memory.ranks.front().library),
+            bytes_text_of(*capacity->backend_available));
 }
 
 }  // namespace

@@ -93,8 +93,7 @@ std::string exif_of(const Session& session, const TrainingSpec& spec, const Star
   const auto exif = training.find("exif");
   if (exif == training.end() || !exif->is_string()) return {};
   if (start.goes_on && !spec.flags.exif && *exif == word_of(data::Exif::ignore)) {
-    say(session, "This training goes on with --exif ignore, as its images were read so far",
-        Notice::detail);
+    say_detail(session, "This training goes on with --exif ignore, as its images were read so far");
   }
   return exif->get<std::string>();
 }
@@ -109,11 +108,8 @@ std::string choice_of(const Session& session, const Start& start, const char* fl
   if (found == training.end() || !found->is_string()) return {};
   const auto before = found->get<std::string>();
   if (start.goes_on && !given && before != standard) {
-    say(session,
-        fmt::format("This training goes on with --{0} {1}, as its images were resized so "
-                    "far",
-                    flag, printable(before)),
-        Notice::detail);
+    say_detail(session, "This training goes on with --{0} {1}, as its images were resized so far",
+               flag, printable(before));
   }
   return before;
 }
@@ -217,7 +213,7 @@ Start choose_newest(const Session& session, const TrainingSpec& spec,
          folder.string(), (folder / kWeightsName).string());
   }
   if (!start.goes_on && holds_run(folder)) {
-    say(session, fmt::format("No checkpoint in {}: the training begins anew", folder.string()));
+    say(session, "No checkpoint in {}: the training begins anew", folder.string());
   }
   return start;
 }
@@ -314,8 +310,7 @@ std::filesystem::path newest_whole(const Session& session, const std::filesystem
       set_aside(session, damaged);
       return found.folder;
     }
-    warn(session,
-         fmt::format("checkpoint {} is passed over: {}", found.folder.filename().string(), fault));
+    warn(session, "checkpoint {} is passed over: {}", found.folder.filename().string(), fault);
     damaged.push_back(found);
   }
   if (damaged.empty()) return {};

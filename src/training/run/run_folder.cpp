@@ -132,8 +132,8 @@ system::FileLock lock_folder(const Session& session, const std::filesystem::path
   const std::filesystem::path file = folder / kLockName;
   auto lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
   if (!lock) {
-    say(session, fmt::format("Waiting for the training that still works in {} (up to {} s)",
-                             folder.string(), kOrphansLast));
+    say(session, "Waiting for the training that still works in {} (up to {} s)", folder.string(),
+        kOrphansLast);
   }
   for (const system::Stopwatch watch; !lock && watch.seconds() < kOrphansLast;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

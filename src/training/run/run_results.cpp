@@ -239,10 +239,9 @@ std::string RunResults::with_earlier(const std::string& what) const {
 
 void RunResults::say_earlier() const {
   if (!has_earlier_) return;
-  say(training_.session(),
-      fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
-                  weights_path().string()),
-      Notice::detail);
+  say_detail(training_.session(),
+             "Weights of an earlier run stay in {} until this one has saved its own",
+             weights_path().string());
 }
 
 void RunResults::save_now(const char* then) {

@@ -151,9 +151,7 @@ void say_other_program(const Session& session, const nlohmann::ordered_json& the
                        const nlohmann::ordered_json& here) {
   const std::string before = program_text(then), now = program_text(here);
   if (before.empty() || before == now) return;
-  say_once(session,
-           fmt::format("The checkpoint was written with {}; this goes on with {}", before, now),
-           Notice::detail);
+  say_detail_once(session, "The checkpoint was written with {}; this goes on with {}", before, now);
 }
 
 [[noreturn]] void refuse_less(const std::filesystem::path& checkpoint, const loop::TrainingEnd& end,
@@ -362,8 +360,8 @@ void check_finished(const Session& session, const std::filesystem::path& folder,
   const loop::Progress progress = progress_of(summary, ending_of(then).end, checkpoint);
   const auto rows = finished_differences(then, identity, progress, spec);
   if (rows.empty()) {
-    say(session, fmt::format("The training in {} is finished ({}); nothing is left to do",
-                             folder.string(), end_text(end_of(spec), progress)));
+    say(session, "The training in {} is finished ({}); nothing is left to do", folder.string(),
+        end_text(end_of(spec), progress));
     return say_missing_best(session, folder, spec.flags.safety);
   }
   for (const Difference& row : rows) warn(session, to_text(row, Compared::finished_run));
