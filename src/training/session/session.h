@@ -117,6 +117,11 @@ void warn(const Session& session, fmt::format_string<const Parts&...> line, cons
   warn(session, fmt::format(line, parts...));
 }
 template <class... Parts>
+void say_detail_once(const Session& session, fmt::format_string<const Parts&...> line,
+                     const Parts&... parts) {
+  say_detail_once(session, fmt::format(line, parts...));
+}
+template <class... Parts>
 void warn_once(const Session& session, fmt::format_string<const Parts&...> line,
                const Parts&... parts) {
   warn_once(session, fmt::format(line, parts...));
