@@ -40,10 +40,9 @@ std::vector<std::string> names_in(const fs::path& folder) {
 }
 
 bool is_left(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const bool left = descriptor >= 0 && system::is_left(descriptor);
-  if (descriptor >= 0) ::close(descriptor);
-  return left;
+  const system::Descriptor opened(
+      ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return opened.is_open() && system::is_left(opened.number());
 }
 
 /// A new path in a run for what is written or removed: ".ckpt-000000120.tmp4711-99". It is hidden,

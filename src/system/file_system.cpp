@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +11,6 @@
 #include <set>
 
 #include "core/error.h"
-#include "system/bounded_file.h"
 #include "system/print.h"
 
 namespace cputrain::system {

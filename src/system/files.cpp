@@ -219,23 +219,18 @@ namespace {
 /// A pipe, a device, or an open file of this process.
 class FileInPlace final : public OutputFile {
  public:
-  FileInPlace(fs::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {
-    if (descriptor_ < 0) cannot_write(path_, errno);
+  FileInPlace(fs::path path, int descriptor) : path_(std::move(path)), file_(descriptor) {
+    if (!file_.is_open()) cannot_write(path_, errno);
   }
-  ~FileInPlace() override {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  FileInPlace(const FileInPlace&) = delete;
-  FileInPlace& operator=(const FileInPlace&) = delete;
 
-  void write(std::span<const std::byte> bytes) override { write_all(descriptor_, bytes, path_); }
+  void write(std::span<const std::byte> bytes) override { write_all(file_.number(), bytes, path_); }
   void commit(Durability) override {
-    if (::close(std::exchange(descriptor_, -1)) != 0) cannot_write(path_, errno);
+    if (::close(file_.release()) != 0) cannot_write(path_, errno);
   }
 
  private:
   fs::path path_;
-  int descriptor_;
+  Descriptor file_;
 };
 
 /// N of a path /proc/self/fd/N, where the links of /dev/stdout and /dev/fd end.
@@ -292,38 +287,34 @@ std::optional<std::filesystem::path> replaceable_file(const std::filesystem::pat
 
 namespace {
 
-/// One that can be gone on with; -1 where there is none.
-int open_to_append(const fs::path& path) {
-  const int descriptor =
-      ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+/// One that can be gone on with; not open where there is none.
+Descriptor open_to_append(const fs::path& path) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat about {};
-  if (descriptor < 0) {
+  if (!file.is_open()) {
     if (errno != ENOENT && errno != ELOOP && errno != ENXIO) cannot_write(path, errno);
-    return -1;
+    return file;
   }
-  if (::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode)) return descriptor;
-  ::close(descriptor);
-  return -1;
+  return ::fstat(file.number(), &about) == 0 && S_ISREG(about.st_mode) ? std::move(file)
+                                                                       : Descriptor();
 }
 
 }  // namespace
 
 GrowingFile::GrowingFile(std::filesystem::path path, Begin begin) : path_(std::move(path)) {
-  if (begin == Begin::append) descriptor_ = open_to_append(path_);
-  if (descriptor_ < 0) descriptor_ = open_new(path_, O_APPEND);
-  if (descriptor_ < 0) cannot_write(path_, errno);
+  if (begin == Begin::append) file_ = open_to_append(path_);
+  if (!file_.is_open()) file_ = Descriptor(open_new(path_, O_APPEND));
+  if (!file_.is_open()) cannot_write(path_, errno);
 }
-
-GrowingFile::~GrowingFile() { ::close(descriptor_); }
 
 void GrowingFile::append(std::string_view bytes) {
   struct stat before {};
-  const bool known = ::fstat(descriptor_, &before) == 0;
+  const bool known = ::fstat(file_.number(), &before) == 0;
   try {
-    write_all(descriptor_, std::as_bytes(std::span(bytes)), path_);
+    write_all(file_.number(), std::as_bytes(std::span(bytes)), path_);
   } catch (const Error&) {
     // Half a piece would make the file unreadable; if even this fails, the error is enough.
-    static_cast<void>(known && ::ftruncate(descriptor_, before.st_size) == 0);
+    static_cast<void>(known && ::ftruncate(file_.number(), before.st_size) == 0);
     throw;
   }
 }

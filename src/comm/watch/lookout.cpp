@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <sstream>
 #include <thread>
 #include <utility>

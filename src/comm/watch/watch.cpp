@@ -21,6 +21,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "system/clock.h"
+#include "system/file_system.h"
 #include "system/output.h"
 #include "system/print.h"
 
@@ -49,14 +50,12 @@ std::string stall_line(const nlohmann::ordered_json& entry) {
 void append_stall(const std::filesystem::path& folder, std::string line) {
   const std::filesystem::path path = folder / kStallsName;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const int file = ::open(path.c_str(), kFlags, 0666);
-  if (file < 0) return;
+  const system::Descriptor file(::open(path.c_str(), kFlags, 0666));
   struct stat status {};
   line += '\n';
-  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
-    static_cast<void>(::write(file, line.data(), line.size()) < 0);
+  if (::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode)) {
+    static_cast<void>(::write(file.number(), line.data(), line.size()) < 0);
   }
-  ::close(file);
 }
 
 }  // namespace

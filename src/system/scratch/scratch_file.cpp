@@ -67,19 +67,19 @@ int write_zeros(int descriptor, std::uint64_t bytes) {
 std::string map_new_file(const std::string& folder, std::size_t bytes,
                          std::span<std::byte>& mapped) {
   std::string path = scratch_name(folder);
-  const int file = ::mkostemp(path.data(), O_CLOEXEC);
-  if (file < 0) return std::strerror(errno);
+  const Descriptor file(::mkostemp(path.data(), O_CLOEXEC));
+  if (!file.is_open()) return std::strerror(errno);
   ::unlink(path.c_str());
-  std::string failure = reserve(file, bytes);
+  std::string failure = reserve(file.number(), bytes);
   if (failure.empty()) {
-    void* const start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void* const start =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
     if (start == MAP_FAILED) {
       failure = std::strerror(errno);
     } else {
       mapped = {static_cast<std::byte*>(start), bytes};
     }
   }
-  ::close(file);
   return failure;
 }
 
