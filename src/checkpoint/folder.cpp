@@ -28,17 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "ckpt-";
 
-/// Names in a folder; none where it cannot be read.
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
-  return names;
-}
-
 bool is_left(const fs::path& folder) {
   const system::Descriptor opened(
       ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -145,7 +134,7 @@ fs::path folder_of(const fs::path& run, std::uint64_t step) { return run / name_
 
 std::vector<Found> list(const fs::path& run) {
   std::vector<Found> found;
-  for (const std::string& name : names_in(run)) {
+  for (const std::string& name : system::names_in(run)) {
     const auto step = step_of(name);
     std::error_code ignored;
     if (step && fs::is_directory(run / name, ignored)) found.push_back({run / name, *step});
@@ -184,7 +173,7 @@ fs::path set_aside(const Found& found) {
 
 void give_name_back(const fs::path& run) noexcept {
   try {
-    const fs::path whole = newest_whole_aside(run, names_in(run));
+    const fs::path whole = newest_whole_aside(run, system::names_in(run));
     if (whole.empty()) return;
     const std::uint64_t step = step_aside(whole.filename().string());
     const std::vector<Found> named = list(run);
@@ -202,7 +191,7 @@ void give_name_back(const fs::path& run) noexcept {
 
 void remove_abandoned(const fs::path& run) noexcept {
   try {
-    for (const std::string& name : names_in(run)) {
+    for (const std::string& name : system::names_in(run)) {
       if (is_aside(name)) remove_if_abandoned(run / name);
     }
   } catch (const std::exception&) {

@@ -120,6 +120,16 @@ std::string absolute_path(const std::string& path) {
   return (error ? absolute : real).string();  // a loop of links, a folder that may not be read
 }
 
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  return names;
+}
+
 void make_folder(const std::filesystem::path& path) {
   std::error_code error;
   fs::create_directories(path, error);

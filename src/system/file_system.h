@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 /// Folders, and what file systems lack: FUSE of all kinds, gVisor, SMB, overlayfs have no locks,
 /// links, fsync or renames of folders. The work is then done without, or by other calls, and a line
@@ -62,6 +63,9 @@ void sync_folder(const std::filesystem::path&);
 /// The path from the root, without ".", ".." and links in it as far as it exists ("link/.." is the
 /// folder above the one that the link names); as it is where the working folder is gone.
 std::string absolute_path(const std::string& path);
+
+/// Names in a folder, in any order; none where it cannot be read.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 /// Makes the folder and its parents. Error(output).
 void make_folder(const std::filesystem::path&);

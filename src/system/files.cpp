@@ -94,12 +94,11 @@ void publish(const fs::path& from, const fs::path& to, int& lock) {
 void remove_abandoned(const std::filesystem::path& path) {
   const std::string file = path.filename().string();
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  std::error_code error;  // a folder that cannot be looked into shows when it is written
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (!is_temporary_of(entry->path().filename().string(), file)) continue;
-    const AbandonedFile found(entry->path());
-    if (found.is_abandoned()) ::unlink(entry->path().c_str());
+  // A folder that cannot be looked into shows when it is written.
+  for (const std::string& name : names_in(folder)) {
+    if (!is_temporary_of(name, file)) continue;
+    const AbandonedFile found(folder / name);
+    if (found.is_abandoned()) ::unlink((folder / name).c_str());
   }
 }
 

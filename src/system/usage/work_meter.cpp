@@ -12,6 +12,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "system/file_system.h"
+
 namespace cputrain::system {
 namespace {
 
@@ -107,12 +109,10 @@ std::optional<ThreadState> thread_state(std::string_view stat, std::string_view 
 
 std::vector<ThreadState> thread_states(const std::string& process) {
   std::vector<ThreadState> all;
-  std::error_code error;
-  std::filesystem::directory_iterator entry("/proc/" + process + "/task", error);
-  while (!error && entry != std::filesystem::directory_iterator()) {
-    const auto state = read_state(entry->path());
+  const std::filesystem::path threads = "/proc/" + process + "/task";
+  for (const std::string& thread : names_in(threads)) {
+    const auto state = read_state(threads / thread);
     if (state) all.push_back(*state);  // one may have ended since it was listed
-    entry.increment(error);
   }
   return all;
 }

@@ -87,29 +87,23 @@ std::string allreduce_of(const Session& session, const TrainingSpec& spec,
   return alike && suits(session, spec.flags, comm::parse_allreduce(before)) ? before : "";
 }
 
-std::string exif_of(const Session& session, const TrainingSpec& spec, const Start& start) {
-  if (start.checkpoint.empty()) return {};
-  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
-  const auto exif = training.find("exif");
-  if (exif == training.end() || !exif->is_string()) return {};
-  if (start.goes_on && !spec.flags.exif && *exif == word_of(data::Exif::ignore)) {
-    say_detail(session, "This training goes on with --exif ignore, as its images were read so far");
-  }
-  return exif->get<std::string>();
+/// What a checkpoint says of its training under a name; empty where that is no text.
+std::string text_in(const std::filesystem::path& checkpoint, const char* name) {
+  if (checkpoint.empty()) return {};
+  const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
+  const auto found = training.find(name);
+  return found != training.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 /// What a training chose for itself, as it stands in its checkpoint; empty where nothing does. Says
-/// that it goes on so, where it would now be another one by itself.
+/// that it goes on so, where it would now be another one by itself. `done`: what is done so to
+/// images.
 std::string choice_of(const Session& session, const Start& start, const char* flag, bool given,
-                      const std::string& standard) {
-  if (start.checkpoint.empty()) return {};
-  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
-  const auto found = training.find(flag);
-  if (found == training.end() || !found->is_string()) return {};
-  const auto before = found->get<std::string>();
-  if (start.goes_on && !given && before != standard) {
-    say_detail(session, "This training goes on with --{0} {1}, as its images were resized so far",
-               flag, printable(before));
+                      std::string_view standard, const char* done) {
+  const std::string before = text_in(start.checkpoint, flag);
+  if (start.goes_on && !given && !before.empty() && before != standard) {
+    say_detail(session, "This training goes on with --{} {}, as its images were {} so far", flag,
+               printable(before), done);
   }
   return before;
 }
@@ -126,11 +120,10 @@ std::string name_of_weights(const std::string& value) {
 
 /// As config.json has it, which is right from any folder; else as it was named.
 std::string first_weights_in(const std::filesystem::path& checkpoint) {
-  const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
-  const auto found = training.find(kFirstWeights);
-  if (found == training.end() || !found->is_string()) return {};
+  const std::string named = text_in(checkpoint, kFirstWeights);
+  if (named.empty()) return {};
   const std::string recorded = recorded_weights(checkpoint.parent_path());
-  return recorded.empty() ? name_of_weights(found->get<std::string>()) : recorded;
+  return recorded.empty() ? name_of_weights(named) : recorded;
 }
 
 /// Name of the weights, then name, image size and --normalize of the model, a line each, for all
@@ -183,13 +176,16 @@ TrainingSpec with_first_weights(const Start& start, TrainingSpec spec) {
 void take_over(const Session& session, const TrainingSpec& spec, Start& start) {
   comm::Communicator& ranks = *session.communicator;
   start.allreduce = ranks.gather(allreduce_of(session, spec, start.checkpoint)).front();
-  start.exif = value_named<data::Exif>(ranks.gather(exif_of(session, spec, start)).front());
-  const std::string resize = choice_of(session, start, "resize", spec.flags.resize.has_value(),
-                                       std::string(word_of(spec.resize.way)));
-  const std::string fit =
-      choice_of(session, start, "fit", spec.flags.fit.has_value(), to_text(spec.resize.fit));
-  start.resize = value_named<data::Resize>(ranks.gather(resize).front());
-  start.fit = fit_named(ranks.gather(fit).front());
+  const auto choice = [&](const char* flag, bool given, std::string_view standard,
+                          const char* done) {
+    return ranks.gather(choice_of(session, start, flag, given, standard, done)).front();
+  };
+  const TrainingFlags& flags = spec.flags;
+  start.exif = value_named<data::Exif>(
+      choice("exif", flags.exif.has_value(), word_of(data::Exif::apply), "read"));
+  start.resize = value_named<data::Resize>(
+      choice("resize", flags.resize.has_value(), word_of(spec.resize.way), "resized"));
+  start.fit = fit_named(choice("fit", flags.fit.has_value(), to_text(spec.resize.fit), "resized"));
   find_first_weights(start);
   read_first_weights(ranks.gather(first_weights_in_lines(start)).front(), start);
 }

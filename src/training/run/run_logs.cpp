@@ -120,9 +120,8 @@ Sizes logs_of(const fs::path& run) {
   for (const char* folder : kEventFolders) {
     std::error_code error;
     if (fs::is_symlink(run / folder, error)) continue;
-    for (fs::directory_iterator entry(run / folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-      add(sizes, run, std::string(folder) + "/" + entry->path().filename().string());
+    for (const std::string& name : system::names_in(run / folder)) {
+      add(sizes, run, std::string(folder) + "/" + name);
     }
   }
   return sizes;

@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "model/normalization.h"
 #include "runfiles/metrics.h"
+#include "system/file_system.h"
 #include "weights/description.h"
 #include "weights/weight_file.h"
 #include "zoo/zoo.h"
@@ -86,14 +87,11 @@ void refuse_foreign_folder(const fs::path& path) {
 std::vector<std::string> files_called(const fs::path& folder,
                                       std::span<const char* const> endings) {
   std::vector<std::string> names;
-  std::error_code error, ignored;  // what cannot be looked at is not there for us
-  for (auto entry = fs::directory_iterator(folder, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string ending = entry->path().extension().string();
-    const bool is_one =
-        std::ranges::any_of(endings, [&](const char* one) { return ending == one; });
-    if (is_one && entry->is_regular_file(ignored))
-      names.push_back(entry->path().filename().string());
+  std::error_code ignored;  // what cannot be looked at is not there for us
+  for (const std::string& name : system::names_in(folder)) {
+    const std::string ending = fs::path(name).extension().string();
+    const bool is_one = std::ranges::count(endings, std::string_view(ending)) > 0;
+    if (is_one && fs::is_regular_file(folder / name, ignored)) names.push_back(name);
   }
   std::ranges::sort(names);
   return names;
