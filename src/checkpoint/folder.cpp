@@ -136,8 +136,7 @@ std::vector<Found> list(const fs::path& run) {
   std::vector<Found> found;
   for (const std::string& name : system::names_in(run)) {
     const auto step = step_of(name);
-    std::error_code ignored;
-    if (step && fs::is_directory(run / name, ignored)) found.push_back({run / name, *step});
+    if (step && system::is_folder(run / name)) found.push_back({run / name, *step});
   }
   std::ranges::sort(found, std::greater(), &Found::step);
   return found;

@@ -57,8 +57,7 @@ void take_pixels(Options& options, bool leads, const zoo::Published& published,
 
 /// The word that other programs know: the network's file among those that are kept.
 void take_imagenet(Options& options, bool leads, const training::Services& services) {
-  std::error_code none;
-  if (options.weights != kImageNet || std::filesystem::exists(kImageNet, none)) return;
+  if (options.weights != kImageNet || system::is_present(kImageNet)) return;
   const std::string model = zoo::find_model(options.model)->name;
   const zoo::Published* published = zoo::find_published(model);
   if (published) take_pixels(options, leads, *published, services);

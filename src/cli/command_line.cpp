@@ -42,8 +42,7 @@ std::unique_ptr<Command> take_command(std::vector<std::string>& words,
     words.erase(words.begin());
   }
   if (std::ranges::find(names, name) == names.end()) {
-    std::error_code ignored;
-    const bool is_data = std::filesystem::is_directory(name, ignored);
+    const bool is_data = system::is_folder(name);
     fail(ExitCode::usage, "{} is not a command; commands are {}{}", name, join(names, ", "),
          is_data ? "; to train on it, use --data " + name
                  : hint_for_command(name, entries, choices.program));
@@ -129,10 +128,8 @@ void check_words(Command& command, const Flags& flags) {
   const Options& options = command.options();
   if (options.files.empty() || !command.help().words.empty()) return;
   const std::string& word = options.files.front();
-  std::error_code ignored;
   const bool is_weights = command.needs_weights() && options.weights.empty();
-  const bool is_data =
-      flags.names().contains("data") && std::filesystem::is_directory(word, ignored);
+  const bool is_data = flags.names().contains("data") && system::is_folder(word);
   fail(ExitCode::usage, "{} is one word too many (flags begin with --){}", word,
        is_weights ? "; weights go after --weights: --weights " + word
        : is_data  ? "; a data set goes after --data: --data " + word

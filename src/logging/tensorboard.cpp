@@ -41,8 +41,7 @@ std::filesystem::path new_path(const std::filesystem::path& folder, const std::s
     auto path = folder / fmt::format("events.out.{}.{}.{}.{}.{}", kMark,
                                      static_cast<std::int64_t>(system::unix_seconds()), host,
                                      ::getpid(), number);
-    std::error_code ignored;  // a folder that cannot be looked into shows when the file is opened
-    if (!std::filesystem::exists(path, ignored)) return path;
+    if (!system::is_present(path)) return path;
   }
 }
 

@@ -129,8 +129,7 @@ FileLock::~FileLock() {
 LockProbe::LockProbe(const std::filesystem::path& path)
     : file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)) {
   const bool missing = !file_.is_open() && errno == ENOENT;
-  std::error_code ignored;
-  removed_ = missing && std::filesystem::is_directory(path.parent_path(), ignored);
+  removed_ = missing && is_folder(path.parent_path());
 }
 
 bool LockProbe::held() const {

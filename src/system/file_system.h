@@ -64,6 +64,12 @@ void sync_folder(const std::filesystem::path&);
 /// folder above the one that the link names); as it is where the working folder is gone.
 std::string absolute_path(const std::string& path);
 
+// What a path leads to, links included. What cannot be looked at is not there.
+
+bool is_present(const std::filesystem::path&);
+bool is_folder(const std::filesystem::path&);
+bool is_file(const std::filesystem::path&);  ///< a regular one
+
 /// Names in a folder, in any order; none where it cannot be read.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 

@@ -200,8 +200,7 @@ int open_new(const std::filesystem::path& path, int flags) {
 }
 
 bool create_file(const std::filesystem::path& path, std::string_view text) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) return false;
+  if (is_present(path)) return false;
   AtomicFile file(path);
   file.write(text);
   return file.commit_new();

@@ -110,11 +110,6 @@ constexpr Form kForms[] = {
      "of weights "
      "that lies in it"}};
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;  // what cannot be looked at is not there for us
-  return fs::exists(path, ignored);
-}
-
 /// "model.ckpt.data-00000-of-00001".
 bool is_shard(const std::string& name) {
   const std::size_t data = name.rfind(".data-");
@@ -230,11 +225,12 @@ std::string foreign_file(const fs::path& path, std::string_view bytes) {
 }
 
 std::string foreign_folder(const fs::path& path) {
-  if (is_there(path / "saved_model.pb") || is_there(path / "saved_model.pbtxt")) {
+  if (system::is_present(path / "saved_model.pb") ||
+      system::is_present(path / "saved_model.pbtxt")) {
     return std::string(kSavedModel);
   }
   const fs::path index = with_ending(path, ".index");
-  if (!is_there(path) && is_there(index)) return std::string(kCheckpoint);
+  if (!system::is_present(path) && system::is_present(index)) return std::string(kCheckpoint);
   // What cannot be looked at is told where it is read.
   const bool shards = std::ranges::any_of(system::names_in(path), is_shard);
   return shards ? std::string(kCheckpoint) : "";

@@ -191,9 +191,8 @@ class Fetch {
   }
 
   fs::path from_place(const fs::path& place) {
-    std::error_code none;
-    const fs::path file = fs::is_directory(place, none) ? found_in(place) : place;
-    if (!fs::is_regular_file(file, none)) {
+    const fs::path file = system::is_folder(place) ? found_in(place) : place;
+    if (!system::is_file(file)) {
       fail(ExitCode::data,
            "--from {}: there is no such file or folder (nothing can be kept); "
            "check the path",
@@ -209,9 +208,8 @@ class Fetch {
     for (const std::string_view ending : zoo::kKeptEndings) {
       names.push_back(entry_.name + std::string(ending));
     }
-    std::error_code none;
     for (const std::string& name : names) {
-      if (fs::is_regular_file(folder / name, none)) return folder / name;
+      if (system::is_file(folder / name)) return folder / name;
     }
     const std::string wheel = published_ ? wheel_of(published_->package) : "";
     for (const std::string& name : system::names_in(folder)) {

@@ -61,8 +61,7 @@ constexpr Ending kEndings[] = {{".safetensors", "safetensors"},
 /// A name a line; an empty one behind the last does not count.
 std::vector<std::string> names_in_file(const std::string& path) {
   constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
-  std::error_code none;
-  if (!std::filesystem::exists(path, none)) {
+  if (!system::is_present(path)) {
     fail(ExitCode::usage,
          "--class-names {}: there is no such file, and one name is too few (a network has two "
          "classes or more); write NAME,NAME,... or name a file with a name a line",

@@ -62,8 +62,8 @@ std::vector<NamedFile> expand_folders(const std::vector<std::string>& words,
                                       const training::Services& services) {
   std::vector<NamedFile> files;
   for (const std::string& word : words) {
-    std::error_code ignored;  // what cannot be looked at fails when it is read, and says why
-    if (!std::filesystem::is_directory(word, ignored)) {
+    // What cannot be looked at fails when it is read, and says why.
+    if (!system::is_folder(word)) {
       files.push_back({word});
       continue;
     }

@@ -123,8 +123,8 @@ void check_safety(cli::Options& options) {
   if (!safety.resume.empty() && safety.resume != "auto" && options.out.empty()) {
     const std::filesystem::path folder = system::absolute_path(safety.resume) + "/";
     const std::filesystem::path parent = folder.parent_path().parent_path();
-    std::error_code ignored;  // a copy may lie anywhere
-    if (std::filesystem::exists(parent / training::kConfigName, ignored)) options.out = parent;
+    // A copy may lie anywhere.
+    if (system::is_present(parent / training::kConfigName)) options.out = parent;
   }
   if (safety.early_stopping && !safety.keeps_best()) {
     fail(ExitCode::usage,
@@ -161,9 +161,8 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
 /// A training that goes on has the weights of its checkpoint: those that it began with may be gone.
 void TrainCommand::choose_files(bool leads, const training::Services& services) {
   const bool may_go_on = !options_.safety.resume.empty() && !options_.dry_run;
-  std::error_code none;  // a file that is called so is one that was named
-  const bool named =
-      options_.weights != cli::kImageNet || std::filesystem::exists(cli::kImageNet, none);
+  // A file that is called so is one that was named.
+  const bool named = options_.weights != cli::kImageNet || system::is_present(cli::kImageNet);
   if (may_go_on && named && !training::weights_are_there(options_.weights)) return;
   try {
     Command::choose_files(leads, services);
@@ -178,7 +177,7 @@ void TrainCommand::warn_of_run_in_data(const training::Session& session) const {
   namespace fs = std::filesystem;
   const data::DataSpec data = data::parse_data_spec(options_.data_or_synthetic());
   std::error_code none;  // what is not there shows when it is read
-  if (!data.word.empty() || options_.out.empty() || !fs::is_directory(data.parts.front(), none)) {
+  if (!data.word.empty() || options_.out.empty() || !system::is_folder(data.parts.front())) {
     return;
   }
   const fs::path folder = fs::canonical(data.parts.front(), none);

@@ -49,21 +49,17 @@ bool is_of_kubernetes(const std::string& name) {
          words.find("_PORT_") != std::string::npos;
 }
 
-std::string flag_of(std::string variable) {
-  variable.erase(0, kPrefix.size());
-  std::ranges::transform(variable, variable.begin(), [](unsigned char c) {
-    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
-  });
-  return "--" + variable;
-}
-
-/// The variable that stands for a flag: "batch-size" -> "CPUTRAIN_BATCH_SIZE".
-std::string variable_of(const std::string& flag) { return std::string(kPrefix) + capitals(flag); }
-
 std::string hyphens(std::string name) {
   std::ranges::replace(name, '_', '-');
   return name;
 }
+
+std::string flag_of(const std::string& variable) {
+  return "--" + hyphens(small_letters(variable.substr(kPrefix.size())));
+}
+
+/// The variable that stands for a flag: "batch-size" -> "CPUTRAIN_BATCH_SIZE".
+std::string variable_of(const std::string& flag) { return std::string(kPrefix) + capitals(flag); }
 
 /// A word that begins with -- and names a flag of the command: "--steps", "--batch_size=4".
 bool is_flag(const std::string& word, const Flags& flags) {
@@ -81,9 +77,7 @@ void add(Given& given, const Flags& flags, const std::string& name, const std::s
   if (value.empty()) {
     fail(ExitCode::usage, "{}--{} needs a value (see --help)", where, name);
   }
-  std::string word = value;
-  std::ranges::transform(word, word.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string word = small_letters(value);
   if (flags.takes_value(name)) {
     given[name] = value;
   } else if (std::ranges::find(kYes, word) != std::end(kYes)) {
@@ -111,8 +105,7 @@ void check_spelling(std::pair<std::string, std::string>& before, const std::stri
 
 [[noreturn]] void refuse_flag(const std::string& word, const std::string& name, const Flags& flags,
                               const Hint& hint) {
-  std::error_code ignored;
-  const bool is_file = std::filesystem::exists(word, ignored);
+  const bool is_file = system::is_present(word);
   fail(ExitCode::usage, "{} is not a flag of this command{} (see --help)", word,
        is_file ? "; a file of this name stands behind --" : hint(name, flags));
 }

@@ -153,8 +153,7 @@ DiskWrites::DiskWrites(const std::filesystem::path& folder, const std::filesyste
   if (::stat(folder.c_str(), &about) != 0) return;
   std::filesystem::path disk =
       root / fmt::format("sys/dev/block/{}:{}/stat", major(about.st_dev), minor(about.st_dev));
-  std::error_code ignored;
-  if (std::filesystem::exists(disk, ignored)) {
+  if (is_present(disk)) {
     counters_ = std::move(disk);
   } else if (hides_its_disk(kind ? *kind : kind_of(folder))) {
     counters_ = root / "proc/diskstats";

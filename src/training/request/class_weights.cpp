@@ -75,8 +75,7 @@ std::vector<double> balanced_weights(std::size_t classes, std::span<const std::i
 
 ClassWeights parse_class_weights(const std::string& text) {
   if (text == kBalanced) return {.text = text, .balanced = true};
-  std::error_code none;
-  if (!std::filesystem::exists(text, none)) {
+  if (!system::is_present(text)) {
     fail(ExitCode::usage,
          "--class-weights {}: there is no such file, and the one word is balanced{}",
          printable(text), did_you_mean(text, std::vector<std::string>{kBalanced}));

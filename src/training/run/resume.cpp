@@ -196,10 +196,9 @@ Start choose_newest(const Session& session, const TrainingSpec& spec,
   Start start;
   start.checkpoint = newest_whole(session, folder);
   if (finished) find_first_weights(start);
-  std::error_code ignored;
   start.finished = finished &&
                    is_at_its_end(folder, start.checkpoint, with_first_weights(start, spec)) &&
-                   std::filesystem::exists(folder / kWeightsName, ignored);
+                   system::is_present(folder / kWeightsName);
   if (start.finished) return start;
   start.goes_on = !start.checkpoint.empty();
   if (finished && !start.goes_on) {
@@ -243,8 +242,7 @@ std::filesystem::path followed(const std::filesystem::path& checkpoint) {
 }
 
 void check_is_folder(const std::filesystem::path& checkpoint) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(checkpoint, ignored)) {
+  if (!system::is_folder(checkpoint)) {
     fail(ExitCode::data,
          "--resume {}: there is no such folder (nothing can go on from it); name a folder "
          "ckpt-<step>, or auto",

@@ -25,7 +25,7 @@ bool restore_best(const std::filesystem::path& run, const std::filesystem::path&
                   bool replaced) {
   const std::filesystem::path from = checkpoint / kBestName, to = run / kBestName;
   std::error_code ignored;
-  const bool known = std::filesystem::exists(from, ignored);
+  const bool known = system::is_present(from);
   if (known) {
     system::copy_durably(from, to);
   } else if (replaced) {
@@ -354,10 +354,9 @@ bool take_up_best(const Training& training, const std::filesystem::path& run,
 
 void say_missing_best(const Session& session, const std::filesystem::path& run,
                       const SafetyFlags& safety) {
-  std::error_code ignored;
   const bool wanted = safety.save_best.value_or(false) || safety.early_stopping;
   if (!session.leads() || !wanted) return;
-  if (std::filesystem::exists(run / kBestName, ignored)) return;
+  if (system::is_present(run / kBestName)) return;
   warn(session,
        "there is no {} in {}: the run ended without best weights; more --epochs keep those of the "
        "epochs that follow",

@@ -209,7 +209,7 @@ std::vector<std::string> run_files() {
 
 bool is_of_run(const std::filesystem::path& file) {
   namespace fs = std::filesystem;
-  std::error_code error, ignored;
+  std::error_code error;
   const fs::path end = fs::weakly_canonical(fs::absolute(file, error), error);  // of its links
   if (error) return false;  // what writes it says why
   const fs::path folder = end.parent_path();
@@ -219,7 +219,7 @@ bool is_of_run(const std::filesystem::path& file) {
   if (!in_checkpoint && name != kLockName && std::ranges::count(run_files(), name) == 0) {
     return false;
   }
-  return fs::exists(run / runfiles::kEnvironmentName, ignored) || holds_run(run);
+  return system::is_present(run / runfiles::kEnvironmentName) || holds_run(run);
 }
 
 bool RunFolder::has(const std::filesystem::path& checkpoint) const {
@@ -229,18 +229,16 @@ bool RunFolder::has(const std::filesystem::path& checkpoint) const {
 }
 
 std::optional<std::uint64_t> newest_checkpoint(const std::filesystem::path& folder) {
-  std::error_code ignored;
   for (const checkpoint::Found& found : checkpoint::list(folder)) {
     const auto manifest = found.folder / checkpoint::kManifestName;
-    if (std::filesystem::is_regular_file(manifest, ignored)) return found.step;
+    if (system::is_file(manifest)) return found.step;
   }
   return std::nullopt;
 }
 
 RunFolder take_run_folder(const Session& session, const TrainingFlags& flags) {
   const bool may_be_taken = !flags.safety.resume.empty() || flags.overwrite;
-  std::error_code ignored;
-  if (!session.leads() || !may_be_taken || !std::filesystem::is_directory(flags.out, ignored)) {
+  if (!session.leads() || !may_be_taken || !system::is_folder(flags.out)) {
     return {};
   }
   require_readable(flags.out);

@@ -257,8 +257,7 @@ void sync_logs(const fs::path& run) {
   for (const auto& [name, size] : logs_of(run)) system::sync_file(run / name);
   system::sync_folder(run);
   for (const char* folder : kEventFolders) {
-    std::error_code ignored;
-    if (fs::is_directory(run / folder, ignored)) system::sync_folder(run / folder);
+    if (system::is_folder(run / folder)) system::sync_folder(run / folder);
   }
 }
 

@@ -226,8 +226,7 @@ std::string input_limit(const ImageWait& wait) {
 RunResults::RunResults(Training& training, std::filesystem::path folder,
                        const nlohmann::ordered_json& identity)
     : training_(training), folder_(std::move(folder)), identity_(json_text(identity)) {
-  std::error_code ignored;
-  has_earlier_ = training_.session().leads() && std::filesystem::exists(weights_path(), ignored);
+  has_earlier_ = training_.session().leads() && system::is_present(weights_path());
 }
 
 std::filesystem::path RunResults::weights_path() const { return folder_ / kWeightsName; }
@@ -276,8 +275,7 @@ void RunResults::save_averages_now() {
   } catch (const Error& error) {
     reason = error.what();
   }
-  std::error_code ignored;
-  const bool earlier = std::filesystem::exists(file, ignored);
+  const bool earlier = system::is_present(file);
   system::tell("cputrain: averages of these weights are not saved yet ({}){}", reason,
                earlier ? fmt::format("; {} is still of weights before these", file.string()) : "");
 }

@@ -237,9 +237,8 @@ bool is_of_this_start(const std::string& flag) {
 /// "runs/first-2", which is not there yet.
 std::string new_folder(const std::filesystem::path& run) {
   const std::string name = (run.has_filename() ? run : run.parent_path()).string();
-  std::error_code ignored;
   int number = 2;
-  while (std::filesystem::exists(fmt::format("{}-{}", name, number), ignored)) ++number;
+  while (system::is_present(fmt::format("{}-{}", name, number))) ++number;
   return fmt::format("{}-{}", name, number);
 }
 
