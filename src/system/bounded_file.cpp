@@ -17,7 +17,7 @@ namespace cputrain::system {
 namespace {
 
 [[noreturn]] void too_large(std::uintmax_t most) {
-  throw std::runtime_error("is larger than " + bytes_text(static_cast<double>(most)));
+  throw std::runtime_error("is larger than " + bytes_text(most));
 }
 
 [[noreturn]] void cannot_read(int error) {
@@ -117,8 +117,7 @@ std::optional<std::string> BoundedLines::next() {
     line.append(piece_, place_, end - place_);
     place_ = end + 1;
     if (line.size() > most_of_line_) {
-      throw std::runtime_error("has a line of more than " +
-                               bytes_text(static_cast<double>(most_of_line_)));
+      throw std::runtime_error("has a line of more than " + bytes_text(most_of_line_));
     }
     if (end < piece_.size()) return line;
   }

@@ -37,7 +37,7 @@ ExitCode pack(const cli::Options& options, const training::Session& session) {
   if (options.prints()) {
     system::print("{} of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
                   with_commas(report.images, "image"), side, side, options.files[1],
-                  bytes_text(static_cast<double>(report.bytes)), options.files[1], side,
+                  bytes_text(report.bytes), options.files[1], side,
                   source.exif == data::Exif::ignore ? " --exif ignore" : "");
   }
   const Json result{{"file", options.files[1]},

@@ -285,7 +285,7 @@ class Fetch {
       if (ended || turns % 20 == 19) {  // each second
         const std::uintmax_t bytes = bytes_in(work_.path(""));
         check_size(bytes);
-        if (draws) line.draw(bytes_text(static_cast<double>(bytes)) + " so far");
+        if (draws) line.draw(bytes_text(bytes) + " so far");
       }
       if (ended) break;
       if (session_.services.signals && session_.services.signals->stop_requested()) {
@@ -306,7 +306,7 @@ class Fetch {
     if (bytes <= most) return;
     fail(ExitCode::data,
          "{}: more than {} came (its weights take less); name another place: --from", entry_.name,
-         bytes_text(static_cast<double>(most)));
+         bytes_text(most));
   }
 
   /// Not every file that is called so is one, or this network's. No --weights were given.
@@ -340,7 +340,7 @@ class Fetch {
       fail(ExitCode::output, "{} has come meanwhile (it is left alone); look at it", to.string());
     }
     system::print("{}: kept as {} ({}, SHA-256 {}, {})\n", entry_.name, to.string(),
-                  bytes_text(static_cast<double>(file.size())), sum,
+                  bytes_text(file.size()), sum,
                   digits.empty() ? "which nothing here is known to compare with"
                                  : "which begins as the file's name says");
     system::print("Train with: {} --model {} --weights imagenet --data FOLDER\n", program_,

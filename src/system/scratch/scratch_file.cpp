@@ -44,8 +44,6 @@ bool is_of_memory(const std::string& folder) {
          (static_cast<long>(facts.f_type) == kTmpfs || static_cast<long>(facts.f_type) == kRamfs);
 }
 
-std::string size_text(std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
 std::string why_no_such_file(std::uint64_t bytes) {
   if (bytes <= longest_file()) return {};
   return "'ulimit -f' lets no file be longer than " + size_text(longest_file());

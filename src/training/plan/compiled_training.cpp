@@ -54,7 +54,7 @@ std::string sharding_line(const model::Graph& graph, const std::vector<std::stri
   std::vector<std::string> texts;
   for (const model::Graph::Node& node : graph.nodes()) {
     if (std::ranges::find(layers, node.name) == layers.end()) continue;
-    const auto bytes = static_cast<double>(node.parameters.front().size() * sizeof(float));
+    const std::size_t bytes = node.parameters.front().size() * sizeof(float);
     texts.push_back(fmt::format("{} ({})", node.name, bytes_text(bytes)));
   }
   return fmt::format(
@@ -233,7 +233,7 @@ double keep_features(const Session& session, const TrainingPlan& plan, std::size
     say_detail(session,
                "Features: memory has no room to keep what the frozen layers up to {} make of an "
                "image ({} each): they are computed in each pass",
-               layers, bytes_text(static_cast<double>(features->bytes)));
+               layers, bytes_text(features->bytes));
     return 0;
   }
   program.keep_features(kept);
@@ -241,8 +241,8 @@ double keep_features(const Session& session, const TrainingPlan& plan, std::size
       session,
       "Features: what the frozen layers up to {} make of an image is kept ({} each, {} in all{}); "
       "an image that was met in the same view costs {:.1f} % less of the forward pass",
-      layers, bytes_text(static_cast<double>(features->bytes)),
-      bytes_text(static_cast<double>(kept)), kept < needed ? ", as far as memory has room" : "",
+      layers, bytes_text(features->bytes), bytes_text(kept),
+      kept < needed ? ", as far as memory has room" : "",
       100 * model::share_of_work(graph, features->node));
   return static_cast<double>(kept) / static_cast<double>(needed);
 }

@@ -29,8 +29,8 @@ void say_bad_samples(const Session& session, const data::DecodedData& data) {
   for (const auto& [status, count] : by_reason) {
     counts.push_back(fmt::format("{} {}", count, word_of(status)));
   }
-  warn(session, "skipped {} damaged file{}: {}; `cputrain data check` lists them all",
-       data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", "));
+  warn(session, "skipped {}: {}; `cputrain data check` lists them all",
+       counted(data.bad.size(), "damaged file"), join(counts, ", "));
 }
 
 /// "2,000 images at 256x256 ready in 1.2 s (393.2 MB in memory, once per node)".
@@ -50,8 +50,7 @@ std::string ready_line(const Session& session, const data::DecodedData& data, Sh
       data.not_kept > 0 ? fmt::format("; {} {} decoded whenever needed", with_commas(data.not_kept),
                                       data.not_kept == 1 ? "other is" : "others are")
                         : "";
-  return fmt::format("{} ready {} ({} {}{}{})", images, when,
-                     bytes_text(static_cast<double>(data.bytes)), place,
+  return fmt::format("{} ready {} ({} {}{}{})", images, when, bytes_text(data.bytes), place,
                      session.is_alone() ? "" : ", once per node", others);
 }
 
@@ -90,7 +89,7 @@ void say_image_folders(const Session& session, const std::vector<std::string>& f
                "Decoded images lie in a file in {} on host {}: /dev/shm has no room for {} "
                "(containers: docker run --shm-size); they are read at the speed of memory as long "
                "as the host has enough of it",
-               folder, plan.host, bytes_text(static_cast<double>(bytes)));
+               folder, plan.host, bytes_text(bytes));
   }
 }
 

@@ -53,8 +53,6 @@ bool is_of_packing(const std::string& flag) {
   return std::ranges::find(kFlags, flag) != std::end(kFlags);
 }
 
-std::string size_words(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
 /// Bytes that the tightest node has left.
 std::optional<std::size_t> least_left(const TrainingMemory& memory) {
   std::optional<std::size_t> least;
@@ -79,7 +77,7 @@ std::string why(const TrainingFlags& flags, const data::CacheSize& cache,
                 const TrainingMemory& memory) {
   if (flags.cache != ImageCache::automatic) return fmt::format("--cache {}", word_of(flags.cache));
   return fmt::format("memory has no room for {} ({} are left beside the training)",
-                     size_words(cache.bytes), size_words(least_left(memory).value_or(0)));
+                     bytes_text(cache.bytes), bytes_text(least_left(memory).value_or(0)));
 }
 
 [[noreturn]] void no_disk(const data::CacheSize& cache, const std::string& reason,
@@ -87,7 +85,7 @@ std::string why(const TrainingFlags& flags, const data::CacheSize& cache,
   fail(ExitCode::usage,
        "no room for {} of decoded images on disk ({}{}); name a folder with room in TMPDIR, raise "
        "the limit where there is one, or use a smaller --image-size or --limit-train",
-       size_words(cache.bytes), reason, why_no_folder);
+       bytes_text(cache.bytes), reason, why_no_folder);
 }
 
 /// "; host vm: /var/tmp has 1.2 GB free of 3.1 GB, ..." of the first rank that has no folder.
@@ -121,7 +119,7 @@ bool fit_on_device(const Session& session, const MemoryBefore& before, std::size
     left = std::min(left, their_left);
   }
   if (images <= (asked ? left : left / 2)) {
-    say_detail(session, "Images: those of training stay on the device, {}", size_words(images));
+    say_detail(session, "Images: those of training stay on the device, {}", bytes_text(images));
     return true;
   }
   if (asked) {
@@ -129,12 +127,12 @@ bool fit_on_device(const Session& session, const MemoryBefore& before, std::size
          "--data-on-device on: the training images need {} of the device's memory (each rank), {} "
          "are left beside the program; use --data-on-device auto, --limit-train or a smaller "
          "--image-size",
-         size_words(images), size_words(left));
+         bytes_text(images), bytes_text(left));
   }
   say_detail(session,
              "Images: sent to the device batch by batch ({} of them, {} are left beside the "
              "program, of which half stay free)",
-             size_words(images), size_words(left));
+             bytes_text(images), bytes_text(left));
   return false;
 }
 
@@ -150,7 +148,7 @@ void check_images_fit(const TrainingFlags& flags, const ImageForm& form,
        "{} at {}x{} need {} of memory, {} are available{} (they are decoded once and kept, so that "
        "later epochs read nothing); {}{}",
        with_commas(cache.images, "image"), form.shape.height, form.shape.width,
-       bytes_text(static_cast<double>(cache.bytes)), bytes_text(static_cast<double>(*available)),
+       bytes_text(cache.bytes), bytes_text(*available),
        system::group_limits_memory() ? system::kInControlGroup : "",
        choices.empty() ? "use a machine with more of it"
                        : "the largest that fit: " + join(choices, " or "),

@@ -58,24 +58,24 @@ std::string best_weights_line(const RunEnd& end) {
 }
 
 std::string memory_line(const loop::PeakMemory& memory, bool is_alone) {
-  const auto bytes = [](std::uint64_t count) { return bytes_text(static_cast<double>(count)); };
   const std::string device =
-      memory.device_bytes ? fmt::format(", {} of its device", bytes(*memory.device_bytes)) : "";
+      memory.device_bytes ? fmt::format(", {} of its device", bytes_text(*memory.device_bytes))
+                          : "";
   if (is_alone) {
     return fmt::format("Memory at its peak: {}, files that it maps included{}; {} without them",
-                       bytes(memory.rank_bytes), device, bytes(memory.node_bytes));
+                       bytes_text(memory.rank_bytes), device, bytes_text(memory.node_bytes));
   }
   return fmt::format(
       "Memory at its peak: {} of one rank, files that it maps included{}; {} on host {}, without "
       "files and with shared memory counted once",
-      bytes(memory.rank_bytes), device, bytes(memory.node_bytes), memory.host);
+      bytes_text(memory.rank_bytes), device, bytes_text(memory.node_bytes), memory.host);
 }
 
 constexpr double kWorthALine = 0.02, kMostShare = 0.999;
 
 /// Why there are no more of them, and what to try.
 std::string remedy(const ImageWait& wait) {
-  const std::string bytes = bytes_text(static_cast<double>(wait.bytes));
+  const std::string bytes = bytes_text(wait.bytes);
   switch (wait.source) {
     case ImageSource::decoders:
       return fmt::format(
