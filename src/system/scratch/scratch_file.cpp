@@ -46,7 +46,7 @@ bool is_of_memory(const std::string& folder) {
 
 std::string why_no_such_file(std::uint64_t bytes) {
   if (bytes <= longest_file()) return {};
-  return "'ulimit -f' lets no file be longer than " + size_text(longest_file());
+  return "'ulimit -f' lets no file be longer than " + bytes_text(longest_file());
 }
 
 /// errno, 0 for success.
@@ -98,7 +98,7 @@ std::string why_not(const std::string& folder, std::uint64_t bytes, Storage stor
   }
   if (storage == Storage::disk && is_of_memory(folder)) return name + " lies in memory";
   const std::uint64_t wanted = bytes + bytes / 20, space = space_in(folder).value_or(wanted);
-  if (space < wanted) return name + " has " + size_text(space) + " free of " + size_text(wanted);
+  if (space < wanted) return name + " has " + bytes_text(space) + " free of " + bytes_text(wanted);
   const std::string failure = why_unmappable(folder);
   return failure.empty() ? "" : name + " has no files that can be mapped (" + failure + ")";
 }
