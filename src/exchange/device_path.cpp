@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -94,20 +95,10 @@ DevicePathChoice choose_device_path(std::span<const compute::DeviceSumsFacts> re
 }
 
 std::string to_text(const DevicePathChoice& choice) {
-  const auto way = [&] {
-    switch (choice.path) {
-      case DevicePath::alone:
-        return "stay where they are";
-      case DevicePath::nccl:
-        return "are summed by NCCL";
-      case DevicePath::direct:
-        return "are summed by MPI where they lie";
-      case DevicePath::staged:
-        break;
-    }
-    return "are summed by way of the host";
-  };
-  return fmt::format("Gradients of GPUs {} ({})", way(), choice.reason);
+  constexpr std::array kWays{"stay where they are", "are summed by NCCL",
+                             "are summed by MPI where they lie", "are summed by way of the host"};
+  return fmt::format("Gradients of GPUs {} ({})", kWays[static_cast<std::size_t>(choice.path)],
+                     choice.reason);
 }
 
 std::vector<compute::DeviceSumsFacts> gather_facts(comm::Communicator& communicator,

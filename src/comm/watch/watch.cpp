@@ -78,8 +78,6 @@ class Watch::Thread {
     thread_.request_stop();
     socket_.send(address_of(this_machine(), socket_.port()), {});  // wakes it
   }
-  Thread(const Thread&) = delete;
-  Thread& operator=(const Thread&) = delete;
 
   void write_into(const std::filesystem::path& folder) {
     const std::lock_guard lock(mutex_);

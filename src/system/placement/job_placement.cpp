@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/placement/placement.h"
-#include "system/placement/placement_text.h"
 
 namespace cputrain::placement {
 namespace {

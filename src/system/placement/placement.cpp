@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstddef>
 
-#include "system/placement/placement_text.h"
-
 namespace cputrain::placement {
 namespace {
 
