@@ -315,24 +315,22 @@ WeightArrays keras_arrays(const KerasFile& opened, const model::Graph& graph,
   const Nodes nodes = nodes_with_weights(graph);
   if (2 * missing_in(chosen.places) > std::ssize(nodes)) refuse_other_networks(opened, layers);
   const auto numbers = std::make_shared<const TensorFile>(opened.arrays);
-  std::vector<StoredArray> arrays;
+  WeightArrays made;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (chosen.places[i]) take_layer(opened, numbers, *nodes[i], *chosen.places[i], arrays);
+    if (chosen.places[i]) take_layer(opened, numbers, *nodes[i], *chosen.places[i], made.arrays);
   }
   std::vector<std::string> caveats =
       check_network(opened, layers.network, graph, taken_pairs(graph, chosen.places), otherwise);
   caveats.push_back(keras_caveat(layers, graph.input()));
   std::erase(caveats, "");
-  std::vector<std::string> ignored;
-  add_others(opened, layers, arrays, ignored);
+  add_others(opened, layers, made.arrays, made.ignored);
   const bool none = missing_in(chosen.places) == std::ssize(nodes);
-  return WeightArrays({.path = opened.path,
-                       .origin = "Keras' layout, " + (none ? "unknown names" : chosen.how),
-                       .arrays = std::move(arrays),
-                       .ignored = std::move(ignored),
-                       .caveat = join(caveats, "; "),
-                       .image = layers.network.image,
-                       .says_layers = layers.network.lists_layers});
+  made.path = opened.path;
+  made.origin = "Keras' layout, " + (none ? "unknown names" : chosen.how);
+  made.caveat = join(caveats, "; ");
+  made.image = layers.network.image;
+  made.says_layers = layers.network.lists_layers;
+  return made;
 }
 
 }  // namespace cputrain::weights

@@ -75,7 +75,7 @@ WeightMatch matched(const WeightArrays& file, WeightMatch match) {
     row.array = *array;
     row.fit = fit_of(array->extents, row.extents);
   }
-  for (const StoredArray& array : file.arrays()) {
+  for (const StoredArray& array : file.arrays) {
     if (!known.contains(array.name)) match.extra.push_back(array);
   }
   return match;
@@ -139,8 +139,8 @@ namespace {
 /// Whose weights a file has, and what to do about it.
 std::string other_model_text(const WeightArrays& file, const WeightMatch& match) {
   const char* rest = "or start training from what fits with --partial";
-  const auto name = file.metadata().find("model");
-  if (!file.describes_itself() || name == file.metadata().end()) {
+  const auto name = file.metadata.find("model");
+  if (!file.describes_itself() || name == file.metadata.end()) {
     // Dense layers that read another number of inputs are all that does not fit, but for outputs.
     const std::vector<std::string> other_inputs = match.named(Fit::other_inputs);
     const bool other = match.count(Fit::other_shape) + match.count(Fit::missing) > 0;
@@ -162,7 +162,7 @@ std::string other_model_text(const WeightArrays& file, const WeightMatch& match)
 
 void need_whole(const WeightArrays& file, const WeightMatch& match) {
   if (match.whole()) return;
-  fail(ExitCode::data, "weight file {} does not fit the model: {} {}", file.path().string(),
+  fail(ExitCode::data, "weight file {} does not fit the model: {} {}", file.path.string(),
        misfit_text(match), other_model_text(file, match));
 }
 
@@ -198,7 +198,7 @@ void need_some(const WeightArrays& file, const WeightMatch& match, const ClassRo
   fail(ExitCode::data,
        "weight file {} has nothing that fits the model: {}{} (training would start from initial "
        "weights); leave --weights out, or choose the --model it was made for",
-       file.path().string(), misfit_text(match), no_column_text(file, match, rows));
+       file.path.string(), misfit_text(match), no_column_text(file, match, rows));
 }
 
 /// Normalization divides by the root of it, so that every answer would be NaN.
@@ -217,7 +217,7 @@ void need_no_negative_variance(const std::filesystem::path& path, const std::str
 void put(const WeightArrays& file, WeightMatch& match, const compute::Program& program,
          std::size_t parameter, const std::vector<double>& values, const Array& weights) {
   const std::string& name = match.rows[parameter].parameter;
-  need_no_negative_variance(file.path(), name, values);
+  need_no_negative_variance(file.path, name, values);
   if (!compute::all_numbers(values)) match.nonfinite.push_back(name);
   program.parameters().from_canonical(parameter, values, weights);
 }
@@ -255,7 +255,7 @@ WeightMatch load_weights(const WeightArrays& file, const compute::Program& progr
   WeightMatch match = match_weights(file, program.layout());
   need_whole(file, match);
   if (!rows.are_equally_many()) {
-    refuse_other_classes(file.path(), rows.file_classes, rows.outputs.count);
+    refuse_other_classes(file.path, rows.file_classes, rows.outputs.count);
   }
   load_whole_arrays(file, match, program, weights, rows);
   return match;
@@ -305,7 +305,7 @@ void check_outputs_agree(const WeightArrays& file, const model::ClassOutputs& ou
     fail(ExitCode::data,
          "weight file {}: {} has {} and {} has {} (they make the same outputs, so the file is "
          "damaged or put together of two); check --weights",
-         file.path().string(), first->name, counted(first->extents.back(), "output"), array->name,
+         file.path.string(), first->name, counted(first->extents.back(), "output"), array->name,
          array->extents.back());
   }
 }
@@ -316,7 +316,7 @@ model::WeightValues open_weights(WeightArrays arrays, const model::Graph& graph)
   need_whole(*file, match_weights(*file, graph));
   return [file](const std::string& parameter) {
     std::vector<float> values = file->find(parameter)->floats();
-    need_no_negative_variance(file->path(), parameter, values);
+    need_no_negative_variance(file->path, parameter, values);
     return values;
   };
 }

@@ -21,17 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::string_view_literals;
 
-std::vector<StoredArray> own_arrays(const TensorFile& file) {
-  const auto shared = std::make_shared<const TensorFile>(file);
-  std::vector<StoredArray> arrays;
-  for (const TensorInfo& tensor : shared->tensors()) {
-    StoredArray& array = arrays.emplace_back(unread_array(tensor));
-    array.floats = [shared, &tensor] { return shared->read_floats(tensor); };
-    array.doubles = [shared, &tensor] { return shared->read(tensor); };
-  }
-  return arrays;
-}
-
 /// A form of weights, known by the end of its name or by bytes.
 struct Form {
   std::string_view bytes{};  ///< empty: the name alone tells
@@ -193,19 +182,21 @@ StoredArray unread_array(const TensorInfo& tensor) {
           .floats = {}};
 }
 
-WeightArrays::WeightArrays(const TensorFile& file)
-    : WeightArrays({.path = file.path(), .metadata = file.metadata(), .arrays = own_arrays(file)}) {
-}
-
-WeightArrays::WeightArrays(WeightContents contents) : contents_(std::move(contents)) {
-  for (std::size_t i = 0; i < arrays().size(); ++i) {
-    if (arrays()[i].floats) places_[arrays()[i].name] = i;  // others are told of, and not read
+WeightArrays::WeightArrays(const TensorFile& file) : path(file.path()), metadata(file.metadata()) {
+  const auto shared = std::make_shared<const TensorFile>(file);
+  for (const TensorInfo& tensor : shared->tensors()) {
+    StoredArray& array = arrays.emplace_back(unread_array(tensor));
+    array.floats = [shared, &tensor] { return shared->read_floats(tensor); };
+    array.doubles = [shared, &tensor] { return shared->read(tensor); };
   }
 }
 
 const StoredArray* WeightArrays::find(const std::string& name) const {
-  const auto found = places_.find(name);
-  return found == places_.end() ? nullptr : &arrays()[found->second];
+  const StoredArray* found = nullptr;
+  for (const StoredArray& array : arrays) {
+    if (array.floats && array.name == name) found = &array;  // others are told of, and not read
+  }
+  return found;
 }
 
 std::string foreign_file(const fs::path& path, std::string_view bytes) {

@@ -162,7 +162,7 @@ int outputs_in(const weights::WeightArrays& file, const model::Graph& graph) {
       fail(ExitCode::data,
            "weight file {}: {} has {} outputs, more than the {} that are known (it is of no "
            "classifier, or damaged); check --weights and --model",
-           printable(file.path().string()), printable(name), array->extents.back(), kMostOutputs);
+           printable(file.path.string()), printable(name), array->extents.back(), kMostOutputs);
     }
     return static_cast<int>(array->extents.back());
   }
@@ -195,7 +195,7 @@ training::TrainingSpec spec_for(const ExportOptions& options,
 /// A file of Keras without a configuration (.weights.h5) may hide a layer that changes pixels.
 void say_pixels(const ExportOptions& options, const model::Graph& graph,
                 const weights::WeightArrays& file) {
-  if (!weights::is_of_keras(options.weights) || file.says_layers()) return;
+  if (!weights::is_of_keras(options.weights) || file.says_layers) return;
   const auto& input = graph.input();
   system::tell(
       "--weights {} does not say how pixels become numbers; here they do as {} (--normalize must "
@@ -259,8 +259,8 @@ void export_weights(const ExportOptions& options, const training::Services& serv
   const weights::ModelDescription description = named_description(options, services.read_keras);
   const weights::WeightArrays file = weights::open_arrays(
       options.weights, description.graph, names_of_others(options), services.read_keras);
-  if (!file.caveat().empty()) {
-    system::tell("warning: --weights {}: {}", options.weights, file.caveat());
+  if (!file.caveat.empty()) {
+    system::tell("warning: --weights {}: {}", options.weights, file.caveat);
   }
   std::set<std::string> no_numbers;
   const model::ExportedModel model{

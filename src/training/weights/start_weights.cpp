@@ -126,10 +126,10 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
   if (file.describes_itself()) return;
   // A file of another program has arrays alone, or Keras' layers beside them.
   const char* of_itself =
-      file.says_layers() ? "says its layers, which were read, and neither its classes nor its data"
-                         : "says nothing about itself";
+      file.says_layers ? "says its layers, which were read, and neither its classes nor its data"
+                       : "says nothing about itself";
   const auto& input = plan.graph.input();
-  const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
+  const std::string origin = file.origin.empty() ? "Keras' layout" : file.origin;
   say_detail_once(session,
                   "Weights: {} {}: its arrays are taken by name, in {}, for {} and images of {}, "
                   "pixels as {} (--normalize must say what they were when it learnt); outputs for "
@@ -203,11 +203,11 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
                                                            preprocessing_here(plan, source))) {
     warn_once(session, line);
   }
-  if (!file.caveat().empty()) {
-    warn_once(session, "--weights {}: {}", spec.flags.weights, file.caveat());
+  if (!file.caveat.empty()) {
+    warn_once(session, "--weights {}: {}", spec.flags.weights, file.caveat);
   }
   if (partial) warn_of_frozen_gaps(session, plan, loaded);
-  const bool tells = partial || !file.origin().empty();
+  const bool tells = partial || !file.origin.empty();
   const std::string taken = "Weights: " + taken_text(file, loaded, known.match, path);
   if (tells && session.told.insert(taken).second) say(session, taken);
   const bool outputs_loaded = std::ranges::any_of(loaded.rows, [&](const auto& row) {
