@@ -25,6 +25,7 @@ namespace cputrain::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+using system::remove_quietly;
 
 constexpr std::string_view kPrefix = "ckpt-";
 
@@ -39,20 +40,6 @@ bool is_left(const fs::path& folder) {
 fs::path new_aside(const fs::path& run, std::uint64_t step) {
   return run / ("." + name_of(step) + system::temporary_suffix());
 }
-
-/// Removes a folder or a link to one. What cannot be removed stays.
-void remove_folder(const fs::path& path) noexcept {
-  try {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  } catch (const std::exception&) {  // no memory for names
-  }
-}
-
-struct Removed {
-  const fs::path& folder;
-  ~Removed() { remove_folder(folder); }
-};
 
 /// Without MANIFEST a copy is not whole, so that comes last.
 void copy_folder(const fs::path& from, const fs::path& to) {
@@ -69,7 +56,7 @@ void copy_folder(const fs::path& from, const fs::path& to) {
     if (error) system::cannot_write(to, error.value());
     if (has_manifest) system::copy_durably(from / kManifestName, to / kManifestName);
   } catch (const Error&) {
-    remove_folder(to);
+    remove_quietly(to);
     throw;
   }
 }
@@ -83,7 +70,7 @@ void move_folder(const fs::path& from, const fs::path& to) {
   system::do_without("rename of folders", to, error,
                      "checkpoints are copied, and a kill may leave half of one");
   copy_folder(from, to);
-  remove_folder(from);
+  remove_quietly(from);
 }
 
 /// A folder is in use as long as its MANIFEST is locked, which is the first thing in it.
@@ -92,7 +79,7 @@ void remove_if_abandoned(const fs::path& folder) {
   if (fs::symlink_status(folder, ignored).type() != fs::file_type::directory) return;
   if (::rmdir(folder.c_str()) == 0) return;  // it was empty: a writer that lives makes another
   const system::AbandonedFile manifest(folder / kManifestName);
-  if (manifest.is_missing() ? is_left(folder) : manifest.is_abandoned()) remove_folder(folder);
+  if (manifest.is_missing() ? is_left(folder) : manifest.is_abandoned()) remove_quietly(folder);
 }
 
 /// The step of a folder that was written aside.
@@ -149,7 +136,7 @@ void prune(const fs::path& run, std::uint64_t step, int keep) noexcept {
       if (found.step <= step && kept++ < keep) continue;
       const fs::path aside = new_aside(run, found.step);
       const bool moved = ::rename(found.folder.c_str(), aside.c_str()) == 0;
-      if (moved || system::is_lacking(errno, {EXDEV})) remove_folder(moved ? aside : found.folder);
+      if (moved || system::is_lacking(errno, {EXDEV})) remove_quietly(moved ? aside : found.folder);
     }
   } catch (const std::exception&) {  // as what cannot be removed
   }
@@ -206,14 +193,14 @@ Writer::Writer(fs::path run, std::uint64_t step) : run_(std::move(run)), step_(s
     manifest_ = system::open_locked(temporary_ / kManifestName);
     if (manifest_ >= 0) return;
     const int error = errno;
-    const Removed in_the_end{temporary_};
+    const system::RemovedInTheEnd folder(temporary_);
     if (error != ENOENT || i == kTries) system::cannot_write(temporary_, error);
   }
 }
 
 Writer::~Writer() {
   if (manifest_ >= 0) system::close_locked(manifest_);
-  if (!temporary_.empty()) remove_folder(temporary_);
+  if (!temporary_.empty()) remove_quietly(temporary_);
 }
 
 /// The folder that is there gets another name: ours, or where the file system cannot exchange two
@@ -234,7 +221,7 @@ void Writer::take_place(const fs::path& folder) {
     return;
   }
   if (!system::is_lacking(errno, {EXDEV})) system::cannot_write(folder, errno);
-  remove_folder(folder);  // a lower layer's of overlayfs, for one, can get no other name
+  remove_quietly(folder);  // a lower layer's of overlayfs, for one, can get no other name
   move_folder(std::exchange(temporary_, {}), folder);  // ours stays, whatever happens
 }
 
@@ -253,7 +240,7 @@ void Writer::commit() {
     temporary_.clear();
   }
   system::sync_folder(run_);
-  if (!temporary_.empty()) remove_folder(std::exchange(temporary_, {}));  // what was there before
+  if (!temporary_.empty()) remove_quietly(std::exchange(temporary_, {}));  // what was there before
 }
 
 }  // namespace cputrain::checkpoint

@@ -11,6 +11,11 @@
 #include "core/error.h"
 #include "core/json_text.h"
 
+namespace cputrain::compute {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceSumsFacts, library, lack, remedy, device, varies,
+                                   share_devices, node, mpi_reads)
+}
+
 namespace cputrain::exchange {
 namespace {
 
@@ -104,25 +109,12 @@ std::string to_text(const DevicePathChoice& choice) {
 std::vector<compute::DeviceSumsFacts> gather_facts(comm::Communicator& communicator,
                                                    const compute::DeviceSumsFacts& facts,
                                                    int node) {
-  const nlohmann::json mine{{"node", node},
-                            {"device", facts.device},
-                            {"library", facts.library},
-                            {"lack", facts.lack},
-                            {"remedy", facts.remedy},
-                            {"varies", facts.varies},
-                            {"share_devices", facts.share_devices},
-                            {"mpi_reads", communicator.reads_devices()}};
+  compute::DeviceSumsFacts mine = facts;
+  mine.node = node;
+  mine.mpi_reads = communicator.reads_devices();
   std::vector<compute::DeviceSumsFacts> all;
-  for (const std::string& text : communicator.gather(json_text(mine))) {
-    const auto report = nlohmann::json::parse(text);
-    all.push_back({.library = report.at("library"),
-                   .lack = report.at("lack"),
-                   .remedy = report.at("remedy"),
-                   .device = report.at("device"),
-                   .varies = report.at("varies"),
-                   .share_devices = report.at("share_devices"),
-                   .node = report.at("node"),
-                   .mpi_reads = report.at("mpi_reads")});
+  for (const std::string& text : communicator.gather(json_text(nlohmann::json(mine)))) {
+    all.push_back(nlohmann::json::parse(text));
   }
   return all;
 }

@@ -22,15 +22,12 @@ using Scheme = comm::AllreduceChoice::Scheme;
 
 constexpr int kRepeat = 3;
 
-struct Measured {
-  std::string name;
-  double seconds;
-};
+using Measured = std::pair<std::string, double>;  ///< name and seconds
 
 std::string describe(std::size_t bytes, const std::vector<Measured>& times) {
   std::string text;
-  for (const Measured& time : times) {
-    text += fmt::format("{}{} {:.1f} ms", text.empty() ? "" : ", ", time.name, 1e3 * time.seconds);
+  for (const auto& [name, seconds] : times) {
+    text += fmt::format("{}{} {:.1f} ms", text.empty() ? "" : ", ", name, 1e3 * seconds);
   }
   return fmt::format("Allreduce of {:.1f} MB: {}; takes ", static_cast<double>(bytes) / 1e6, text);
 }
@@ -87,9 +84,9 @@ void choose_algorithm(const ExchangeParts& parts, const comm::OpenChannel& open,
   std::size_t bytes = elements * size_of(parts.layout.dtype) / static_cast<std::size_t>(slices);
   bytes = travelling_bytes(parts, open, bytes);
   const auto times = time_algorithms(parts.communicator, open, bytes);
-  const auto best = std::ranges::min_element(times, {}, &Measured::seconds);
-  made.choice.ranges = {{best->name}};
-  made.lines.push_back(describe(bytes, times) + best->name);
+  const auto best = std::ranges::min_element(times, {}, &Measured::second);
+  made.choice.ranges = {{best->first}};
+  made.lines.push_back(describe(bytes, times) + best->first);
 }
 
 std::unique_ptr<GradientSum> make_sum_between_ranks(const ExchangeParts& parts,
@@ -194,7 +191,7 @@ bool prefers_messages(const ExchangeParts& parts, const comm::NodeMap& map, Made
       std::min(parts.layout.gradient_size * size_of(parts.layout.dtype), kSample / ranks);
   const auto times = time_node(parts, map, bytes);
   if (times.empty()) return false;
-  const bool messages = times[0].seconds > kLead * times[1].seconds;
+  const bool messages = times[0].second > kLead * times[1].second;
   std::string taken = messages ? "messages" : "shm";
   if (messages && is_sharded(parts)) taken = "shm, where the sharded layer lies";
   made.lines.push_back(describe(bytes, times) + taken);

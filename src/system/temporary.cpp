@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <random>
 #include <thread>
 #include <utility>
@@ -108,9 +109,12 @@ AbandonedFile::AbandonedFile(const std::filesystem::path& path) {
   if (error == 0) lock_.emplace(std::move(file));
 }
 
-RemovedInTheEnd::~RemovedInTheEnd() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
+void remove_quietly(const std::filesystem::path& path) noexcept {
+  try {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  } catch (const std::exception&) {  // no memory for names
+  }
 }
 
 std::optional<std::filesystem::path> cache_folder() {

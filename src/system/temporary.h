@@ -45,12 +45,14 @@ class AbandonedFile {
   bool free_ = false, abandoned_ = false, missing_ = false;
 };
 
-/// Removes a file, or a folder with all that is in it, at the end of its scope. What cannot be
-/// removed stays.
+/// Removes a file or a link, or a folder with all that is in it. What cannot be removed stays.
+void remove_quietly(const std::filesystem::path&) noexcept;
+
+/// The same at the end of its scope.
 class RemovedInTheEnd {
  public:
   explicit RemovedInTheEnd(std::filesystem::path removed) : path(std::move(removed)) {}
-  ~RemovedInTheEnd();
+  ~RemovedInTheEnd() { remove_quietly(path); }
   RemovedInTheEnd(const RemovedInTheEnd&) = delete;
   RemovedInTheEnd& operator=(const RemovedInTheEnd&) = delete;
 

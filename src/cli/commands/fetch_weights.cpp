@@ -91,8 +91,7 @@ class WorkFolder {
     for (const std::string& name : system::names_in(zoo::kept_folder())) {
       if (!system::is_temporary_of(name, kName)) continue;
       const fs::path folder = zoo::kept_folder() / name;
-      std::error_code ignored;
-      if (system::AbandonedFile(folder / kLock).is_abandoned()) fs::remove_all(folder, ignored);
+      if (system::AbandonedFile(folder / kLock).is_abandoned()) system::remove_quietly(folder);
     }
   }
 
