@@ -148,8 +148,7 @@ class TeamTimes {
   /// it; nothing where the system does not tell.
   std::optional<double> most_stolen(const std::function<void()>& work) const {
     std::vector<system::PartSinceLast> watches;
-    for (const TimedWorker& worker : workers_)
-      watches.push_back(system::watch_stolen(worker.cpus()));
+    for (const auto& worker : workers_) watches.push_back(system::watch_stolen(worker.cpus()));
     work();
     std::optional<double> most;
     for (const auto& watch : watches) most = std::max(most, watch());
