@@ -1,6 +1,5 @@
 // cputrain_manual DIR: writes manual pages and completions of the program cputrain into a folder.
 
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "core/error.h"
 #include "core/text.h"
 #include "loop/optimizer.h"
@@ -77,9 +75,8 @@ void TensorFile::require_no_others() const {
 
 void TensorFile::wrong(const std::string& what) const {
   fail(ExitCode::data,
-       fmt::format("checkpoint file {} {} (the training cannot go on from it); use another "
-                   "checkpoint",
-                   file_.path().string(), printable(what)));
+       "checkpoint file {} {} (the training cannot go on from it); use another checkpoint",
+       file_.path().string(), printable(what));
 }
 
 }  // namespace cputrain::checkpoint

@@ -25,25 +25,14 @@ namespace cputrain::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+using system::remove_quietly;
 
 constexpr std::string_view kPrefix = "ckpt-";
 
-/// Names in a folder; none where it cannot be read.
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
-  return names;
-}
-
 bool is_left(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const bool left = descriptor >= 0 && system::is_left(descriptor);
-  if (descriptor >= 0) ::close(descriptor);
-  return left;
+  const system::Descriptor opened(
+      ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return opened.is_open() && system::is_left(opened.number());
 }
 
 /// A new path in a run for what is written or removed: ".ckpt-000000120.tmp4711-99". It is hidden,
@@ -51,20 +40,6 @@ bool is_left(const fs::path& folder) {
 fs::path new_aside(const fs::path& run, std::uint64_t step) {
   return run / ("." + name_of(step) + system::temporary_suffix());
 }
-
-/// Removes a folder or a link to one. What cannot be removed stays.
-void remove_folder(const fs::path& path) noexcept {
-  try {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  } catch (const std::exception&) {  // no memory for names
-  }
-}
-
-struct Removed {
-  const fs::path& folder;
-  ~Removed() { remove_folder(folder); }
-};
 
 /// Without MANIFEST a copy is not whole, so that comes last.
 void copy_folder(const fs::path& from, const fs::path& to) {
@@ -81,7 +56,7 @@ void copy_folder(const fs::path& from, const fs::path& to) {
     if (error) system::cannot_write(to, error.value());
     if (has_manifest) system::copy_durably(from / kManifestName, to / kManifestName);
   } catch (const Error&) {
-    remove_folder(to);
+    remove_quietly(to);
     throw;
   }
 }
@@ -95,7 +70,7 @@ void move_folder(const fs::path& from, const fs::path& to) {
   system::do_without("rename of folders", to, error,
                      "checkpoints are copied, and a kill may leave half of one");
   copy_folder(from, to);
-  remove_folder(from);
+  remove_quietly(from);
 }
 
 /// A folder is in use as long as its MANIFEST is locked, which is the first thing in it.
@@ -104,7 +79,7 @@ void remove_if_abandoned(const fs::path& folder) {
   if (fs::symlink_status(folder, ignored).type() != fs::file_type::directory) return;
   if (::rmdir(folder.c_str()) == 0) return;  // it was empty: a writer that lives makes another
   const system::AbandonedFile manifest(folder / kManifestName);
-  if (manifest.is_missing() ? is_left(folder) : manifest.is_abandoned()) remove_folder(folder);
+  if (manifest.is_missing() ? is_left(folder) : manifest.is_abandoned()) remove_quietly(folder);
 }
 
 /// The step of a folder that was written aside.
@@ -146,10 +121,9 @@ fs::path folder_of(const fs::path& run, std::uint64_t step) { return run / name_
 
 std::vector<Found> list(const fs::path& run) {
   std::vector<Found> found;
-  for (const std::string& name : names_in(run)) {
+  for (const std::string& name : system::names_in(run)) {
     const auto step = step_of(name);
-    std::error_code ignored;
-    if (step && fs::is_directory(run / name, ignored)) found.push_back({run / name, *step});
+    if (step && system::is_folder(run / name)) found.push_back({run / name, *step});
   }
   std::ranges::sort(found, std::greater(), &Found::step);
   return found;
@@ -162,7 +136,7 @@ void prune(const fs::path& run, std::uint64_t step, int keep) noexcept {
       if (found.step <= step && kept++ < keep) continue;
       const fs::path aside = new_aside(run, found.step);
       const bool moved = ::rename(found.folder.c_str(), aside.c_str()) == 0;
-      if (moved || system::is_lacking(errno, {EXDEV})) remove_folder(moved ? aside : found.folder);
+      if (moved || system::is_lacking(errno, {EXDEV})) remove_quietly(moved ? aside : found.folder);
     }
   } catch (const std::exception&) {  // as what cannot be removed
   }
@@ -185,7 +159,7 @@ fs::path set_aside(const Found& found) {
 
 void give_name_back(const fs::path& run) noexcept {
   try {
-    const fs::path whole = newest_whole_aside(run, names_in(run));
+    const fs::path whole = newest_whole_aside(run, system::names_in(run));
     if (whole.empty()) return;
     const std::uint64_t step = step_aside(whole.filename().string());
     const std::vector<Found> named = list(run);
@@ -203,7 +177,7 @@ void give_name_back(const fs::path& run) noexcept {
 
 void remove_abandoned(const fs::path& run) noexcept {
   try {
-    for (const std::string& name : names_in(run)) {
+    for (const std::string& name : system::names_in(run)) {
       if (is_aside(name)) remove_if_abandoned(run / name);
     }
   } catch (const std::exception&) {
@@ -219,14 +193,14 @@ Writer::Writer(fs::path run, std::uint64_t step) : run_(std::move(run)), step_(s
     manifest_ = system::open_locked(temporary_ / kManifestName);
     if (manifest_ >= 0) return;
     const int error = errno;
-    const Removed in_the_end{temporary_};
+    const system::RemovedInTheEnd folder(temporary_);
     if (error != ENOENT || i == kTries) system::cannot_write(temporary_, error);
   }
 }
 
 Writer::~Writer() {
   if (manifest_ >= 0) system::close_locked(manifest_);
-  if (!temporary_.empty()) remove_folder(temporary_);
+  if (!temporary_.empty()) remove_quietly(temporary_);
 }
 
 /// The folder that is there gets another name: ours, or where the file system cannot exchange two
@@ -247,7 +221,7 @@ void Writer::take_place(const fs::path& folder) {
     return;
   }
   if (!system::is_lacking(errno, {EXDEV})) system::cannot_write(folder, errno);
-  remove_folder(folder);  // a lower layer's of overlayfs, for one, can get no other name
+  remove_quietly(folder);  // a lower layer's of overlayfs, for one, can get no other name
   move_folder(std::exchange(temporary_, {}), folder);  // ours stays, whatever happens
 }
 
@@ -266,7 +240,7 @@ void Writer::commit() {
     temporary_.clear();
   }
   system::sync_folder(run_);
-  if (!temporary_.empty()) remove_folder(std::exchange(temporary_, {}));  // what was there before
+  if (!temporary_.empty()) remove_quietly(std::exchange(temporary_, {}));  // what was there before
 }
 
 }  // namespace cputrain::checkpoint

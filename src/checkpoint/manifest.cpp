@@ -3,21 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <filesystem>
-#include <optional>
 #include <set>
-#include <span>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "checkpoint/folder.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
-#include "system/bounded_file.h"
 #include "system/files.h"
 
 namespace cputrain::checkpoint {

@@ -28,8 +28,6 @@ class Snapshot {
   /// Borrows them. Allocates at the first take(). Collective.
   explicit Snapshot(loop::Parts&);
   ~Snapshot();
-  Snapshot(const Snapshot&) = delete;
-  Snapshot& operator=(const Snapshot&) = delete;
 
   /// Copies; what was copied before is overwritten. Collective, between two steps. Error(internal)
   /// on all ranks where rank 0 has no room.

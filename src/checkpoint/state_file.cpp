@@ -29,11 +29,11 @@ auto from_file(const std::filesystem::path& folder, const F& read) {
   try {
     return read(parse_state(system::read_bounded(file, kLargest)));
   } catch (const Error& error) {
-    fail(ExitCode::data, fmt::format("checkpoint file {}: {}", file.string(), error.what()));
+    fail(ExitCode::data, "checkpoint file {}: {}", file.string(), error.what());
   } catch (const std::runtime_error& error) {
-    fail(ExitCode::data, fmt::format("checkpoint file {} {} (the training cannot go on from it); "
-                                     "use another checkpoint",
-                                     file.string(), error.what()));
+    fail(ExitCode::data,
+         "checkpoint file {} {} (the training cannot go on from it); use another checkpoint",
+         file.string(), error.what());
   }
 }
 
@@ -126,9 +126,7 @@ void describe_progress(JsonMembers& f, loop::Progress& p) {
   if (f.file()) check(*f.file(), p);
 }
 
-[[noreturn]] void refuse(const std::string& what) {
-  fail(ExitCode::data, fmt::format("{} {}", what, kRemedy));
-}
+[[noreturn]] void refuse(const std::string& what) { fail(ExitCode::data, "{} {}", what, kRemedy); }
 
 }  // namespace
 

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <system_error>
 
 #include "cli/flags/foreign_words.h"
-#include "core/error.h"
 #include "core/text.h"
 #include "model/normalization.h"
 #include "system/print.h"
@@ -22,10 +20,10 @@ namespace {
 /// Before anything long begins, and in a dry run, too.
 void check_file(const std::string& file, const weights::ReadKeras& read_keras) {
   if (!training::weights_are_there(file)) {
-    fail(ExitCode::data, fmt::format("--weights {}: there is no such file or folder (nothing can "
-                                     "be loaded); name a weights.safetensors, or the folder of a "
-                                     "run{}",
-                                     file, hint_for_weights(file)));
+    fail(ExitCode::data,
+         "--weights {}: there is no such file or folder (nothing can be loaded); name a "
+         "weights.safetensors, or the folder of a run{}",
+         file, hint_for_weights(file));
   }
   weights::check_weights(file, read_keras);
 }
@@ -59,8 +57,7 @@ void take_pixels(Options& options, bool leads, const zoo::Published& published,
 
 /// The word that other programs know: the network's file among those that are kept.
 void take_imagenet(Options& options, bool leads, const training::Services& services) {
-  std::error_code none;
-  if (options.weights != kImageNet || std::filesystem::exists(kImageNet, none)) return;
+  if (options.weights != kImageNet || system::is_present(kImageNet)) return;
   const std::string model = zoo::find_model(options.model)->name;
   const zoo::Published* published = zoo::find_published(model);
   if (published) take_pixels(options, leads, *published, services);
@@ -96,18 +93,17 @@ void check_results_beside_weights(Command& command) {
 /// Each rank reads it, since a training is chosen before ranks meet.
 void take_model(Options& options, bool leads) {
   if (!leads && !training::weights_are_there(options.weights)) {
-    fail(
-        ExitCode::data,
-        fmt::format("--weights {}: no such file (without --model each rank reads in it which model "
-                    "to train, and rank 0 alone would read weights); name --model and --image-size",
-                    options.weights));
+    fail(ExitCode::data,
+         "--weights {}: no such file (without --model each rank reads in it which model to train, "
+         "and rank 0 alone would read weights); name --model and --image-size",
+         options.weights);
   }
   const auto described = training::described_model(options.weights);
   if (!described) return;
   training::follow(options, *described);
   if (!leads || options.verbose == 0 || training::is_brief(options)) return;
-  system::tell(fmt::format("--weights {}: training its model, {} at {} pixels", options.weights,
-                           options.model, *options.image_size));
+  system::tell("--weights {}: training its model, {} at {} pixels", options.weights, options.model,
+               *options.image_size);
 }
 
 }  // namespace

@@ -67,17 +67,6 @@ class Command {
   virtual ExitCode run(const training::Services&) = 0;
 };
 
-/// A command with options of its own.
-template <class Own = Options>
-class CommandWith : public Command {
- public:
-  explicit CommandWith(training::Task task) { options_.task = std::move(task); }
-  Options& options() override { return options_; }
-
- protected:
-  Own options_;
-};
-
 /// A command that is a few functions of its options: what Command says of each.
 template <class Own = Options>
 struct CommandParts {
@@ -99,35 +88,38 @@ struct CommandParts {
 };
 
 template <class Own>
-class CommandOf final : public CommandWith<Own> {
+class CommandOf final : public Command {
  public:
-  explicit CommandOf(CommandParts<Own> parts)
-      : CommandWith<Own>(parts.task), parts_(std::move(parts)) {}
+  explicit CommandOf(CommandParts<Own> parts) : parts_(std::move(parts)) {
+    options_.task = parts_.task;
+  }
+  Options& options() override { return options_; }
   CommandEntry help() const override { return parts_.help; }
   void add_flags(Flags& flags, const CommandLineChoices& choices) override {
-    parts_.add_flags(flags, this->options_, choices);
+    parts_.add_flags(flags, options_, choices);
   }
-  void check(const CommandLineChoices& choices) override { parts_.check(this->options_, choices); }
+  void check(const CommandLineChoices& choices) override { parts_.check(options_, choices); }
   std::string why_idle(const std::string& flag) const override {
-    return parts_.why_idle(this->options_, flag);
+    return parts_.why_idle(options_, flag);
   }
-  bool results_are_files() const override { return parts_.results_are_files(this->options_); }
+  bool results_are_files() const override { return parts_.results_are_files(options_); }
   std::vector<std::pair<const char*, std::string>> results() override {
-    return parts_.results(this->options_);
+    return parts_.results(options_);
   }
   bool needs_weights() const override { return parts_.needs_weights; }
   void take_run_of_weights(const std::filesystem::path& run) override {
-    parts_.take_run_of_weights(this->options_, run);
+    parts_.take_run_of_weights(options_, run);
   }
   std::string earlier_flags(const std::map<std::string, std::string>& given) const override {
     return parts_.earlier_flags(given);
   }
   ExitCode run(const training::Services& services) override {
-    return parts_.run(this->options_, services);
+    return parts_.run(options_, services);
   }
 
  private:
   CommandParts<Own> parts_;
+  Own options_;
 };
 
 template <class Own = Options>

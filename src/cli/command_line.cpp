@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cli/flags/foreign_words.h"
-#include "cli/flags/given_flags.h"
 #include "cli/help_text.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -43,12 +42,10 @@ std::unique_ptr<Command> take_command(std::vector<std::string>& words,
     words.erase(words.begin());
   }
   if (std::ranges::find(names, name) == names.end()) {
-    std::error_code ignored;
-    const bool is_data = std::filesystem::is_directory(name, ignored);
-    fail(ExitCode::usage,
-         fmt::format("{} is not a command; commands are {}{}", name, join(names, ", "),
-                     is_data ? "; to train on it, use --data " + name
-                             : hint_for_command(name, entries, choices.program)));
+    const bool is_data = system::is_folder(name);
+    fail(ExitCode::usage, "{} is not a command; commands are {}{}", name, join(names, ", "),
+         is_data ? "; to train on it, use --data " + name
+                 : hint_for_command(name, entries, choices.program));
   }
   for (const CommandEntry& entry : entries) {
     if (entry.name == name && !entry.topic.empty()) topics.push_back(entry.topic);
@@ -57,9 +54,9 @@ std::unique_ptr<Command> take_command(std::vector<std::string>& words,
   if (!topics.empty() && !(asks && asks_for_help(words))) {
     if (!words.empty() && !asks) topic = words.front();
     if (std::ranges::find(topics, topic) == topics.end()) {
-      fail(ExitCode::usage, fmt::format("{}{}: the word after {} must be one of {}{}", name,
-                                        topic.empty() ? "" : " " + topic, name, join(topics, ", "),
-                                        topic.empty() ? "" : did_you_mean(topic, topics)));
+      fail(ExitCode::usage, "{}{}: the word after {} must be one of {}{}", name,
+           topic.empty() ? "" : " " + topic, name, join(topics, ", "),
+           topic.empty() ? "" : did_you_mean(topic, topics));
     }
     words.erase(words.begin());
   }
@@ -131,14 +128,12 @@ void check_words(Command& command, const Flags& flags) {
   const Options& options = command.options();
   if (options.files.empty() || !command.help().words.empty()) return;
   const std::string& word = options.files.front();
-  std::error_code ignored;
   const bool is_weights = command.needs_weights() && options.weights.empty();
-  const bool is_data =
-      flags.names().contains("data") && std::filesystem::is_directory(word, ignored);
-  fail(ExitCode::usage, fmt::format("{} is one word too many (flags begin with --){}", word,
-                                    is_weights ? "; weights go after --weights: --weights " + word
-                                    : is_data  ? "; a data set goes after --data: --data " + word
-                                               : ""));
+  const bool is_data = flags.names().contains("data") && system::is_folder(word);
+  fail(ExitCode::usage, "{} is one word too many (flags begin with --){}", word,
+       is_weights ? "; weights go after --weights: --weights " + word
+       : is_data  ? "; a data set goes after --data: --data " + word
+                  : "");
 }
 
 /// What --out names must be a folder, or nothing yet.
@@ -151,9 +146,9 @@ void check_out(const std::string& out) {
     return;
   }
   fail(ExitCode::usage,
-       fmt::format("--out {}: is a file, and not a folder (several files are written there); name "
-                   "a new folder, or that of an earlier run",
-                   out));
+       "--out {}: is a file, and not a folder (several files are written there); name a new "
+       "folder, or that of an earlier run",
+       out);
 }
 
 /// What a result must not replace: a file of a run, and a photograph, where a flag's own file is
@@ -170,9 +165,8 @@ void check_result(const char* flag, const std::string& file) {
                                         ".tiff", ".heic", ".heif", ".avif"}) {
     if (!name.ends_with(ending)) continue;
     fail(ExitCode::usage,
-         fmt::format("{} {}: {} is the ending of an image (the result would replace it); name "
-                     "another file",
-                     flag, printable(file), ending));
+         "{} {}: {} is the ending of an image (the result would replace it); name another file",
+         flag, printable(file), ending);
   }
 }
 
@@ -181,9 +175,8 @@ void check_results(const std::vector<std::pair<const char*, std::string>>& resul
     check_result(one->first, one->second);
     for (auto other = one + 1; other != results.end(); ++other) {
       if (one->second.empty() || one->second != other->second) continue;
-      fail(ExitCode::usage, fmt::format("{} {} and {} {}: {} carries one of them", one->first,
-                                        one->second, other->first, other->second,
-                                        one->second == "-" ? "standard output" : "one file"));
+      fail(ExitCode::usage, "{} {} and {} {}: {} carries one of them", one->first, one->second,
+           other->first, other->second, one->second == "-" ? "standard output" : "one file");
     }
   }
 }
@@ -194,9 +187,8 @@ void check_precision(const Options& options, const CommandLineChoices& choices) 
   if (std::ranges::find(able, options.backend) != able.end()) return;
   const bool built = std::ranges::any_of(
       able, [&](const auto& name) { return std::ranges::find(here, name) != here.end(); });
-  fail(ExitCode::usage,
-       fmt::format("--precision {} needs --backend {}{}", word_of(options.precision),
-                   join(able, " or "), built ? "" : ", in a build that has it"));
+  fail(ExitCode::usage, "--precision {} needs --backend {}{}", word_of(options.precision),
+       join(able, " or "), built ? "" : ", in a build that has it");
 }
 
 /// Refuses what makes no sense together, whatever the machine: Error(usage). First what the command

@@ -246,7 +246,7 @@ CommandEntry command_entry(const std::string& name, const std::string& topic,
     const CommandEntry entry = command->help();
     if (entry.name == name && entry.topic == topic) return entry_of(*command, commands, choices);
   }
-  fail(ExitCode::usage, fmt::format("there is no command {} {}", name, topic));
+  fail(ExitCode::usage, "there is no command {} {}", name, topic);
 }
 
 std::string command_help(const Command& asked, bool all, const CommandLineChoices& choices) {

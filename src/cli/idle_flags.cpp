@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "core/overloaded.h"
 #include "core/text.h"

@@ -2,10 +2,8 @@
 
 #include "comm/allreduce.h"
 
-#include <algorithm>
 #include <bit>
 #include <cassert>
-#include <memory>
 
 namespace cputrain::comm {
 namespace {

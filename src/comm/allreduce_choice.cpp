@@ -1,7 +1,5 @@
 #include "comm/allreduce_choice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -52,11 +50,10 @@ constexpr const char *kAuto = "auto", *kOneNode = "shm", *kSlices = "hierarchica
 
 [[noreturn]] void wrong(const std::string& text, const std::string& why) {
   fail(ExitCode::usage,
-       fmt::format("--allreduce {}: {}; write {}, {}, {}, {}+ALGORITHM, {}, ALGORITHM, or by size "
-                   "ALGORITHM:FIRST-LAST;ALGORITHM:FIRST-max with ALGORITHM one of {}; between "
-                   "GPUs {} or {}",
-                   text, why, kAuto, kOneNode, kSlices, kSlices, kServer,
-                   join(allreduce_algorithms(), ", "), kNccl, kStaged));
+       "--allreduce {}: {}; write {}, {}, {}, {}+ALGORITHM, {}, ALGORITHM, or by size "
+       "ALGORITHM:FIRST-LAST;ALGORITHM:FIRST-max with ALGORITHM one of {}; between GPUs {} or {}",
+       text, why, kAuto, kOneNode, kSlices, kSlices, kServer, join(allreduce_algorithms(), ", "),
+       kNccl, kStaged);
 }
 
 std::size_t number(const std::string& text, const std::string& word) {

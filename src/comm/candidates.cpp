@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "core/error.h"
 #include "system/clock.h"
 

@@ -1,13 +1,10 @@
 #include "comm/communicator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <limits>
 #include <map>
-#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -115,13 +112,12 @@ void check_agreement(Communicator& communicator, const std::string& what, const 
     ranks[all[rank]].push_back(std::to_string(rank));
   }
   for (const auto& [value, who] : ranks) {
-    if (communicator.rank() == 0) system::tell(fmt::format("ranks {}: {}", join(who, ","), value));
+    if (communicator.rank() == 0) system::tell("ranks {}: {}", join(who, ","), value);
   }
   fail(ExitCode::disagree,
-       fmt::format(
-           "ranks differ in {} (they would train different things; the lines above say which "
-           "has what); start all of them with the same program, flags and data",
-           what));
+       "ranks differ in {} (they would train different things; the lines above say which has "
+       "what); start all of them with the same program, flags and data",
+       what);
 }
 
 void attempt_together(Communicator& communicator, const std::function<void()>& make,

@@ -2,11 +2,9 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace cputrain::comm {
@@ -38,11 +36,6 @@ inline constexpr std::array<std::string_view, 16> kPhaseNames{
 
 constexpr std::string_view name_of(Phase phase) {
   return kPhaseNames[static_cast<std::size_t>(phase)];
-}
-inline std::optional<Phase> phase_of(std::string_view name) {
-  const auto found = std::ranges::find(kPhaseNames, name);
-  if (found == kPhaseNames.end()) return std::nullopt;
-  return static_cast<Phase>(found - kPhaseNames.begin());
 }
 
 /// What a rank shows of itself. All make the same collective calls in the same order, so a rank

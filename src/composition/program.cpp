@@ -71,10 +71,10 @@ cli::CommandLineChoices choices_of(std::string_view called) {
 /// its word after that.
 void say_failure(const placement::Launcher& launcher, const std::string& message) {
   if (launcher.rank == 0) {
-    system::tell(fmt::format("cputrain: {}", message));
+    system::tell("cputrain: {}", message);
   } else {
     std::this_thread::sleep_for(std::chrono::seconds(5));
-    system::tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
+    system::tell("cputrain: rank {}: {}", launcher.rank, message);
   }
   system::flush_output();
 }
@@ -115,7 +115,7 @@ std::string failure_text(const std::exception& error) {
   } catch (...) {
     text += " (an unknown exception)";
   }
-  system::tell(fmt::format("cputrain: {}", text));
+  system::tell("cputrain: {}", text);
   system::end_at_once(static_cast<int>(ExitCode::internal));
 }
 

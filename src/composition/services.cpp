@@ -34,15 +34,15 @@ std::unique_ptr<compute::Backend> make_backend(const training::BackendRequest& r
   const auto named = std::ranges::find_if(
       list, [&](const ListedBackend& backend) { return backend.choice.name == request.name; });
   if (named == list.end()) {
-    fail(ExitCode::usage, fmt::format("--backend {}: there is no such backend; use {}",
-                                      request.name, join(backend_names(), " or ")));
+    fail(ExitCode::usage, "--backend {}: there is no such backend; use {}", request.name,
+         join(backend_names(), " or "));
   }
   for (const std::string& option : request.options) {
     const auto& known = named->choice.options;
     if (std::ranges::find(known, option, &training::BackendOption::word) != known.end()) continue;
-    fail(ExitCode::usage, fmt::format("--backend {}: it has no option {} (which would change "
-                                      "nothing); leave it out",
-                                      request.name, printable(option)));
+    fail(ExitCode::usage,
+         "--backend {}: it has no option {} (which would change nothing); leave it out",
+         request.name, printable(option));
   }
   return named->make(request);
 }

@@ -1,7 +1,6 @@
 #include "compute/program.h"
 
 #include <algorithm>
-#include <cassert>
 #include <numeric>
 
 #include "core/hash.h"

@@ -183,7 +183,7 @@ void JsonFields::end(std::initializer_list<const char*> others) const {
 }
 
 void JsonFields::wrong(const std::string& what) const {
-  fail(ExitCode::data, fmt::format("{}: {} {}", where_, what, remedy_));
+  fail(ExitCode::data, "{}: {} {}", where_, what, remedy_);
 }
 
 void JsonMembers::finite(const char* key, double& member) {

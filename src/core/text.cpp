@@ -6,7 +6,6 @@
 #include <array>
 #include <cctype>
 #include <numeric>
-#include <string_view>
 
 namespace cputrain {
 namespace {

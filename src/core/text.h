@@ -83,6 +83,7 @@ std::string with_commas(std::size_t number, std::string_view what);
 
 /// "52.9 MB", "4.42 GB": powers of ten.
 std::string bytes_text(double bytes);
+inline std::string bytes_text(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
 /// "126x126x32"; "512" for a vector.
 std::string shape_text(const Shape&);

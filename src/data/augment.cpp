@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -66,7 +65,7 @@ constexpr std::array<Part, 19> kParts{{
 }};
 
 [[noreturn]] void refuse(std::string_view text, std::string_view part, const std::string& why) {
-  fail(ExitCode::usage, fmt::format("--augment {}: {} {}", text, part, why));
+  fail(ExitCode::usage, "--augment {}: {} {}", text, part, why);
 }
 
 /// A word with a number may be another part than the word alone.

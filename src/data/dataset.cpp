@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -22,14 +21,25 @@ constexpr const char* kWords[] = {"cifar10", "cifar100", "idx", "inat", kCoco, k
 /// rounds.
 constexpr std::uint8_t kDark = 16;
 
+/// What images with a flaw are, and what to try; by Flaw.
+constexpr std::pair<std::string_view, std::string_view> kFlaws[] = {
+    {"have no flaw", ""},
+    {"are of one colour alone", "look at the originals, or leave such files out"},
+    {"are nearly black (no value is above 16 of 255)",
+     "look at the originals, or leave such files out"},
+    {"are of one colour, since their alpha channel is not read",
+     "flatten them on white, so that shapes which alpha holds are seen"},
+    {"are nearly black, since their values use the lower 12 of 16 bits or fewer",
+     "multiply their values until they fill 16 bits (16 times for 12 bits)"},
+    {"are not upright, since their EXIF orientation is ignored",
+     "a new training reads them upright with --exif apply"}};
+
 /// ".cr2", in lower case.
 std::string ending_of(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return "without an ending";
-  std::string ending(name.substr(dot));
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending;
+  return small_letters(std::string(name.substr(dot)));
 }
 
 bool is_one_colour(std::span<const std::uint8_t> rgb) {
@@ -104,40 +114,9 @@ std::string unread_by_kind(const std::vector<UnreadFile>& files) {
   return join(parts, ", ");
 }
 
-std::string_view flaw_text(Flaw flaw) {
-  switch (flaw) {
-    case Flaw::none:
-      return "have no flaw";
-    case Flaw::one_colour:
-      return "are of one colour alone";
-    case Flaw::nearly_black:
-      return "are nearly black (no value is above 16 of 255)";
-    case Flaw::in_alpha:
-      return "are of one colour, since their alpha channel is not read";
-    case Flaw::low_bits:
-      return "are nearly black, since their values use the lower 12 of 16 bits or fewer";
-    case Flaw::unturned:
-      return "are not upright, since their EXIF orientation is ignored";
-  }
-  return "are unknown";
-}
+std::string_view flaw_text(Flaw flaw) { return kFlaws[static_cast<std::size_t>(flaw)].first; }
 
-std::string_view flaw_remedy(Flaw flaw) {
-  switch (flaw) {
-    case Flaw::none:
-      return "";
-    case Flaw::one_colour:
-    case Flaw::nearly_black:
-      return "look at the originals, or leave such files out";
-    case Flaw::in_alpha:
-      return "flatten them on white, so that shapes which alpha holds are seen";
-    case Flaw::low_bits:
-      return "multiply their values until they fill 16 bits (16 times for 12 bits)";
-    case Flaw::unturned:
-      return "a new training reads them upright with --exif apply";
-  }
-  return "";
-}
+std::string_view flaw_remedy(Flaw flaw) { return kFlaws[static_cast<std::size_t>(flaw)].second; }
 
 Flaw flaw_of(const ReadResult& result, std::span<const std::uint8_t> rgb, Exif exif,
              StoredAs stored) {
@@ -158,10 +137,10 @@ const std::uint8_t* ImageSet::pixels_of(std::size_t i, std::span<std::uint8_t> s
   const std::uint32_t shown = stored->view(samples[i]).image;
   const ReadResult result = stored->read(shown, kept(), stored->ready_form()->resize, space);
   if (result.status == ReadStatus::ok) return space.data();
-  fail(ExitCode::data, fmt::format("image '{}' of the data has changed since it was first read: {} "
-                                   "(it is not the one that was asked for); put its file back as "
-                                   "it was",
-                                   stored->name(shown), result.detail));
+  fail(ExitCode::data,
+       "image '{}' of the data has changed since it was first read: {} (it is not the one that was "
+       "asked for); put its file back as it was",
+       stored->name(shown), result.detail);
 }
 
 }  // namespace cputrain::data

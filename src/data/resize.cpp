@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 #include "core/error.h"
@@ -11,11 +12,10 @@ namespace cputrain::data {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& hint = "") {
-  fail(
-      ExitCode::usage,
-      fmt::format("--fit {}: must be stretch, crop, crop:PART with a PART of the shorter side from "
-                  "0.1 to 1 (224 of 256: crop:0.875), or pad{}",
-                  text, hint));
+  fail(ExitCode::usage,
+       "--fit {}: must be stretch, crop, crop:PART with a PART of the shorter side from 0.1 to 1 "
+       "(224 of 256: crop:0.875), or pad{}",
+       text, hint);
 }
 
 int parse_part(std::string_view text, std::string_view digits) {
@@ -24,23 +24,15 @@ int parse_part(std::string_view text, std::string_view digits) {
   return static_cast<int>(std::lround(*part * Fit::kWhole));
 }
 
-std::string filter_in_words(Resize way) {
-  switch (way) {
-    case Resize::area:
-      return "Pillow's BOX (antialias: mean of the pixels whose centres a new one covers";
-    case Resize::bilinear:
-      return "Pillow's BILINEAR (antialias: triangle of radius 1 new pixel, or 1 old one where "
-             "they are fewer";
-    case Resize::bicubic:
-      return "Pillow's BICUBIC (antialias: cubic with a = -0.5 of radius 2 new pixels, or 2 old "
-             "ones where they are fewer";
-    case Resize::nearest:
-      return "Pillow's NEAREST (no antialias";
-    case Resize::bilinear_plain:
-      return "tf.image.resize's bilinear (no antialias: half-pixel centres, two pixels a side";
-  }
-  return {};
-}
+/// The filter of each Resize, for people.
+constexpr std::array kFilters{
+    "Pillow's BOX (antialias: mean of the pixels whose centres a new one covers",
+    "Pillow's BILINEAR (antialias: triangle of radius 1 new pixel, or 1 old one where they are "
+    "fewer",
+    "Pillow's BICUBIC (antialias: cubic with a = -0.5 of radius 2 new pixels, or 2 old ones where "
+    "they are fewer",
+    "Pillow's NEAREST (no antialias",
+    "tf.image.resize's bilinear (no antialias: half-pixel centres, two pixels a side"};
 
 bool rounds_twice(Resize way) { return way != Resize::nearest && way != Resize::bilinear_plain; }
 
@@ -86,7 +78,8 @@ std::string to_text(const Resizing& resizing) {
 
 std::string in_words(const Resizing& resizing, Shape image) {
   return fmt::format(
-      "{} by {}; {})", fit_in_words(resizing.fit, image), filter_in_words(resizing.way),
+      "{} by {}; {})", fit_in_words(resizing.fit, image),
+      kFilters[static_cast<std::size_t>(resizing.way)],
       rounds_twice(resizing.way) ? "width first, bytes after each axis" : "rounded to bytes");
 }
 

@@ -32,8 +32,6 @@ class Buckets {
   Buckets(std::vector<std::size_t> ends, Reduce reduce, Overlap overlap,
           std::function<void()> on_thread_start = {});
   ~Buckets();
-  Buckets(const Buckets&) = delete;
-  Buckets& operator=(const Buckets&) = delete;
 
   const std::vector<std::size_t>& ends() const { return ends_; }
   Range bucket(std::size_t i) const { return {i == 0 ? 0 : ends_[i - 1], ends_[i]}; }

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/json_text.h"
+
+namespace cputrain::compute {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceSumsFacts, library, lack, remedy, device, varies,
+                                   share_devices, node, mpi_reads)
+}
 
 namespace cputrain::exchange {
 namespace {
@@ -59,8 +64,7 @@ std::optional<Obstacle> obstacle(std::span<const DeviceSumsFacts> reports) {
 }
 
 [[noreturn]] void refuse_nccl(const std::string& why, const std::string& remedy) {
-  fail(ExitCode::usage,
-       fmt::format("--allreduce nccl: {}; {}, or use --allreduce staged", why, remedy));
+  fail(ExitCode::usage, "--allreduce nccl: {}; {}, or use --allreduce staged", why, remedy);
 }
 
 DevicePathChoice by_nccl(std::span<const DeviceSumsFacts> reports) {
@@ -96,44 +100,21 @@ DevicePathChoice choose_device_path(std::span<const compute::DeviceSumsFacts> re
 }
 
 std::string to_text(const DevicePathChoice& choice) {
-  const auto way = [&] {
-    switch (choice.path) {
-      case DevicePath::alone:
-        return "stay where they are";
-      case DevicePath::nccl:
-        return "are summed by NCCL";
-      case DevicePath::direct:
-        return "are summed by MPI where they lie";
-      case DevicePath::staged:
-        break;
-    }
-    return "are summed by way of the host";
-  };
-  return fmt::format("Gradients of GPUs {} ({})", way(), choice.reason);
+  constexpr std::array kWays{"stay where they are", "are summed by NCCL",
+                             "are summed by MPI where they lie", "are summed by way of the host"};
+  return fmt::format("Gradients of GPUs {} ({})", kWays[static_cast<std::size_t>(choice.path)],
+                     choice.reason);
 }
 
 std::vector<compute::DeviceSumsFacts> gather_facts(comm::Communicator& communicator,
                                                    const compute::DeviceSumsFacts& facts,
                                                    int node) {
-  const nlohmann::json mine{{"node", node},
-                            {"device", facts.device},
-                            {"library", facts.library},
-                            {"lack", facts.lack},
-                            {"remedy", facts.remedy},
-                            {"varies", facts.varies},
-                            {"share_devices", facts.share_devices},
-                            {"mpi_reads", communicator.reads_devices()}};
+  compute::DeviceSumsFacts mine = facts;
+  mine.node = node;
+  mine.mpi_reads = communicator.reads_devices();
   std::vector<compute::DeviceSumsFacts> all;
-  for (const std::string& text : communicator.gather(json_text(mine))) {
-    const auto report = nlohmann::json::parse(text);
-    all.push_back({.library = report.at("library"),
-                   .lack = report.at("lack"),
-                   .remedy = report.at("remedy"),
-                   .device = report.at("device"),
-                   .varies = report.at("varies"),
-                   .share_devices = report.at("share_devices"),
-                   .node = report.at("node"),
-                   .mpi_reads = report.at("mpi_reads")});
+  for (const std::string& text : communicator.gather(json_text(nlohmann::json(mine)))) {
+    all.push_back(nlohmann::json::parse(text));
   }
   return all;
 }

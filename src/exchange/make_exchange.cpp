@@ -22,15 +22,12 @@ using Scheme = comm::AllreduceChoice::Scheme;
 
 constexpr int kRepeat = 3;
 
-struct Measured {
-  std::string name;
-  double seconds;
-};
+using Measured = std::pair<std::string, double>;  ///< name and seconds
 
 std::string describe(std::size_t bytes, const std::vector<Measured>& times) {
   std::string text;
-  for (const Measured& time : times) {
-    text += fmt::format("{}{} {:.1f} ms", text.empty() ? "" : ", ", time.name, 1e3 * time.seconds);
+  for (const auto& [name, seconds] : times) {
+    text += fmt::format("{}{} {:.1f} ms", text.empty() ? "" : ", ", name, 1e3 * seconds);
   }
   return fmt::format("Allreduce of {:.1f} MB: {}; takes ", static_cast<double>(bytes) / 1e6, text);
 }
@@ -87,9 +84,9 @@ void choose_algorithm(const ExchangeParts& parts, const comm::OpenChannel& open,
   std::size_t bytes = elements * size_of(parts.layout.dtype) / static_cast<std::size_t>(slices);
   bytes = travelling_bytes(parts, open, bytes);
   const auto times = time_algorithms(parts.communicator, open, bytes);
-  const auto best = std::ranges::min_element(times, {}, &Measured::seconds);
-  made.choice.ranges = {{best->name}};
-  made.lines.push_back(describe(bytes, times) + best->name);
+  const auto best = std::ranges::min_element(times, {}, &Measured::second);
+  made.choice.ranges = {{best->first}};
+  made.lines.push_back(describe(bytes, times) + best->first);
 }
 
 std::unique_ptr<GradientSum> make_sum_between_ranks(const ExchangeParts& parts,
@@ -165,9 +162,9 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
 void make_slices(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {
   if (made.choice.one_node && map.nodes() > 1) {
     fail(ExitCode::usage,
-         fmt::format("--allreduce shm: the ranks are on {} nodes (shared memory reaches one); use "
-                     "hierarchical, or auto",
-                     map.nodes()));
+         "--allreduce shm: the ranks are on {} nodes (shared memory reaches one); use "
+         "hierarchical, or auto",
+         map.nodes());
   }
   const comm::OpenChannel open = [&](const std::vector<comm::SizeRange>& ranges) {
     return comm::open_lane(parts.communicator, map, ranges);
@@ -194,7 +191,7 @@ bool prefers_messages(const ExchangeParts& parts, const comm::NodeMap& map, Made
       std::min(parts.layout.gradient_size * size_of(parts.layout.dtype), kSample / ranks);
   const auto times = time_node(parts, map, bytes);
   if (times.empty()) return false;
-  const bool messages = times[0].seconds > kLead * times[1].seconds;
+  const bool messages = times[0].second > kLead * times[1].second;
   std::string taken = messages ? "messages" : "shm";
   if (messages && is_sharded(parts)) taken = "shm, where the sharded layer lies";
   made.lines.push_back(describe(bytes, times) + taken);
@@ -207,22 +204,20 @@ void check_memory(const ExchangeParts& parts, const comm::AllreduceChoice& choic
   if (parts.memory.is_host()) {
     if (choice.devices == comm::AllreduceChoice::Devices::automatic) return;
     fail(ExitCode::usage,
-         fmt::format("--allreduce {}: this backend computes on the CPUs, whose sums need no such "
-                     "way; use auto, or --backend cuda",
-                     comm::to_text(choice)));
+         "--allreduce {}: this backend computes on the CPUs, whose sums need no such way; use "
+         "auto, or --backend cuda",
+         comm::to_text(choice));
   }
   constexpr const char* kWhy =
       "the backend's arrays do not lie in the host's memory, where it forms its sums";
   if (parts.lanes > 0) {
     fail(ExitCode::usage,
-         fmt::format("--reproducible: {} (in the order of images); leave it out, or use another "
-                     "--backend",
-                     kWhy));
+         "--reproducible: {} (in the order of images); leave it out, or use another --backend",
+         kWhy);
   }
   if (choice.scheme != Scheme::slices && choice.scheme != Scheme::server) return;
-  fail(ExitCode::usage,
-       fmt::format("--allreduce {}: {}; use auto, or an algorithm between ranks: {}",
-                   comm::to_text(choice), kWhy, join(comm::allreduce_algorithms(), ", ")));
+  fail(ExitCode::usage, "--allreduce {}: {}; use auto, or an algorithm between ranks: {}",
+       comm::to_text(choice), kWhy, join(comm::allreduce_algorithms(), ", "));
 }
 
 void make_automatic(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {

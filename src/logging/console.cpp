@@ -1,7 +1,5 @@
 // Keras' lines and the bar on a terminal, and lines of progress where there is none.
 
-#include <cmath>
-
 #include "core/text.h"
 #include "logging/reporters.h"
 #include "system/clock.h"

@@ -27,32 +27,26 @@ using Logs = std::map<std::string, std::optional<double>>;
 constexpr const char* kRate = "learning_rate";
 constexpr const char *kValidation = "val_", *kAveraged = "ema_val_";
 
-Logs logs_of(const loop::EpochRecord& r) {
-  Logs logs;
-  const auto add = [&](const std::string& prefix, const compute::Tally& tally) {
-    logs[prefix + "loss"] = tally.mean_loss();
-    logs[prefix + "accuracy"] = tally.accuracy();
-    if (tally.ranked > 0) logs[prefix + "top_5_accuracy"] = tally.top_five();
-  };
-  add("", r.train);
-  if (r.validation) add(kValidation, *r.validation);
-  if (r.averaged) add(kAveraged, *r.averaged);
-  logs[kRate] = r.learning_rate;
-  return logs;
+void add(Logs& logs, const std::string& prefix, const compute::Tally& tally) {
+  logs[prefix + "loss"] = tally.mean_loss();
+  logs[prefix + "accuracy"] = tally.accuracy();
+  if (tally.ranked > 0) logs[prefix + "top_5_accuracy"] = tally.top_five();
 }
 
-/// The same of an epoch's line in metrics.jsonl.
-Logs logs_of(const runfiles::EpochLine& line) {
+void add(Logs& logs, const std::string& prefix, const runfiles::Figures& figures) {
+  logs[prefix + "loss"] = figures.loss;
+  logs[prefix + "accuracy"] = figures.accuracy;
+  if (figures.top_5_accuracy) logs[prefix + "top_5_accuracy"] = figures.top_5_accuracy;
+}
+
+/// Of an epoch, or of its line in metrics.jsonl.
+template <class Epoch>
+Logs logs_of(const Epoch& epoch) {
   Logs logs;
-  const auto add = [&](const std::string& prefix, const runfiles::Figures& figures) {
-    logs[prefix + "loss"] = figures.loss;
-    logs[prefix + "accuracy"] = figures.accuracy;
-    if (figures.top_5_accuracy) logs[prefix + "top_5_accuracy"] = figures.top_5_accuracy;
-  };
-  add("", line.train);
-  if (line.validation) add(kValidation, *line.validation);
-  if (line.averaged) add(kAveraged, *line.averaged);
-  logs[kRate] = line.learning_rate;
+  add(logs, "", epoch.train);
+  if (epoch.validation) add(logs, kValidation, *epoch.validation);
+  if (epoch.averaged) add(logs, kAveraged, *epoch.averaged);
+  logs[kRate] = epoch.learning_rate;
   return logs;
 }
 

@@ -3,8 +3,6 @@
 #include <system_error>
 #include <utility>
 
-#include "system/files.h"
-
 namespace cputrain::logging {
 namespace {
 

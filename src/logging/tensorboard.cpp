@@ -41,8 +41,7 @@ std::filesystem::path new_path(const std::filesystem::path& folder, const std::s
     auto path = folder / fmt::format("events.out.{}.{}.{}.{}.{}", kMark,
                                      static_cast<std::int64_t>(system::unix_seconds()), host,
                                      ::getpid(), number);
-    std::error_code ignored;  // a folder that cannot be looked into shows when the file is opened
-    if (!std::filesystem::exists(path, ignored)) return path;
+    if (!system::is_present(path)) return path;
   }
 }
 
@@ -160,13 +159,9 @@ std::unique_ptr<system::GrowingFile> new_event_file(const std::filesystem::path&
 void remove_event_files(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be removed stays: the new run is what counts
   if (std::filesystem::is_symlink(folder, ignored)) return;  // it leads elsewhere
-  std::vector<std::filesystem::path> old;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (entry.path().filename().string().find(kMark) != std::string::npos) {
-      old.push_back(entry.path());
-    }
+  for (const std::string& name : system::names_in(folder)) {
+    if (name.find(kMark) != std::string::npos) std::filesystem::remove(folder / name, ignored);
   }
-  for (const auto& path : old) std::filesystem::remove(path, ignored);
 }
 
 std::unique_ptr<RunReporter> tensorboard_reporter(const std::filesystem::path& folder,

@@ -33,8 +33,8 @@ std::optional<Straggler> find_straggler(comm::Communicator& communicator, double
 
 EpochMeter::EpochMeter(const LoopOptions& options, bool simulated) : options_(options) {
   if (simulated) return;
-  stolen_.emplace(options.cpus);
-  cpu_wait_.emplace();
+  stolen_ = system::watch_stolen(options.cpus);
+  cpu_wait_ = system::watch_cpu_wait();
 }
 
 /// A rank that is stopped while it waits keeps the others waiting: it was not there.
@@ -43,8 +43,8 @@ void EpochMeter::end_step(double waited) {
 }
 
 void EpochMeter::finish(EpochRecord& record, comm::Communicator& communicator) {
-  const auto lost = stolen_ ? stolen_->part_since_last() : std::nullopt;
-  const auto waited = cpu_wait_ ? cpu_wait_->part_since_last() : std::nullopt;
+  const auto lost = stolen_ ? stolen_() : std::nullopt;
+  const auto waited = cpu_wait_ ? cpu_wait_() : std::nullopt;
   record.budget.other = record.seconds - record.budget.known();
   record.straggler = find_straggler(communicator, waited_, options_.hosts);
   average_over_ranks(communicator, record.budget, record.seconds);

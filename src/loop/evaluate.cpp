@@ -6,7 +6,6 @@
 #include <cstring>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "core/error.h"
 #include "loop/replicas.h"

@@ -1,7 +1,5 @@
 #include "loop/loop_details.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -20,19 +18,18 @@ namespace {
 void check_loss(const StepRecord& record) {
   if (record.skipped || record.tally.is_number()) return;
   fail(ExitCode::failed,
-       fmt::format("Batch {}: Invalid loss, terminating training (it is NaN or infinite in epoch "
-                   "{}); try a smaller --lr",
-                   record.step_in_epoch - 1, record.epoch));
+       "Batch {}: Invalid loss, terminating training (it is NaN or infinite in epoch {}); try a "
+       "smaller --lr",
+       record.step_in_epoch - 1, record.epoch);
 }
 
 /// Ranks see one tally, so they all end here or none does.
 void check_validation(const EpochRecord& record) {
   if (!record.validation || record.validation->is_number()) return;
   fail(ExitCode::failed,
-       fmt::format(
-           "Epoch {}: Invalid validation loss, terminating training (it is NaN or infinite, so "
-           "its predictions mean nothing); try a smaller --lr",
-           record.epoch));
+       "Epoch {}: Invalid validation loss, terminating training (it is NaN or infinite, so its "
+       "predictions mean nothing); try a smaller --lr",
+       record.epoch);
 }
 
 std::optional<TimeToAccuracy> reached(const EpochRecord& record, std::optional<double> target,
@@ -182,10 +179,10 @@ void Loop::read_rest() {
 void Loop::check_skipped() const {
   if (skipped_in_a_row_ < kMostSkipped) return;
   fail(ExitCode::failed,
-       fmt::format("Step {}: the gradients of {} steps in a row were NaN or infinite, terminating "
-                   "training (all were skipped, so the weights that make them stay); try a "
-                   "smaller --lr, --clip-norm, or --on-nan rollback",
-                   progress_.steps, kMostSkipped));
+       "Step {}: the gradients of {} steps in a row were NaN or infinite, terminating training "
+       "(all were skipped, so the weights that make them stay); try a smaller --lr, --clip-norm, "
+       "or --on-nan rollback",
+       progress_.steps, kMostSkipped);
 }
 
 bool Loop::compares_replicas() const {

@@ -28,10 +28,9 @@ class EpochMeter {
   double stopped() const { return options_.stopped_seconds ? options_.stopped_seconds() : 0; }
 
   const LoopOptions& options_;
-  std::optional<system::StolenTime> stolen_;
-  std::optional<system::CpuWait> cpu_wait_;
-  double stopped_before_ = 0;  ///< seconds until the step that is made
-  double waited_ = 0;          ///< seconds of its steps in which this rank was there and waited
+  system::PartSinceLast stolen_, cpu_wait_;  ///< empty where it is simulated
+  double stopped_before_ = 0;                ///< seconds until the step that is made
+  double waited_ = 0;  ///< seconds of its steps in which this rank was there and waited
 };
 
 /// The loop of a training. run(), in loop.cpp, is all of it, and moves what Progress counts. The

@@ -84,12 +84,11 @@ void check_replicas(comm::Communicator& communicator, compute::Memory& memory, c
   const auto hashes = comm::gather_values(communicator, compute::hash_of(memory, learnt));
   const std::string odd = odd_ranks(hashes, hosts);
   if (odd.empty()) return;
-  fail(
-      ExitCode::disagree,
-      fmt::format("Weights are no longer the same after step {}: {} (damaged memory, or processors "
-                  "that compute other bits; what they learn would be no one model); go on from "
-                  "a checkpoint, without such a host",
-                  step, odd));
+  fail(ExitCode::disagree,
+       "Weights are no longer the same after step {}: {} (damaged memory, or processors that "
+       "compute other bits; what they learn would be no one model); go on from a checkpoint, "
+       "without such a host",
+       step, odd);
 }
 
 bool all_numbers(compute::Memory& memory, const Array& array, comm::Communicator& communicator) {

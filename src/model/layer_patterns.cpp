@@ -1,7 +1,6 @@
 #include "model/layer_patterns.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "core/error.h"
 #include "core/json_fields.h"

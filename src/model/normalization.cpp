@@ -4,35 +4,29 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "core/error.h"
+#include "core/names.h"
 #include "core/text.h"
 
 namespace cputrain::model {
-namespace {
-
-struct Word {
-  const char* word;
-  Input input;
-};
 
 /// `unit` is 0 to 1, `symmetric` Keras' "tf" mode, -1 to 1.
-const std::array<Word, 3>& words() {
-  static const std::array<Word, 3> all{
-      {{"unit", Input{}},
-       {"symmetric", normalized(0.5f, 0.5f)},
-       {"imagenet", normalized(kImageNetMean, kImageNetDeviation)}}};
+static const std::array<Name<Input>, 3>& names(const Input&) {
+  static const std::array<Name<Input>, 3> all{
+      {{Input{}, "unit"},
+       {normalized(0.5f, 0.5f), "symmetric"},
+       {normalized(kImageNetMean, kImageNetDeviation), "imagenet"}}};
   return all;
 }
 
+namespace {
+
 [[noreturn]] void refuse(const std::string& text) {
   fail(ExitCode::usage,
-       fmt::format(
-           "--normalize {} must be {}, or MEAN/DEVIATION of pixels from 0 to 1, each a "
-           "number or three between commas (such as 0.5/0.25); means are from 0 to 1, deviations "
-           "above 0",
-           text, join(normalization_words(), ", ")));
+       "--normalize {} must be {}, or MEAN/DEVIATION of pixels from 0 to 1, each a number or three "
+       "between commas (such as 0.5/0.25); means are from 0 to 1, deviations above 0",
+       text, join(normalization_words(), ", "));
 }
 
 float number(const std::string& word, const std::string& text) {
@@ -61,9 +55,7 @@ Input normalized(const PerColour& mean, const PerColour& deviation) {
 }
 
 Input parse_normalization(const std::string& text) {
-  for (const Word& word : words()) {
-    if (text == word.word) return word.input;
-  }
+  if (const auto named = value_named<Input>(text)) return *named;
   const std::vector<std::string> parts = split(text, '/');
   if (parts.size() != 2) refuse(text);
   const PerColour mean = per_colour(parts[0], text), deviation = per_colour(parts[1], text);
@@ -72,18 +64,9 @@ Input parse_normalization(const std::string& text) {
   return normalized(mean, deviation);
 }
 
-std::vector<std::string> normalization_words() {
-  std::vector<std::string> all;
-  for (const Word& word : words()) all.emplace_back(word.word);
-  return all;
-}
+std::vector<std::string> normalization_words() { return all_words<Input>(); }
 
-std::string normalization_word(const Input& input) {
-  for (const Word& word : words()) {
-    if (input == word.input) return word.word;
-  }
-  return "";
-}
+std::string normalization_word(const Input& input) { return std::string(word_of(input)); }
 
 std::string normalization_text(const Input& input) {
   const std::string word = normalization_word(input);

@@ -70,7 +70,7 @@ std::string summary_text(const Graph& graph) {
                       with_commas(static_cast<std::size_t>(total_macs(graph))),
                       with_commas(static_cast<std::size_t>(graph.training_flops())));
   text += fmt::format("Gradients reduced over the ranks in a step: {}\n",
-                      bytes_text(static_cast<double>(learnt * sizeof(float))));
+                      bytes_text(learnt * sizeof(float)));
   return text;
 }
 

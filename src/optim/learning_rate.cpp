@@ -15,8 +15,7 @@ namespace cputrain::optim {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& what) {
-  fail(ExitCode::usage,
-       fmt::format("--schedule {}: {}; forms are {}", text, what, schedule_forms()));
+  fail(ExitCode::usage, "--schedule {}: {}; forms are {}", text, what, schedule_forms());
 }
 
 /// The figures after the schedule's name, each within limits.

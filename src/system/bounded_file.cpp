@@ -1,16 +1,13 @@
 #include "system/bounded_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <utility>
 
 #include "core/error.h"
 #include "core/json_text.h"
@@ -20,7 +17,7 @@ namespace cputrain::system {
 namespace {
 
 [[noreturn]] void too_large(std::uintmax_t most) {
-  throw std::runtime_error("is larger than " + bytes_text(static_cast<double>(most)));
+  throw std::runtime_error("is larger than " + bytes_text(most));
 }
 
 [[noreturn]] void cannot_read(int error) {
@@ -120,8 +117,7 @@ std::optional<std::string> BoundedLines::next() {
     line.append(piece_, place_, end - place_);
     place_ = end + 1;
     if (line.size() > most_of_line_) {
-      throw std::runtime_error("has a line of more than " +
-                               bytes_text(static_cast<double>(most_of_line_)));
+      throw std::runtime_error("has a line of more than " + bytes_text(most_of_line_));
     }
     if (end < piece_.size()) return line;
   }
@@ -131,7 +127,7 @@ std::optional<std::string> BoundedLines::next() {
 nlohmann::json read_json_file(const std::filesystem::path& file, std::uintmax_t most,
                               std::string_view remedy) {
   const auto refuse = [&](const char* before, const std::string& what) {
-    fail(ExitCode::data, fmt::format("{}{}{} {}", file.string(), before, what, remedy));
+    fail(ExitCode::data, "{}{}{} {}", file.string(), before, what, remedy);
   };
   std::string text;
   try {

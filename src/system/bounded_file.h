@@ -1,7 +1,5 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -12,32 +10,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+
+#include "system/file_system.h"
 
 /// Reading files that may be hostile: a pipe without a writer, gigabytes, a line without an end.
 /// std::runtime_error has what is wrong with one.
 namespace cputrain::system {
-
-/// An open file, or what open() failed with (-1). Closed at the end of its scope, unless released.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
 
 /// A regular file, read at any place. It stays the same file where its name gets another one.
 class RegularFile {

@@ -86,19 +86,17 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words,
                            const std::filesystem::path& log_file) {
   const std::string path = path_of(words.front());
   if (path.empty()) cannot_start(words.front(), "there is no such program");
-  const int log = open_new(log_file, O_APPEND);
-  if (log < 0) cannot_write(log_file, errno);
+  const Descriptor log(open_new(log_file, O_APPEND));
+  if (!log.is_open()) cannot_write(log_file, errno);
   int trouble[2];
   if (::pipe2(trouble, O_CLOEXEC) != 0) {
-    ::close(log);
     fail(ExitCode::internal, std::string("pipe2: ") + std::strerror(errno));
   }
-  const Start start{path, pointers_to(words), pointers_to(environment),
-                    log,  trouble[1],         ::getpid()};
+  const Start start{path,         pointers_to(words), pointers_to(environment),
+                    log.number(), trouble[1],         ::getpid()};
   id_ = ::fork();
   const int fork_error = errno;
   if (id_ == 0) run_child(start);
-  ::close(log);
   ::close(trouble[1]);
   int error = id_ < 0 ? fork_error : 0;
   if (id_ > 0) {

@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "system/file_system.h"
 #include "system/files.h"
 
 namespace cputrain::system {
@@ -109,48 +107,35 @@ void close_locked(int descriptor) {
 bool is_taken(int lock_error) { return lock_error == EAGAIN || lock_error == EACCES; }
 
 std::optional<FileLock> FileLock::take(const std::filesystem::path& path, Kind kind) {
-  FileLock lock(open_lock_file(path));
+  Descriptor file(open_lock_file(path));
   struct stat about {};
-  if (::fstat(lock.descriptor_, &about) == 0 && !S_ISREG(about.st_mode)) {
+  if (::fstat(file.number(), &about) == 0 && !S_ISREG(about.st_mode)) {
     refuse(path, "it is no regular file");
   }
-  open_to_writers_of(path.parent_path(), lock.descriptor_);
-  const int error = try_lock(lock.descriptor_, kind);
-  if (error == 0) return lock;
-  ::close(std::exchange(lock.descriptor_, -1));  // with no lock to give back
+  open_to_writers_of(path.parent_path(), file.number());
+  const int error = try_lock(file.number(), kind);
+  if (error == 0) return FileLock(std::move(file));
   if (is_taken(error)) return std::nullopt;
   if (!is_lacking(error, {ENOLCK})) refuse(path, error_text(error));
   do_without("locks", path, error,
              "a second program in this folder would mix up its files; start no other one there");
-  return lock;
-}
-
-FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-FileLock& FileLock::operator=(FileLock&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
+  return FileLock(Descriptor());
 }
 
 FileLock::~FileLock() {
-  if (descriptor_ >= 0) close_locked(descriptor_);
+  if (file_.is_open()) close_locked(file_.release());
 }
 
 LockProbe::LockProbe(const std::filesystem::path& path)
-    : descriptor_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)) {
-  const bool missing = descriptor_ < 0 && errno == ENOENT;
-  std::error_code ignored;
-  removed_ = missing && std::filesystem::is_directory(path.parent_path(), ignored);
-}
-
-LockProbe::~LockProbe() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+    : file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)) {
+  const bool missing = !file_.is_open() && errno == ENOENT;
+  removed_ = missing && is_folder(path.parent_path());
 }
 
 bool LockProbe::held() const {
   if (removed_) return false;
   struct flock lock = whole(F_WRLCK);
-  if (descriptor_ < 0 || ::fcntl(descriptor_, F_OFD_GETLK, &lock) != 0) return true;
+  if (!file_.is_open() || ::fcntl(file_.number(), F_OFD_GETLK, &lock) != 0) return true;
   return lock.l_type != F_UNLCK;
 }
 

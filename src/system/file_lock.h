@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <optional>
-#include <string>
+#include <utility>
+
+#include "system/file_system.h"
 
 namespace cputrain::system {
 
@@ -16,13 +18,14 @@ class FileLock {
   /// it is there and cannot be locked, with its owner: another user may hold it. Where the file
   /// system has no locks a line says so, and it is done without.
   static std::optional<FileLock> take(const std::filesystem::path&, Kind);
+  /// Of an open file that is locked already.
+  explicit FileLock(Descriptor locked) : file_(std::move(locked)) {}
   ~FileLock();
-  FileLock(FileLock&&) noexcept;
-  FileLock& operator=(FileLock&&) noexcept;
+  FileLock(FileLock&&) = default;
+  FileLock& operator=(FileLock&&) = default;
 
  private:
-  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_;
+  Descriptor file_;
 };
 
 /// Tries to lock a whole open file for writing (exclusive) or reading (shared), without waiting;
@@ -41,9 +44,6 @@ bool is_taken(int lock_error);
 class LockProbe {
  public:
   explicit LockProbe(const std::filesystem::path&);
-  ~LockProbe();
-  LockProbe(const LockProbe&) = delete;
-  LockProbe& operator=(const LockProbe&) = delete;
 
   /// False where the file has been removed from its folder. True where nothing can be found out:
   /// no such folder here (another host), a file that may not be read, or a file system without
@@ -51,7 +51,7 @@ class LockProbe {
   bool held() const;
 
  private:
-  int descriptor_;
+  Descriptor file_;
   bool removed_;
 };
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +11,6 @@
 #include <set>
 
 #include "core/error.h"
-#include "system/bounded_file.h"
 #include "system/print.h"
 
 namespace cputrain::system {
@@ -120,6 +118,31 @@ std::string absolute_path(const std::string& path) {
   if (error || path.empty()) return path;
   const fs::path real = fs::weakly_canonical(absolute, error);
   return (error ? absolute : real).string();  // a loop of links, a folder that may not be read
+}
+
+bool is_present(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  return names;
 }
 
 void make_folder(const std::filesystem::path& path) {

@@ -1,14 +1,39 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 /// Folders, and what file systems lack: FUSE of all kinds, gVisor, SMB, overlayfs have no locks,
 /// links, fsync or renames of folders. The work is then done without, or by other calls, and a line
 /// says once what is lost. What failed (EIO, ENOSPC, EDQUOT, ...) is an Error(output).
 namespace cputrain::system {
+
+/// An open file, or what open() failed with (-1). Closed at the end of its scope, unless released.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+
+  int number() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
 
 /// Whether that errno says that there is no such call here. Some say it by errors that elsewhere
 /// mean a failure; a caller names those that can mean nothing else (`also`).
@@ -38,6 +63,15 @@ void sync_folder(const std::filesystem::path&);
 /// The path from the root, without ".", ".." and links in it as far as it exists ("link/.." is the
 /// folder above the one that the link names); as it is where the working folder is gone.
 std::string absolute_path(const std::string& path);
+
+// What a path leads to, links included. What cannot be looked at is not there.
+
+bool is_present(const std::filesystem::path&);
+bool is_folder(const std::filesystem::path&);
+bool is_file(const std::filesystem::path&);  ///< a regular one
+
+/// Names in a folder, in any order; none where it cannot be read.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 /// Makes the folder and its parents. Error(output).
 void make_folder(const std::filesystem::path&);

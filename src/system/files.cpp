@@ -15,7 +15,6 @@
 #include "core/text.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
-#include "system/file_system.h"
 #include "system/temporary.h"
 
 namespace cputrain::system {
@@ -95,12 +94,11 @@ void publish(const fs::path& from, const fs::path& to, int& lock) {
 void remove_abandoned(const std::filesystem::path& path) {
   const std::string file = path.filename().string();
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-  std::error_code error;  // a folder that cannot be looked into shows when it is written
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (!is_temporary_of(entry->path().filename().string(), file)) continue;
-    const AbandonedFile found(entry->path());
-    if (found.is_abandoned()) ::unlink(entry->path().c_str());
+  // A folder that cannot be looked into shows when it is written.
+  for (const std::string& name : names_in(folder)) {
+    if (!is_temporary_of(name, file)) continue;
+    const AbandonedFile found(folder / name);
+    if (found.is_abandoned()) ::unlink((folder / name).c_str());
   }
 }
 
@@ -202,8 +200,7 @@ int open_new(const std::filesystem::path& path, int flags) {
 }
 
 bool create_file(const std::filesystem::path& path, std::string_view text) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) return false;
+  if (is_present(path)) return false;
   AtomicFile file(path);
   file.write(text);
   return file.commit_new();
@@ -220,23 +217,18 @@ namespace {
 /// A pipe, a device, or an open file of this process.
 class FileInPlace final : public OutputFile {
  public:
-  FileInPlace(fs::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {
-    if (descriptor_ < 0) cannot_write(path_, errno);
+  FileInPlace(fs::path path, int descriptor) : path_(std::move(path)), file_(descriptor) {
+    if (!file_.is_open()) cannot_write(path_, errno);
   }
-  ~FileInPlace() override {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  FileInPlace(const FileInPlace&) = delete;
-  FileInPlace& operator=(const FileInPlace&) = delete;
 
-  void write(std::span<const std::byte> bytes) override { write_all(descriptor_, bytes, path_); }
+  void write(std::span<const std::byte> bytes) override { write_all(file_.number(), bytes, path_); }
   void commit(Durability) override {
-    if (::close(std::exchange(descriptor_, -1)) != 0) cannot_write(path_, errno);
+    if (::close(file_.release()) != 0) cannot_write(path_, errno);
   }
 
  private:
   fs::path path_;
-  int descriptor_;
+  Descriptor file_;
 };
 
 /// N of a path /proc/self/fd/N, where the links of /dev/stdout and /dev/fd end.
@@ -293,38 +285,34 @@ std::optional<std::filesystem::path> replaceable_file(const std::filesystem::pat
 
 namespace {
 
-/// One that can be gone on with; -1 where there is none.
-int open_to_append(const fs::path& path) {
-  const int descriptor =
-      ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+/// One that can be gone on with; not open where there is none.
+Descriptor open_to_append(const fs::path& path) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat about {};
-  if (descriptor < 0) {
+  if (!file.is_open()) {
     if (errno != ENOENT && errno != ELOOP && errno != ENXIO) cannot_write(path, errno);
-    return -1;
+    return file;
   }
-  if (::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode)) return descriptor;
-  ::close(descriptor);
-  return -1;
+  return ::fstat(file.number(), &about) == 0 && S_ISREG(about.st_mode) ? std::move(file)
+                                                                       : Descriptor();
 }
 
 }  // namespace
 
 GrowingFile::GrowingFile(std::filesystem::path path, Begin begin) : path_(std::move(path)) {
-  if (begin == Begin::append) descriptor_ = open_to_append(path_);
-  if (descriptor_ < 0) descriptor_ = open_new(path_, O_APPEND);
-  if (descriptor_ < 0) cannot_write(path_, errno);
+  if (begin == Begin::append) file_ = open_to_append(path_);
+  if (!file_.is_open()) file_ = Descriptor(open_new(path_, O_APPEND));
+  if (!file_.is_open()) cannot_write(path_, errno);
 }
-
-GrowingFile::~GrowingFile() { ::close(descriptor_); }
 
 void GrowingFile::append(std::string_view bytes) {
   struct stat before {};
-  const bool known = ::fstat(descriptor_, &before) == 0;
+  const bool known = ::fstat(file_.number(), &before) == 0;
   try {
-    write_all(descriptor_, std::as_bytes(std::span(bytes)), path_);
+    write_all(file_.number(), std::as_bytes(std::span(bytes)), path_);
   } catch (const Error&) {
     // Half a piece would make the file unreadable; if even this fails, the error is enough.
-    static_cast<void>(known && ::ftruncate(descriptor_, before.st_size) == 0);
+    static_cast<void>(known && ::ftruncate(file_.number(), before.st_size) == 0);
     throw;
   }
 }

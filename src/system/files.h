@@ -91,15 +91,12 @@ enum class Begin { anew, append };
 class GrowingFile {
  public:
   explicit GrowingFile(std::filesystem::path path, Begin = Begin::anew);
-  ~GrowingFile();
-  GrowingFile(const GrowingFile&) = delete;
-  GrowingFile& operator=(const GrowingFile&) = delete;
   void append(std::string_view bytes);
   void write_line(std::string line) { append(line += '\n'); }
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 /// Copies a file so that it is whole and on disk, or absent. Error(output).

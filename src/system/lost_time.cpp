@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "system/file_system.h"
 
 namespace cputrain::system {
 namespace {
@@ -38,18 +39,26 @@ bool read_line(const std::string& line, CpuTicks& ticks) {
 /// A thread may end between being listed and being read.
 std::vector<ThreadTimes> thread_times_now() {
   std::vector<ThreadTimes> all;
-  std::error_code error;
-  std::filesystem::directory_iterator entry("/proc/self/task", error);
-  while (!error && entry != std::filesystem::directory_iterator()) {
-    const auto thread = number_in<int>(entry->path().filename().string());
-    std::ifstream file(entry->path() / "schedstat");
+  const std::filesystem::path threads = "/proc/self/task";
+  for (const std::string& name : names_in(threads)) {
+    const auto thread = number_in<int>(name);
+    std::ifstream file(threads / name / "schedstat");
     std::stringstream text;
     text << file.rdbuf();
     const auto times = thread ? thread_times(*thread, text.view()) : std::nullopt;
     if (times) all.push_back(*times);
-    entry.increment(error);
   }
   return all;
+}
+
+/// `part_of` two readings, the last one and the next.
+template <class Read, class PartOf>
+PartSinceLast since_last(Read read, PartOf part_of) {
+  return [read, part_of, before = read()]() mutable {
+    auto now = read();
+    const auto last = std::exchange(before, std::move(now));
+    return part_of(last, before);
+  };
 }
 
 }  // namespace
@@ -87,13 +96,10 @@ std::optional<double> stolen_part(const std::vector<CpuTicks>& before,
   return wanted > 0 ? stolen / wanted : 0;
 }
 
-StolenTime::StolenTime(std::vector<int> cpus) : cpus_(std::move(cpus)), before_(cpu_ticks_now()) {}
-
-std::optional<double> StolenTime::part_since_last() {
-  std::vector<CpuTicks> now = cpu_ticks_now();
-  const auto part = stolen_part(before_, now, cpus_);
-  before_ = std::move(now);
-  return part;
+PartSinceLast watch_stolen(std::vector<int> cpus) {
+  return since_last(cpu_ticks_now, [cpus = std::move(cpus)](const auto& before, const auto& now) {
+    return stolen_part(before, now, cpus);
+  });
 }
 
 std::optional<ThreadTimes> thread_times(int thread, std::string_view schedstat) {
@@ -124,13 +130,6 @@ std::string cpu_wait_reason(bool crowded) {
                  : "other work on this machine, more threads than CPUs, or a quota of CPU time";
 }
 
-CpuWait::CpuWait() : before_(thread_times_now()) {}
-
-std::optional<double> CpuWait::part_since_last() {
-  std::vector<ThreadTimes> now = thread_times_now();
-  const auto part = waited_part(before_, now);
-  before_ = std::move(now);
-  return part;
-}
+PartSinceLast watch_cpu_wait() { return since_last(thread_times_now, waited_part); }
 
 }  // namespace cputrain::system

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,18 +35,12 @@ std::optional<double> stolen_part(const std::vector<CpuTicks>& before,
 /// A part from which on it is printed.
 inline constexpr double kStolenWorthSaying = 0.05;
 
-/// What was stolen of some CPUs, all if none are named, since the last question.
-class StolenTime {
- public:
-  explicit StolenTime(std::vector<int> cpus);
-  /// The part, 0 to 1, since construction or the last call; nothing where the system does not
-  /// report it.
-  std::optional<double> part_since_last();
+/// Asks for the part, 0 to 1, of the time since it was made or last called; nothing where the
+/// system does not report it.
+using PartSinceLast = std::function<std::optional<double>()>;
 
- private:
-  std::vector<int> cpus_;
-  std::vector<CpuTicks> before_;
-};
+/// What is stolen of some CPUs, all if none are named.
+PartSinceLast watch_stolen(std::vector<int> cpus);
 
 /// What a thread did since it began, in ns. /proc/<pid>/task/<thread>/schedstat has both numbers:
 /// "time spent on the cpu", "time spent waiting on a runqueue" (Linux,
@@ -74,16 +69,7 @@ inline constexpr double kWaitWorthSaying = 0.1;
 /// Why threads wait, in words. `crowded`: the ranks have more threads than there are CPUs.
 std::string cpu_wait_reason(bool crowded);
 
-/// What the threads of this process waited since the last question.
-class CpuWait {
- public:
-  CpuWait();
-  /// The part, 0 to 1, since construction or the last call; nothing where the system does not
-  /// report it.
-  std::optional<double> part_since_last();
-
- private:
-  std::vector<ThreadTimes> before_;
-};
+/// What the threads of this process wait for a CPU.
+PartSinceLast watch_cpu_wait();
 
 }  // namespace cputrain::system

@@ -1,6 +1,5 @@
 #include "system/output.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/stat.h>

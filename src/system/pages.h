@@ -11,6 +11,9 @@ namespace cputrain::system {
 /// 64-byte aligned.
 class SharedBlock {
  public:
+  SharedBlock() = default;
+  SharedBlock(const SharedBlock&) = delete;
+  SharedBlock& operator=(const SharedBlock&) = delete;
   virtual ~SharedBlock() = default;
   virtual std::span<std::byte> bytes() const = 0;
 };
@@ -31,8 +34,6 @@ class Pages final : public SharedBlock {
   ~Pages() override {
     if (!bytes_.empty()) host_calls().unmap(bytes_);
   }
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
 
   std::span<std::byte> bytes() const override { return bytes_; }
 

@@ -7,11 +7,8 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "core/text.h"
 #include "system/output.h"
 
 namespace cputrain::system {

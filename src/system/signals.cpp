@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "core/error.h"
 #include "system/output.h"
 #include "system/print.h"
 

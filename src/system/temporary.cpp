@@ -13,11 +13,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <random>
 #include <thread>
 #include <utility>
-
-#include "system/file_lock.h"
 
 namespace cputrain::system {
 namespace {
@@ -99,27 +98,23 @@ bool is_left(int descriptor) {
   return shows_all_locks(descriptor) || is_old(about);
 }
 
-AbandonedFile::AbandonedFile(const std::filesystem::path& path)
-    : descriptor_(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)) {
-  if (descriptor_ < 0) {
-    missing_ = errno == ENOENT;
-    return;
-  }
+AbandonedFile::AbandonedFile(const std::filesystem::path& path) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  missing_ = !file.is_open() && errno == ENOENT;
   struct stat about {};
-  if (::fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) return;
-  const int error = try_lock(descriptor_, FileLock::Kind::exclusive);
+  if (::fstat(file.number(), &about) != 0 || !S_ISREG(about.st_mode)) return;
+  const int error = try_lock(file.number(), FileLock::Kind::exclusive);
   free_ = error == 0 || (!is_taken(error) && is_old(about));
-  abandoned_ = free_ && is_left(descriptor_);
-  if (error != 0) ::close(std::exchange(descriptor_, -1));  // with no lock to give back
+  abandoned_ = free_ && is_left(file.number());
+  if (error == 0) lock_.emplace(std::move(file));
 }
 
-AbandonedFile::~AbandonedFile() {
-  if (descriptor_ >= 0) close_locked(descriptor_);
-}
-
-RemovedInTheEnd::~RemovedInTheEnd() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
+void remove_quietly(const std::filesystem::path& path) noexcept {
+  try {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  } catch (const std::exception&) {  // no memory for names
+  }
 }
 
 std::optional<std::filesystem::path> cache_folder() {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "system/file_lock.h"
+
 /// What is written aside and gets its name when it is whole: temporary names, and locks that show
 /// other processes whether the writer lives. And where what may be made again is kept.
 namespace cputrain::system {
@@ -30,9 +32,6 @@ bool is_left(int descriptor);
 class AbandonedFile {
  public:
   explicit AbandonedFile(const std::filesystem::path&);
-  ~AbandonedFile();
-  AbandonedFile(const AbandonedFile&) = delete;
-  AbandonedFile& operator=(const AbandonedFile&) = delete;
 
   /// Its lock is free, and it is_left(): it may be removed.
   bool is_abandoned() const { return abandoned_; }
@@ -42,16 +41,18 @@ class AbandonedFile {
   bool is_missing() const { return missing_; }
 
  private:
-  int descriptor_;
+  std::optional<FileLock> lock_{};
   bool free_ = false, abandoned_ = false, missing_ = false;
 };
 
-/// Removes a file, or a folder with all that is in it, at the end of its scope. What cannot be
-/// removed stays.
+/// Removes a file or a link, or a folder with all that is in it. What cannot be removed stays.
+void remove_quietly(const std::filesystem::path&) noexcept;
+
+/// The same at the end of its scope.
 class RemovedInTheEnd {
  public:
   explicit RemovedInTheEnd(std::filesystem::path removed) : path(std::move(removed)) {}
-  ~RemovedInTheEnd();
+  ~RemovedInTheEnd() { remove_quietly(path); }
   RemovedInTheEnd(const RemovedInTheEnd&) = delete;
   RemovedInTheEnd& operator=(const RemovedInTheEnd&) = delete;
 

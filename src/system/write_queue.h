@@ -27,8 +27,6 @@ class WriteQueue {
                       std::size_t most_bytes = kMostBytes);
   /// Waits for all that was asked for.
   ~WriteQueue();
-  WriteQueue(const WriteQueue&) = delete;
-  WriteQueue& operator=(const WriteQueue&) = delete;
 
   /// Asks for a write that keeps so many bytes in memory. It owns what it uses. Throws what the
   /// first write that failed threw.

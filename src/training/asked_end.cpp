@@ -65,9 +65,8 @@ void refuse_watcher(const TrainingFlags& flags, const Absence& absence) {
   const std::string_view figure = word_of(flags.safety.monitor);
   const auto refuse = [&](const std::string& flag, std::string_view watches, const char* idle) {
     fail(ExitCode::usage,
-         fmt::format("{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or "
-                     "leave {0} out",
-                     flag, watches, absence.why, idle, absence.remedy));
+         "{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or leave {0} out",
+         flag, watches, absence.why, idle, absence.remedy);
   };
   if (flags.safety.early_stopping) {
     refuse("--early-stopping", figure, "nothing would end the training early");
@@ -135,11 +134,11 @@ void check_watchers(const Session& session, const TrainingSpec& spec,
   if (!source.validation.empty() || !spec.flags.task.advised) return;
   if (!std::holds_alternative<optim::Plateau>(schedule)) return;
   const Absence absence = absence_of(spec, source);
-  warn(session, fmt::format("the schedule of {}'s recipe, {}, watches the {} of validation, which "
-                            "has no image ({}; the rate never falls); {}, or name another "
-                            "--schedule",
-                            spec.model->name, optim::schedule_text(schedule),
-                            word_of(spec.flags.safety.monitor), absence.why, absence.remedy));
+  warn(session,
+       "the schedule of {}'s recipe, {}, watches the {} of validation, which has no image ({}; the "
+       "rate never falls); {}, or name another --schedule",
+       spec.model->name, optim::schedule_text(schedule), word_of(spec.flags.safety.monitor),
+       absence.why, absence.remedy);
 }
 
 }  // namespace cputrain::training

@@ -14,7 +14,6 @@
 #include "loop/replicas.h"
 #include "model/model_json.h"
 #include "training/asked_end.h"
-#include "training/plan/image_place.h"
 #include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 #include "training/weights/start_weights.h"
@@ -103,7 +102,7 @@ std::vector<double> Training::weights_of_classes() const {
   const std::vector<double> weights =
       class_weights(plan_.spec.flags.class_weights, names, data_->train.labels);
   if (!weights.empty())
-    say(session_, "Class weights: " + class_weights_text(names, weights), Notice::detail);
+    say_detail(session_, "Class weights: " + class_weights_text(names, weights));
   return weights;
 }
 
@@ -239,10 +238,10 @@ loop::Progress Training::resume(const std::filesystem::path& checkpoint) {
   const auto [progress, other_kernels] = checkpoint::restore(*parts_, checkpoint);
   if (plan_.spec.flags.reproducible && !other_kernels.empty()) {
     warn(session_,
-         fmt::format("the checkpoint comes from other kernels ({}; here: {}): weights are not the "
-                     "bits of a training that was never stopped, which --reproducible promises; "
-                     "for those begin anew in another --out",
-                     printable(other_kernels), checkpoint::kernels_of(*session_.backend)));
+         "the checkpoint comes from other kernels ({}; here: {}): weights are not the bits of a "
+         "training that was never stopped, which --reproducible promises; for those begin anew in "
+         "another --out",
+         printable(other_kernels), checkpoint::kernels_of(*session_.backend));
   }
   describe(resumed_data(session_, plan_.spec, *source_, checkpoint));
   return progress;

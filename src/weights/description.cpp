@@ -15,7 +15,6 @@
 #include "data/classes/class_names.h"
 #include "model/model_json.h"
 #include "model/normalization.h"
-#include "weights/weight_file.h"
 
 namespace cputrain::weights {
 namespace {
@@ -31,9 +30,10 @@ constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "ex
                      *kSeed = "seed", *kSplit = "validation_split";
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
-  fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
-                                   "weights.safetensors that cputrain wrote",
-                                   path.string(), what));
+  fail(ExitCode::data,
+       "weight file {} {} (the model cannot be rebuilt from it); use a weights.safetensors that "
+       "cputrain wrote",
+       path.string(), what);
 }
 
 nlohmann::json parsed(const std::filesystem::path& path, const std::string& text) {
@@ -146,11 +146,11 @@ void check_names(const std::filesystem::path& path, const ModelDescription& desc
 
 [[noreturn]] void not_described(const std::filesystem::path& path) {
   fail(ExitCode::data,
-       fmt::format("weight file {0} does not say its format (nor which network it is of); of a "
-                   "file of another program, `cputrain export --model NAME --weights {0} "
-                   "--safetensors NEW` makes one that does, with NAME a built-in model or a model "
-                   "file of the same layers (src/zoo/README.md, \"A network in a file\")",
-                   path.string()));
+       "weight file {0} does not say its format (nor which network it is of); of a file of another "
+       "program, `cputrain export --model NAME --weights {0} --safetensors NEW` makes one that "
+       "does, with NAME a built-in model or a model file of the same layers (src/zoo/README.md, "
+       "\"A network in a file\")",
+       path.string());
 }
 
 }  // namespace
@@ -201,8 +201,8 @@ void mark_as_torch(safetensors::Metadata& metadata) {
 }
 
 std::string kernels_of(const WeightArrays& file) {
-  const auto found = file.metadata().find(kKernels);
-  return found == file.metadata().end() ? "" : found->second;
+  const auto found = file.metadata.find(kKernels);
+  return found == file.metadata.end() ? "" : found->second;
 }
 
 bool describes_itself(const std::filesystem::path& path) {
@@ -243,27 +243,27 @@ ModelDescription read_description(const std::filesystem::path& path) {
 }
 
 std::optional<PastTraining> past_training(const WeightArrays& file) {
-  const auto& metadata = file.metadata();
-  const auto& path = file.path();
+  const auto& metadata = file.metadata;
+  const auto& path = file.path;
   const auto data = data_of(path, metadata);
   if (!data || !metadata.contains(kSeed) || !metadata.contains(kSplit)) return std::nullopt;
   return PastTraining{*data, seed_of(path, metadata), split_of(path, metadata)};
 }
 
 std::vector<std::string> classes_of_weights(const WeightArrays& file) {
-  const auto found = file.metadata().find("classes");
-  if (found == file.metadata().end()) return {};
+  const auto found = file.metadata.find("classes");
+  if (found == file.metadata.end()) return {};
   try {
-    return parsed(file.path(), found->second);
+    return parsed(file.path, found->second);
   } catch (const nlohmann::json::exception& error) {
-    wrong(file.path(), std::string("has damaged names of classes: ") + error.what());
+    wrong(file.path, std::string("has damaged names of classes: ") + error.what());
   }
 }
 
 std::optional<model::Graph> graph_of_weights(const WeightArrays& file) {
   if (!file.describes_itself()) return std::nullopt;
-  const nlohmann::json graph = parsed(file.path(), file.metadata().at("graph"));
-  return model::graph_from_json(graph, file.path().string());
+  const nlohmann::json graph = parsed(file.path, file.metadata.at("graph"));
+  return model::graph_from_json(graph, file.path.string());
 }
 
 Preprocessing preprocessing_of(const ModelDescription& model) {
@@ -275,8 +275,8 @@ Preprocessing preprocessing_of(const ModelDescription& model) {
 }
 
 Preprocessing preprocessing_of(const WeightArrays& file) {
-  Preprocessing then{.image = file.image()};
-  const auto& metadata = file.metadata();
+  Preprocessing then{.image = file.image};
+  const auto& metadata = file.metadata;
   if (const auto graph = graph_of_weights(file)) {
     then.image = graph->image();
     then.pixels = graph->input();
@@ -285,10 +285,10 @@ Preprocessing preprocessing_of(const WeightArrays& file) {
   const bool from_synthetic = past && past->data.place == 0;  // made at their size
   if (from_synthetic || !file.describes_itself()) return then;
   if (metadata.contains(kResize) && metadata.contains(kFit)) {
-    then.resize = resizing_of(file.path(), metadata);
+    then.resize = resizing_of(file.path, metadata);
   }
   const bool photographs = !past || past->data.photographs;
-  if (metadata.contains(kExif) && photographs) then.exif = exif_of(file.path(), metadata);
+  if (metadata.contains(kExif) && photographs) then.exif = exif_of(file.path, metadata);
   return then;
 }
 

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -173,9 +172,9 @@ void take_last_layer(const KerasLayers& file, const Nodes& nodes, Chosen& chosen
 
 [[noreturn]] void which_is_which(const KerasFile& file, const std::string& why) {
   fail(ExitCode::data,
-       fmt::format("weight file {}: {} (arrays could be taken for others); save the network as a "
-                   ".keras file, which says it, with model.save('model.keras')",
-                   printable(file.path.string()), why));
+       "weight file {}: {} (arrays could be taken for others); save the network as a .keras file, "
+       "which says it, with model.save('model.keras')",
+       printable(file.path.string()), why);
 }
 
 Chosen choose_places(const KerasFile& opened, const KerasLayers& file, const model::Graph& graph,
@@ -213,12 +212,12 @@ void refuse_other_networks(const KerasFile& opened, const KerasLayers& file) {
   const bool residual = has("conv1_bn") && has("conv2_block1_3_conv") && !has("post_bn");
   if (!mobile && !residual) return;
   fail(ExitCode::data,
-       fmt::format("weight file {}: its layers are called as those of Keras' {}, which has strides "
-                   "and padding elsewhere than {} here (it would give other answers); use "
-                   "torchvision's or timm's weights as safetensors{}",
-                   printable(opened.path.string()), mobile ? "MobileNetV2" : "ResNet50",
-                   mobile ? "mobilenetv2" : "resnet50",
-                   mobile ? "" : ", or Keras' ResNet50V2 with --model resnet50v2"));
+       "weight file {}: its layers are called as those of Keras' {}, which has strides and padding "
+       "elsewhere than {} here (it would give other answers); use torchvision's or timm's weights "
+       "as safetensors{}",
+       printable(opened.path.string()), mobile ? "MobileNetV2" : "ResNet50",
+       mobile ? "mobilenetv2" : "resnet50",
+       mobile ? "" : ", or Keras' ResNet50V2 with --model resnet50v2");
 }
 
 /// The layers whose arrays are taken. A last one of other outputs is a new one here.
@@ -316,24 +315,22 @@ WeightArrays keras_arrays(const KerasFile& opened, const model::Graph& graph,
   const Nodes nodes = nodes_with_weights(graph);
   if (2 * missing_in(chosen.places) > std::ssize(nodes)) refuse_other_networks(opened, layers);
   const auto numbers = std::make_shared<const TensorFile>(opened.arrays);
-  std::vector<StoredArray> arrays;
+  WeightArrays made;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (chosen.places[i]) take_layer(opened, numbers, *nodes[i], *chosen.places[i], arrays);
+    if (chosen.places[i]) take_layer(opened, numbers, *nodes[i], *chosen.places[i], made.arrays);
   }
   std::vector<std::string> caveats =
       check_network(opened, layers.network, graph, taken_pairs(graph, chosen.places), otherwise);
   caveats.push_back(keras_caveat(layers, graph.input()));
   std::erase(caveats, "");
-  std::vector<std::string> ignored;
-  add_others(opened, layers, arrays, ignored);
+  add_others(opened, layers, made.arrays, made.ignored);
   const bool none = missing_in(chosen.places) == std::ssize(nodes);
-  return WeightArrays({.path = opened.path,
-                       .origin = "Keras' layout, " + (none ? "unknown names" : chosen.how),
-                       .arrays = std::move(arrays),
-                       .ignored = std::move(ignored),
-                       .caveat = join(caveats, "; "),
-                       .image = layers.network.image,
-                       .says_layers = layers.network.lists_layers});
+  made.path = opened.path;
+  made.origin = "Keras' layout, " + (none ? "unknown names" : chosen.how);
+  made.caveat = join(caveats, "; ");
+  made.image = layers.network.image;
+  made.says_layers = layers.network.lists_layers;
+  return made;
 }
 
 }  // namespace cputrain::weights

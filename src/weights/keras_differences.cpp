@@ -254,10 +254,10 @@ std::vector<std::string> check_network(const KerasFile& opened, const KerasNetwo
       "its network computes something else than this one: " + text_of_all(found.layers);
   if (otherwise == Otherwise::warn || !has_all(graph, pairs)) return {text, outputs, unknown};
   fail(ExitCode::data,
-       fmt::format("weight file {}: {} (the arrays fit, and the answers would be others); use a "
-                   "model file that does the same (--model; export --model-file writes one to "
-                   "change), or --partial, with which a training only warns",
-                   printable(opened.path.string()), text));
+       "weight file {}: {} (the arrays fit, and the answers would be others); use a model file "
+       "that does the same (--model; export --model-file writes one to change), or --partial, with "
+       "which a training only warns",
+       printable(opened.path.string()), text);
 }
 
 }  // namespace cputrain::weights

@@ -12,7 +12,6 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "weights/keras_file.h"
 
 namespace cputrain::weights {
 namespace {
@@ -20,9 +19,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 [[noreturn]] void wrong_keras(const KerasFile& file, const std::string& what) {
-  fail(ExitCode::data,
-       fmt::format("weight file {} {} (it cannot be loaded); save it again in Keras",
-                   printable(file.path.string()), what));
+  fail(ExitCode::data, "weight file {} {} (it cannot be loaded); save it again in Keras",
+       printable(file.path.string()), what);
 }
 
 /// Behind the last separator; all of it where there is none.
@@ -117,9 +115,9 @@ void check_backend(const KerasFile& file, const std::string& root) {
   const Words backend = names_listed(file, root, "backend").value_or(Words());
   if (backend != Words{"theano"}) return;
   fail(ExitCode::data,
-       fmt::format("weight file {} was written with Theano (its kernels are turned round); load "
-                   "and save it in a Keras 2 on TensorFlow first",
-                   printable(file.path.string())));
+       "weight file {} was written with Theano (its kernels are turned round); load and save it in "
+       "a Keras 2 on TensorFlow first",
+       printable(file.path.string()));
 }
 
 const TensorInfo* listed_array(const KerasFile& file, const std::string& path) {

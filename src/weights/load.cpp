@@ -75,7 +75,7 @@ WeightMatch matched(const WeightArrays& file, WeightMatch match) {
     row.array = *array;
     row.fit = fit_of(array->extents, row.extents);
   }
-  for (const StoredArray& array : file.arrays()) {
+  for (const StoredArray& array : file.arrays) {
     if (!known.contains(array.name)) match.extra.push_back(array);
   }
   return match;
@@ -144,8 +144,8 @@ constexpr const char* kOwnNetwork =
 /// Whose weights a file has, and what to do about it.
 std::string other_model_text(const WeightArrays& file, const WeightMatch& match) {
   const char* rest = "or start training from what fits with --partial";
-  const auto name = file.metadata().find("model");
-  if (!file.describes_itself() || name == file.metadata().end()) {
+  const auto name = file.metadata.find("model");
+  if (!file.describes_itself() || name == file.metadata.end()) {
     // Dense layers that read another number of inputs are all that does not fit, but for outputs.
     const std::vector<std::string> other_inputs = match.named(Fit::other_inputs);
     const bool other = match.count(Fit::other_shape) + match.count(Fit::missing) > 0;
@@ -156,7 +156,7 @@ std::string other_model_text(const WeightArrays& file, const WeightMatch& match)
           first_few(other_inputs, 3), rest);
     }
     // With a new head alone most arrays fit.
-    if (file.says_layers() && 2 * match.count(Fit::whole) < match.rows.size()) {
+    if (file.says_layers && 2 * match.count(Fit::whole) < match.rows.size()) {
       return fmt::format("(it holds a network of its own, which this model is not); {}",
                          kOwnNetwork);
     }
@@ -172,9 +172,8 @@ std::string other_model_text(const WeightArrays& file, const WeightMatch& match)
 
 void need_whole(const WeightArrays& file, const WeightMatch& match) {
   if (match.whole()) return;
-  fail(ExitCode::data,
-       fmt::format("weight file {} does not fit the model: {} {}", file.path().string(),
-                   misfit_text(match), other_model_text(file, match)));
+  fail(ExitCode::data, "weight file {} does not fit the model: {} {}", file.path.string(),
+       misfit_text(match), other_model_text(file, match));
 }
 
 /// Whether outputs of classes that both have can be taken from an array of the file.
@@ -207,10 +206,10 @@ void need_some(const WeightArrays& file, const WeightMatch& match, const ClassRo
   });
   if (fits) return;
   fail(ExitCode::data,
-       fmt::format("weight file {} has nothing that fits the model: {}{} (training would start "
-                   "from initial weights); leave --weights out, or {}",
-                   file.path().string(), misfit_text(match), no_column_text(file, match, rows),
-                   file.says_layers() ? kOwnNetwork : "choose the --model it was made for"));
+       "weight file {} has nothing that fits the model: {}{} (training would start from initial "
+       "weights); leave --weights out, or {}",
+       file.path.string(), misfit_text(match), no_column_text(file, match, rows),
+       file.says_layers ? kOwnNetwork : "choose the --model it was made for");
 }
 
 /// Normalization divides by the root of it, so that every answer would be NaN.
@@ -219,16 +218,17 @@ void need_no_negative_variance(const std::filesystem::path& path, const std::str
   if (!name.ends_with("/moving_variance")) return;
   const auto negative = std::ranges::find_if(values, [](double value) { return value < 0; });
   if (negative == values.end()) return;
-  fail(ExitCode::data, fmt::format("weight file {}: {} holds {:g}, which no variance can be (every "
-                                   "answer would be NaN); use a file that is not damaged",
-                                   path.string(), name, *negative));
+  fail(ExitCode::data,
+       "weight file {}: {} holds {:g}, which no variance can be (every answer would be NaN); use a "
+       "file that is not damaged",
+       path.string(), name, *negative);
 }
 
 /// Values on their way into the arena.
 void put(const WeightArrays& file, WeightMatch& match, const compute::Program& program,
          std::size_t parameter, const std::vector<double>& values, const Array& weights) {
   const std::string& name = match.rows[parameter].parameter;
-  need_no_negative_variance(file.path(), name, values);
+  need_no_negative_variance(file.path, name, values);
   if (!compute::all_numbers(values)) match.nonfinite.push_back(name);
   program.parameters().from_canonical(parameter, values, weights);
 }
@@ -266,7 +266,7 @@ WeightMatch load_weights(const WeightArrays& file, const compute::Program& progr
   WeightMatch match = match_weights(file, program.layout());
   need_whole(file, match);
   if (!rows.are_equally_many()) {
-    refuse_other_classes(file.path(), rows.file_classes, rows.outputs.count);
+    refuse_other_classes(file.path, rows.file_classes, rows.outputs.count);
   }
   load_whole_arrays(file, match, program, weights, rows);
   return match;
@@ -314,10 +314,10 @@ void check_outputs_agree(const WeightArrays& file, const model::ClassOutputs& ou
     if (!first) first = array;
     if (array->extents.back() == first->extents.back()) continue;
     fail(ExitCode::data,
-         fmt::format("weight file {}: {} has {} and {} has {} (they make the same outputs, "
-                     "so the file is damaged or put together of two); check --weights",
-                     file.path().string(), first->name, counted(first->extents.back(), "output"),
-                     array->name, array->extents.back()));
+         "weight file {}: {} has {} and {} has {} (they make the same outputs, so the file is "
+         "damaged or put together of two); check --weights",
+         file.path.string(), first->name, counted(first->extents.back(), "output"), array->name,
+         array->extents.back());
   }
 }
 
@@ -327,7 +327,7 @@ model::WeightValues open_weights(WeightArrays arrays, const model::Graph& graph)
   need_whole(*file, match_weights(*file, graph));
   return [file](const std::string& parameter) {
     std::vector<float> values = file->find(parameter)->floats();
-    need_no_negative_variance(file->path(), parameter, values);
+    need_no_negative_variance(file->path, parameter, values);
     return values;
   };
 }

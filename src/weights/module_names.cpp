@@ -1,6 +1,5 @@
 #include "weights/module_names.h"
 
-#include <cctype>
 #include <charconv>
 #include <map>
 

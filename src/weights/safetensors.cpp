@@ -112,11 +112,6 @@ std::optional<TensorInfo> read_entry(const std::string& name, const json& entry)
   return TensorInfo{name, dtype, shape, offsets[0], offsets[1]};
 }
 
-struct Header {
-  Metadata metadata{};
-  std::vector<TensorInfo> tensors{};  ///< in the order of the buffer
-};
-
 Metadata read_metadata(const json& entry) {
   Metadata metadata;
   if (entry.is_null()) return metadata;  // the format's own library reads it as none
@@ -128,7 +123,8 @@ Metadata read_metadata(const json& entry) {
   return metadata;
 }
 
-Header read_header(const std::string& text) {
+/// What it says of the file, and its tensors in the order of the buffer.
+std::pair<Metadata, std::vector<TensorInfo>> read_header(const std::string& text) {
   if (!text.starts_with('{')) wrong("has a header that does not begin with {");
   json parsed;
   try {
@@ -139,19 +135,19 @@ Header read_header(const std::string& text) {
   if (parsed.size() > kMaxTensors) {
     wrong(fmt::format("describes {} tensors, more than {}", parsed.size(), kMaxTensors));
   }
-  Header header;
+  Metadata metadata;
+  std::vector<TensorInfo> tensors;
   for (const auto& [name, entry] : parsed.items()) {
     if (name == "__metadata__") {
-      header.metadata = read_metadata(entry);
+      metadata = read_metadata(entry);
       continue;
     }
     auto tensor = read_entry(name, entry);
     if (!tensor) wrong("describes tensor " + name + " wrongly");
-    header.tensors.push_back(std::move(*tensor));
+    tensors.push_back(std::move(*tensor));
   }
-  std::ranges::sort(header.tensors, {},
-                    [](const TensorInfo& t) { return std::pair(t.begin, t.end); });
-  return header;
+  std::ranges::sort(tensors, {}, [](const TensorInfo& t) { return std::pair(t.begin, t.end); });
+  return {std::move(metadata), std::move(tensors)};
 }
 
 std::size_t checked_bytes(const TensorInfo& tensor) {
@@ -198,9 +194,9 @@ TensorFile opened(const std::filesystem::path& path) {
   }
   std::string text(length, '\0');
   file->read_at(8, std::as_writable_bytes(std::span(text)));
-  Header header = read_header(text);
-  check_buffer(header.tensors, size - 8 - length);
-  return {path, file, kRemedy, 8 + length, std::move(header.metadata), std::move(header.tensors)};
+  auto [metadata, tensors] = read_header(text);
+  check_buffer(tensors, size - 8 - length);
+  return {path, file, kRemedy, 8 + length, std::move(metadata), std::move(tensors)};
 }
 
 }  // namespace

@@ -306,9 +306,10 @@ Found find_most(const TensorFile& file, const model::Graph& graph,
 /// Whose layout it is, and what its names are, for people. Error(data) where that is not certain.
 std::string origin_of(const TensorFile& file, const char* layout, const Found& found) {
   if (!found.twice.empty()) {
-    fail(ExitCode::data, fmt::format("weight file {} holds {} (either may be the one that is meant)"
-                                     "; write a file with one of them",
-                                     file.path().string(), found.twice));
+    fail(ExitCode::data,
+         "weight file {} holds {} (either may be the one that is meant); write a file with one of "
+         "them",
+         file.path().string(), found.twice);
   }
   return fmt::format(
       "{} layout, {}{}", layout, found.count ? found.source : "unknown names",
@@ -317,15 +318,13 @@ std::string origin_of(const TensorFile& file, const char* layout, const Found& f
 
 /// Those of a file with our layout.
 WeightArrays our_arrays(const TensorFile& file, const Found& found) {
-  if (found.beginning.empty()) return file;
-  std::vector<StoredArray> arrays = WeightArrays(file).arrays();
-  for (StoredArray& array : arrays) {
+  WeightArrays ours = file;
+  if (found.beginning.empty()) return ours;
+  for (StoredArray& array : ours.arrays) {
     if (array.name.starts_with(found.beginning)) array.name.erase(0, found.beginning.size());
   }
-  return WeightArrays({.path = file.path(),
-                       .metadata = file.metadata(),
-                       .origin = origin_of(file, "Keras'", found),
-                       .arrays = std::move(arrays)});
+  ours.origin = origin_of(file, "Keras'", found);
+  return ours;
 }
 
 /// A dense layer may be written as a convolution over its whole map: the numbers lie alike.
@@ -373,28 +372,25 @@ WeightArrays arrays_for(const TensorFile& opened, const model::Graph& graph,
   const auto file = std::make_shared<const TensorFile>(opened);
   const std::vector<TorchParameter> parameters = torch_parameters(graph);
   const Found found = find_most(*file, graph, parameters, names);
-  const std::string origin = origin_of(*file, "PyTorch's", found);
-  std::vector<StoredArray> arrays;
+  WeightArrays made;
+  made.path = file->path();
+  made.metadata = file->metadata();
+  made.origin = origin_of(*file, "PyTorch's", found);
   std::set<const TensorInfo*> taken;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (!found.tensors[p]) continue;
-    arrays.push_back(stored(file, *found.tensors[p], parameters[p]));
+    made.arrays.push_back(stored(file, *found.tensors[p], parameters[p]));
     taken.insert(found.tensors[p]);
   }
-  std::vector<std::string> ignored;
   for (const TensorInfo& tensor : file->tensors()) {
     if (taken.contains(&tensor)) continue;
     if (tensor.name.ends_with(kCounter)) {
-      ignored.push_back(tensor.name);
+      made.ignored.push_back(tensor.name);
     } else {
-      arrays.push_back(unread_array(tensor));
+      made.arrays.push_back(unread_array(tensor));
     }
   }
-  return WeightArrays({.path = file->path(),
-                       .metadata = file->metadata(),
-                       .origin = origin,
-                       .arrays = std::move(arrays),
-                       .ignored = std::move(ignored)});
+  return made;
 }
 
 }  // namespace cputrain::weights

@@ -5,16 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
-#include "core/error.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
+#include "system/file_system.h"
 #include "weights/formats/tensor_file.h"
 #include "weights/keras_arrays.h"
 #include "weights/torch_arrays.h"
@@ -24,17 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::string_view_literals;
-
-std::vector<StoredArray> own_arrays(const TensorFile& file) {
-  const auto shared = std::make_shared<const TensorFile>(file);
-  std::vector<StoredArray> arrays;
-  for (const TensorInfo& tensor : shared->tensors()) {
-    StoredArray& array = arrays.emplace_back(unread_array(tensor));
-    array.floats = [shared, &tensor] { return shared->read_floats(tensor); };
-    array.doubles = [shared, &tensor] { return shared->read(tensor); };
-  }
-  return arrays;
-}
 
 /// A form of weights, known by the end of its name or by bytes.
 struct Form {
@@ -114,11 +99,6 @@ constexpr Form kForms[] = {
      "of weights "
      "that lies in it"}};
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;  // what cannot be looked at is not there for us
-  return fs::exists(path, ignored);
-}
-
 /// "model.ckpt.data-00000-of-00001".
 bool is_shard(const std::string& name) {
   const std::size_t data = name.rfind(".data-");
@@ -138,8 +118,8 @@ std::string first_bytes(const std::filesystem::path& path) {
     bytes.resize(file.read_some(0, std::as_writable_bytes(std::span(bytes))));
     return bytes;
   } catch (const std::runtime_error& error) {
-    fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); check --weights",
-                                     path.string(), error.what()));
+    fail(ExitCode::data, "weight file {} {} (it cannot be loaded); check --weights", path.string(),
+         error.what());
   }
 }
 
@@ -161,10 +141,9 @@ void refuse_wrong_name(const std::filesystem::path& path, std::string_view text)
                      : called == WeightFormat::hdf5 ? "no HDF5 file"
                                                     : "no file of torch.save()";
   fail(ExitCode::data,
-       fmt::format("weight file {} is {} (it cannot be loaded); check --weights, or copy or fetch "
-                   "the file again",
-                   path.string(),
-                   text.empty() ? "empty" : fmt::format("{}, though it is called one", what)));
+       "weight file {} is {} (it cannot be loaded); check --weights, or copy or fetch the file "
+       "again",
+       path.string(), text.empty() ? "empty" : fmt::format("{}, though it is called one", what));
 }
 
 /// The name of an archive's first file: 26 bytes behind its beginning is its length.
@@ -203,19 +182,21 @@ StoredArray unread_array(const TensorInfo& tensor) {
           .floats = {}};
 }
 
-WeightArrays::WeightArrays(const TensorFile& file)
-    : WeightArrays({.path = file.path(), .metadata = file.metadata(), .arrays = own_arrays(file)}) {
-}
-
-WeightArrays::WeightArrays(WeightContents contents) : contents_(std::move(contents)) {
-  for (std::size_t i = 0; i < arrays().size(); ++i) {
-    if (arrays()[i].floats) places_[arrays()[i].name] = i;  // others are told of, and not read
+WeightArrays::WeightArrays(const TensorFile& file) : path(file.path()), metadata(file.metadata()) {
+  const auto shared = std::make_shared<const TensorFile>(file);
+  for (const TensorInfo& tensor : shared->tensors()) {
+    StoredArray& array = arrays.emplace_back(unread_array(tensor));
+    array.floats = [shared, &tensor] { return shared->read_floats(tensor); };
+    array.doubles = [shared, &tensor] { return shared->read(tensor); };
   }
 }
 
 const StoredArray* WeightArrays::find(const std::string& name) const {
-  const auto found = places_.find(name);
-  return found == places_.end() ? nullptr : &arrays()[found->second];
+  const StoredArray* found = nullptr;
+  for (const StoredArray& array : arrays) {
+    if (array.floats && array.name == name) found = &array;  // others are told of, and not read
+  }
+  return found;
 }
 
 std::string foreign_file(const fs::path& path, std::string_view bytes) {
@@ -235,21 +216,19 @@ std::string foreign_file(const fs::path& path, std::string_view bytes) {
 }
 
 std::string foreign_folder(const fs::path& path) {
-  if (is_there(path / "saved_model.pb") || is_there(path / "saved_model.pbtxt")) {
+  if (system::is_present(path / "saved_model.pb") ||
+      system::is_present(path / "saved_model.pbtxt")) {
     return std::string(kSavedModel);
   }
   const fs::path index = with_ending(path, ".index");
-  if (!is_there(path) && is_there(index)) return std::string(kCheckpoint);
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(path, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (is_shard(entry->path().filename().string())) return std::string(kCheckpoint);
-  }
-  return "";  // what cannot be looked at is told where it is read
+  if (!system::is_present(path) && system::is_present(index)) return std::string(kCheckpoint);
+  // What cannot be looked at is told where it is read.
+  const bool shards = std::ranges::any_of(system::names_in(path), is_shard);
+  return shards ? std::string(kCheckpoint) : "";
 }
 
 void refuse_foreign(const fs::path& path, const std::string& what) {
-  fail(ExitCode::data, fmt::format("--weights {}: {}", printable(path.string()), what));
+  fail(ExitCode::data, "--weights {}: {}", printable(path.string()), what);
 }
 
 WeightFormat weight_format(const std::filesystem::path& path) {

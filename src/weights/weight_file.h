@@ -7,8 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -37,43 +35,27 @@ struct StoredArray {
 /// An array under its name in the file, whose numbers are not read: no network here has it.
 StoredArray unread_array(const TensorInfo&);
 
-/// What a weight file holds and says, by whatever program it was written.
-struct WeightContents {
-  std::filesystem::path path;
-  safetensors::Metadata metadata{};
-  std::string origin{};  ///< whose names and layout it has, for people; empty: this program's own
-  std::vector<StoredArray> arrays{};
-  /// Arrays that no network has weights for, such as counters of batches.
-  std::vector<std::string> ignored{};
-  std::string caveat{};  ///< why its numbers may mean something else here; mostly empty
-  /// What the network of a file of Keras takes; nothing where that may be of any size.
-  std::optional<Shape> image{};
-  bool says_layers = false;  ///< the same file's configuration lists them
-};
-
-/// The arrays of a weight file, whatever program wrote it. Copies share the opened file.
-class WeightArrays {
- public:
+/// What a weight file holds and says, whatever program wrote it. Copies share the opened file.
+struct WeightArrays {
+  WeightArrays() = default;
   /// Those of a file with this program's names and layout.
   WeightArrays(const TensorFile&);
-  explicit WeightArrays(WeightContents);
 
-  const std::filesystem::path& path() const { return contents_.path; }
-  const safetensors::Metadata& metadata() const { return contents_.metadata; }
-  const std::string& origin() const { return contents_.origin; }
-  const std::vector<StoredArray>& arrays() const { return contents_.arrays; }
-  const std::vector<std::string>& ignored() const { return contents_.ignored; }
-  const std::string& caveat() const { return contents_.caveat; }
-  const std::optional<Shape>& image() const { return contents_.image; }
-  bool says_layers() const { return contents_.says_layers; }
   /// Null where there is none of that name.
   const StoredArray* find(const std::string& name) const;
   /// Whether the file names its network. Files of other programs do not.
-  bool describes_itself() const { return metadata().contains("graph"); }
+  bool describes_itself() const { return metadata.contains("graph"); }
 
- private:
-  WeightContents contents_;
-  std::unordered_map<std::string, std::size_t> places_;  ///< among the arrays, by name
+  std::filesystem::path path;
+  safetensors::Metadata metadata;
+  std::string origin;  ///< whose names and layout it has, for people; empty: this program's own
+  std::vector<StoredArray> arrays;
+  /// Arrays that no network has weights for, such as counters of batches.
+  std::vector<std::string> ignored;
+  std::string caveat;  ///< why its numbers may mean something else here; mostly empty
+  /// What the network of a file of Keras takes; nothing where that may be of any size.
+  std::optional<Shape> image;
+  bool says_layers = false;  ///< the same file's configuration lists them
 };
 
 /// What a weight file is, by its first bytes.

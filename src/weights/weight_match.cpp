@@ -132,20 +132,19 @@ std::string taken_text(const WeightArrays& file, const WeightMatch& match,
                        const ClassMatch& classes, const std::string& name) {
   std::string text = fmt::format("{} of {} parameter arrays are those of {}",
                                  match.count(Fit::whole), match.rows.size(), name);
-  if (!file.origin().empty()) {
+  if (!file.origin.empty()) {
     const auto rearranged = std::ranges::count_if(match.rows, [](const WeightMatch::Row& row) {
       return row.fit == Fit::whole && row.array->rearranged;
     });
-    text += fmt::format(" ({}; {} rearranged)", file.origin(), rearranged);
+    text += fmt::format(" ({}; {} rearranged)", file.origin, rearranged);
   }
   if (const auto by_class = match.named(Fit::common_classes); !by_class.empty()) {
     text += fmt::format("; of {} the outputs of {} that both know", first_few(by_class),
                         counted(classes.by_name, "class"));
   }
   if (!match.whole()) text += "; left: " + misfit_text(match);
-  if (!file.ignored().empty()) {
-    text +=
-        fmt::format("; not needed: {} without weights", counted(file.ignored().size(), "array"));
+  if (!file.ignored.empty()) {
+    text += fmt::format("; not needed: {} without weights", counted(file.ignored.size(), "array"));
   }
   return text;
 }
@@ -160,7 +159,7 @@ std::string taken_table(const WeightArrays& file, const WeightMatch& match) {
   for (const StoredArray& array : match.extra) {
     table += csv_row("", "", array.file_name, extents_text(array.file_extents), "not in the model");
   }
-  for (const std::string& name : file.ignored()) table += csv_row("", "", name, "", "not needed");
+  for (const std::string& name : file.ignored) table += csv_row("", "", name, "", "not needed");
   return table;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <system_error>
 
 #include "core/error.h"
@@ -201,8 +200,7 @@ std::filesystem::path kept_folder() {
 std::optional<std::filesystem::path> kept_weights(const std::string& model) {
   for (const std::string_view ending : kKeptEndings) {
     std::filesystem::path file = kept_folder() / (model + std::string(ending));
-    std::error_code ignored;  // what cannot be looked at is not there for us
-    if (std::filesystem::is_regular_file(file, ignored)) return file;
+    if (system::is_file(file)) return file;
   }
   return std::nullopt;
 }

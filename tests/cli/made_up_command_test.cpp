@@ -11,35 +11,31 @@ struct CountOptions : Options {
   int most = 3;
 };
 
-class CountCommand final : public CommandWith<CountOptions> {
- public:
-  explicit CountCommand(std::string name) : CommandWith({.computes = false}), name_(name) {}
-  CommandEntry help() const override {
-    return {.name = name_,
-            .summary = "numbers",
-            .about = "Counts.",
-            .examples = {{"cputrain " + name_ + " --most 4", "Counts to four."}},
-            .common = {"most"},
-            .others = "enumerate," + name_ + "-all",
-            .advice = name_ == "down" ? "cputrain down --most N" : ""};
-  }
-  void add_flags(Flags& f, const CommandLineChoices&) override {
-    f.group("Counting");
-    f.whole("most", options_.most, 1, 9, "the last number [3]");
-  }
-  void check(const CommandLineChoices&) override {
-    if (options_.was_given("most") && options_.most == 7) fail(ExitCode::usage, "not 7");
-  }
-  ExitCode run(const training::Services&) override { return ExitCode::ok; }
-
- private:
-  std::string name_;
-};
+std::unique_ptr<Command> make_count(const std::string& name) {
+  return make_command<CountOptions>(
+      {.help = {.name = name,
+                .summary = "numbers",
+                .about = "Counts.",
+                .examples = {{"cputrain " + name + " --most 4", "Counts to four."}},
+                .common = {"most"},
+                .others = "enumerate," + name + "-all",
+                .advice = name == "down" ? "cputrain down --most N" : ""},
+       .task = {.computes = false},
+       .add_flags =
+           [](Flags& f, CountOptions& options, const CommandLineChoices&) {
+             f.group("Counting");
+             f.whole("most", options.most, 1, 9, "the last number [3]");
+           },
+       .check =
+           [](const CountOptions& options, const CommandLineChoices&) {
+             if (options.was_given("most") && options.most == 7) fail(ExitCode::usage, "not 7");
+           },
+       .run = [](auto&&...) { return ExitCode::ok; }});
+}
 
 const CommandLineChoices kCounting{
     .backends = {{"cpu", {Precision::f32}}},
-    .commands = {[] { return std::make_unique<CountCommand>("up"); },
-                 [] { return std::make_unique<CountCommand>("down"); }},
+    .commands = {[] { return make_count("up"); }, [] { return make_count("down"); }},
     .examples = {{"cputrain down", "Counts down."}}};
 
 std::string help(const std::vector<std::string>& words) {

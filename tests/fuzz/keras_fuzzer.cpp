@@ -58,7 +58,7 @@ bool read_layers(const std::string& bytes) {
     const weights::TensorFile file = weights::safetensors::open(path);
     const weights::WeightArrays arrays =
         weights::keras_arrays({"k.keras", file, weights::keras_texts(file.metadata())}, network());
-    for (const auto& array : arrays.arrays()) {
+    for (const auto& array : arrays.arrays) {
       if (array.floats) is_read([&] { array.floats(); });
     }
   });

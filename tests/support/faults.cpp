@@ -67,12 +67,15 @@ std::deque<Fault> faults_of(const char* text) {
     const std::vector<std::string> words = split(part, ':');
     if (words.size() != 4) wrong(part);
     const auto kind = place_in(kKinds, words[0]);
-    const auto phase = comm::phase_of(words[3]);
+    const auto phase = place_in(comm::kPhaseNames, words[3]);
     const auto rank = number_of<int>(words[1]);
     const auto step = number_of<std::uint64_t>(words[2]);
     if (!kind || !phase || !rank || !step) wrong(part);
-    Fault& fault = faults.emplace_back(static_cast<Kind>(*kind), *rank, *step, *phase);
-    const auto is_in = [&](Phase last) { return *phase >= Phase::input && *phase <= last; };
+    Fault& fault =
+        faults.emplace_back(static_cast<Kind>(*kind), *rank, *step, static_cast<Phase>(*phase));
+    const auto is_in = [&](Phase last) {
+      return fault.phase >= Phase::input && fault.phase <= last;
+    };
     if (fault.kind == Kind::nan && !is_in(Phase::backward)) wrong(part);
     if (fault.kind == Kind::bitflip && !is_in(Phase::update)) wrong(part);
   }

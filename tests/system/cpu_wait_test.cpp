@@ -59,7 +59,7 @@ TEST(CpuWait, OfThreadsThatShareOneCpuIsMostOfTheirTime) {
       break;
     }
   }
-  CpuWait wait;
+  const PartSinceLast wait = watch_cpu_wait();
   std::atomic<bool> ends = false;
   {
     std::vector<std::jthread> threads;
@@ -71,7 +71,7 @@ TEST(CpuWait, OfThreadsThatShareOneCpuIsMostOfTheirTime) {
       });
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(400));
-    const auto part = wait.part_since_last();
+    const auto part = wait();
     ends = true;
     if (!part) GTEST_SKIP() << "this system does not tell";
     EXPECT_GT(*part, 0.5);
@@ -125,8 +125,8 @@ TEST(StolenTime, CountersMayGoBack) {
 }
 
 TEST(StolenTime, OfThisMachineIsAPart) {
-  StolenTime stolen({});
-  const auto part = stolen.part_since_last();
+  const PartSinceLast stolen = watch_stolen({});
+  const auto part = stolen();
   if (!part) GTEST_SKIP() << "this system does not tell";
   EXPECT_GE(*part, 0);
   EXPECT_LE(*part, 1);

@@ -49,10 +49,10 @@ TEST_F(KerasArrays, ByTheNamesOfLayers) {
   EXPECT_EQ(arrays.find("deep/kernel")->extents, (Extents{3, 3, 1, 8}));
   EXPECT_EQ(arrays.find("deep/kernel")->file_extents, (Extents{3, 3, 4, 2}));
   expect_taken(arrays, "head/kernel", "layers/dense/vars/0");
-  EXPECT_EQ(arrays.ignored().size(), 3u);      // layers/x has whole numbers alone
-  EXPECT_EQ(arrays.arrays().size(), 9u + 2u);  // what no layer here has is told of
-  EXPECT_EQ(arrays.origin(), "Keras' layout, own names");
-  EXPECT_EQ(arrays.path(), "w.keras");
+  EXPECT_EQ(arrays.ignored.size(), 3u);      // layers/x has whole numbers alone
+  EXPECT_EQ(arrays.arrays.size(), 9u + 2u);  // what no layer here has is told of
+  EXPECT_EQ(arrays.origin, "Keras' layout, own names");
+  EXPECT_EQ(arrays.path, "w.keras");
   EXPECT_FALSE(arrays.describes_itself());
 }
 
@@ -67,7 +67,7 @@ TEST_F(KerasArrays, ByTheOrderOfAChain) {
   const WeightArrays arrays = read(graph);
   expect_taken(arrays, "c2/kernel", "_layer_checkpoint_dependencies/conv2d_2/vars/0");
   expect_taken(arrays, "c10/kernel", "_layer_checkpoint_dependencies/conv2d_10/vars/0");
-  EXPECT_EQ(arrays.origin(), "Keras' layout, layers by their order");
+  EXPECT_EQ(arrays.origin, "Keras' layout, layers by their order");
 }
 
 /// A session of Keras counts on: another layer may have one of our names.
@@ -111,7 +111,7 @@ TEST_F(KerasArrays, NetworksWithinOthersAndALastLayerOfAnotherName) {
   const WeightArrays arrays = read(branches());
   expect_taken(arrays, "b/kernel", "layers/functional/layers/conv2d_1/vars/0");
   expect_taken(arrays, "head/kernel", "layers/dense/vars/0");  // of other classes
-  EXPECT_NE(arrays.origin().find("last layer mine"), std::string::npos);
+  EXPECT_NE(arrays.origin.find("last layer mine"), std::string::npos);
 }
 
 TEST_F(KerasArrays, OfTheOlderForm) {
@@ -168,13 +168,13 @@ TEST_F(KerasArrays, PixelsThatTheNetworkNormalizesAreACaveat) {
   layer("layers/batch_normalization", "norm", kNorm);
   layer("layers/depthwise_conv2d", "deep", {{3, 3, 4, 2}});
   layer("layers/dense", "head", {{32, 2}, {2}});
-  EXPECT_EQ(read(chain()).caveat(), "");
+  EXPECT_EQ(read(chain()).caveat, "");
   layer("layers/normalization", "n", {{3}, {3}});
   texts_.unread = {"layers/normalization/vars/2"};
   const WeightArrays arrays = read(chain());
-  EXPECT_NE(arrays.caveat().find("layers/normalization/vars/0"), std::string::npos);
-  EXPECT_EQ(arrays.ignored().size(), 3u);
-  EXPECT_EQ(arrays.arrays().size(), 9u);
+  EXPECT_NE(arrays.caveat.find("layers/normalization/vars/0"), std::string::npos);
+  EXPECT_EQ(arrays.ignored.size(), 3u);
+  EXPECT_EQ(arrays.arrays.size(), 9u);
 }
 
 TEST_F(KerasArrays, NamesOfOtherPrograms) {
@@ -185,7 +185,7 @@ TEST_F(KerasArrays, NamesOfOtherPrograms) {
   const ModuleNames names{"others", {{"stem", "x1"}, {"a", "x3"}, {"b", "x2"}, {"head", "top"}}};
   const WeightArrays arrays = read(branches(), {names});
   expect_taken(arrays, "a/kernel", "layers/conv2d_2/vars/0");
-  EXPECT_EQ(arrays.origin(), "Keras' layout, others's names");
+  EXPECT_EQ(arrays.origin, "Keras' layout, others's names");
 }
 
 TEST(KerasTextsOfAFile, ComeBackOrAreRefused) {

@@ -34,7 +34,7 @@ TEST_F(KerasForms, MembersHaveNamesAndNoOrder) {
   expect_taken(arrays, "conv2/kernel", "conv2/vars/0");
   expect_taken(arrays, "conv10/kernel", "conv10/vars/0");
   const WeightArrays others = read(equal_layers(counted_names("c", 10)));
-  EXPECT_EQ(others.origin(), "Keras' layout, unknown names");
+  EXPECT_EQ(others.origin, "Keras' layout, unknown names");
   EXPECT_EQ(others.find("c1/kernel"), nullptr);
 }
 
@@ -53,18 +53,18 @@ TEST_F(KerasForms, ClassesThatAreNoneOfKerasHaveNoOrder) {
   texts_.config = R"({"class_name": "Sequential", "config": {"layers": [
       {"class_name": "MyBlock", "config": {"name": "block"}},
       {"class_name": "Conv2D", "config": {"name": "made_up"}}]}})";
-  EXPECT_EQ(read(equal_layers({"a", "b"})).origin(), "Keras' layout, unknown names");
+  EXPECT_EQ(read(equal_layers({"a", "b"})).origin, "Keras' layout, unknown names");
   texts_.config = "";
-  EXPECT_EQ(read(equal_layers({"a", "b"})).origin(), "Keras' layout, unknown names");
+  EXPECT_EQ(read(equal_layers({"a", "b"})).origin, "Keras' layout, unknown names");
   // A wrapper in the list of layers is one of another class, too.
   layer("layers/wrapped", "w", {{1, 1, 3, 3}});
-  EXPECT_EQ(read(equal_layers({"a", "b", "c"})).origin(), "Keras' layout, unknown names");
+  EXPECT_EQ(read(equal_layers({"a", "b", "c"})).origin, "Keras' layout, unknown names");
 }
 
 TEST_F(KerasForms, ConfigBringsLayersIntoOrder) {
   layer("layers/sequential/layers/conv2d", "x", {{1, 1, 3, 3}});
   layer("layers/conv2d", "y", {{1, 1, 3, 3}});
-  EXPECT_EQ(read(equal_layers({"a", "b"})).origin(), "Keras' layout, unknown names");
+  EXPECT_EQ(read(equal_layers({"a", "b"})).origin, "Keras' layout, unknown names");
   texts_.config = R"({"config": {"layers": [
       {"class_name": "Sequential", "config": {"layers": [{"class_name": "Conv2D", "config": {}}]}},
       {"class_name": "Conv2D", "config": {}}]}})";
@@ -77,7 +77,7 @@ TEST_F(KerasForms, ConfigBringsLayersIntoOrder) {
 TEST_F(KerasForms, FrozenLayersWithinAreOutOfOrder) {
   texts_.attributes[""]["layer_names"] = {"inner"};
   listed("inner", {"second/kernel:0", "first/kernel:0"}, {{1, 1, 3, 3}, {1, 1, 3, 3}});
-  EXPECT_EQ(read(equal_layers({"a", "b"})).origin(), "Keras' layout, unknown names");
+  EXPECT_EQ(read(equal_layers({"a", "b"})).origin, "Keras' layout, unknown names");
   const WeightArrays arrays = read(equal_layers({"first", "second"}));
   expect_taken(arrays, "first/kernel", "inner/first/kernel:0");
   expect_taken(arrays, "second/kernel", "inner/second/kernel:0");
@@ -151,10 +151,10 @@ TEST_F(KerasForms, WhatATrainingLeavesIsNotNeeded) {
 
 TEST_F(KerasForms, PixelsOfVggAndOfRescalingAreCaveats) {
   layer("layers/conv2d", "block1_conv1", {{1, 1, 3, 3}});
-  EXPECT_NE(read(equal_layers({"a"})).caveat().find("BGR"), std::string::npos);
+  EXPECT_NE(read(equal_layers({"a"})).caveat.find("BGR"), std::string::npos);
   texts_.config = R"({"config": {"layers": [{"class_name": "Rescaling", "config": {}},
       {"class_name": "Conv2D", "config": {}}]}})";
-  EXPECT_NE(read(equal_layers({"a"})).caveat().find("(Rescaling)"), std::string::npos);
+  EXPECT_NE(read(equal_layers({"a"})).caveat.find("(Rescaling)"), std::string::npos);
 }
 
 TEST_F(KerasForms, ARescalingIsComparedWithThePixelsHere) {
@@ -162,7 +162,7 @@ TEST_F(KerasForms, ARescalingIsComparedWithThePixelsHere) {
   const auto caveat = [&](const std::string& numbers) {
     texts_.config = R"({"config": {"layers": [{"class_name": "Rescaling", "config": {)" + numbers +
                     R"(}}, {"class_name": "Conv2D", "config": {}}]}})";
-    return read(equal_layers({"a"})).caveat();
+    return read(equal_layers({"a"})).caveat;
   };
   const auto ends = [&](const std::string& numbers, const std::string& end) {
     EXPECT_TRUE(caveat(numbers).ends_with(end)) << caveat(numbers);
@@ -189,7 +189,7 @@ TEST_F(KerasForms, LayersOfPixelsAreOneTogether) {
   const auto caveat = [&](const std::string& front, const Input& input = {}) {
     texts_.config =
         R"({"config": {"layers": [)" + front + R"({"class_name": "Conv2D", "config": {}}]}})";
-    return read(equal_layers({"a"}, input)).caveat();
+    return read(equal_layers({"a"}, input)).caveat;
   };
   const std::string unit = kUnit, imagenet = kImageNet;
   const auto ends = [&](const std::string& front, const std::string& end) {
@@ -214,14 +214,14 @@ TEST_F(KerasForms, OnlyLayersInFrontAreOfPixels) {
   const std::string convolution = R"({"class_name": "Conv2D", "config": {}})";
   texts_.config = R"({"config": {"layers": [)" + convolution +
                   R"(, {"class_name": "Rescaling", "config": {"scale": 0.5}}]}})";
-  EXPECT_EQ(read(equal_layers({"a"})).caveat(), "");
+  EXPECT_EQ(read(equal_layers({"a"})).caveat, "");
 }
 
 TEST_F(KerasForms, ACropInFrontIsACaveat) {
   layer("layers/conv2d", "a", {{1, 1, 3, 3}});
   texts_.config = R"({"config": {"layers": [{"class_name": "CenterCrop", "config":
       {"height": 24, "width": 32}}, {"class_name": "Conv2D", "config": {}}]}})";
-  const std::string caveat = read(equal_layers({"a"})).caveat();
+  const std::string caveat = read(equal_layers({"a"})).caveat;
   EXPECT_NE(caveat.find("(CenterCrop to 24x32)"), std::string::npos) << caveat;
   EXPECT_NE(caveat.find("--fit crop"), std::string::npos) << caveat;
 }
@@ -234,21 +234,21 @@ TEST_F(KerasForms, ARescalingOfTheOlderForm) {
       {"class_name": "Rescaling", "config": {"scale": 0.00784313725490196, "offset": -1}}]}})";
   for (const std::string& config : {network, R"({"config": [)" + network + "]}"}) {
     texts_.config = config;
-    EXPECT_NE(read(equal_layers({"a"})).caveat().find("symmetric"), std::string::npos);
+    EXPECT_NE(read(equal_layers({"a"})).caveat.find("symmetric"), std::string::npos);
   }
   texts_.config = R"({"config": NaN})";
-  EXPECT_EQ(read(equal_layers({"a"})).caveat(), "");
+  EXPECT_EQ(read(equal_layers({"a"})).caveat, "");
 }
 
 TEST_F(KerasForms, PixelsOfResNetV2AreACaveat) {
   layer("layers/conv2d", "conv1_conv", {{1, 1, 3, 3}});
-  EXPECT_EQ(read(equal_layers({"a"})).caveat(), "") << "ResNet has such a layer, too";
+  EXPECT_EQ(read(equal_layers({"a"})).caveat, "") << "ResNet has such a layer, too";
   layer("layers/batch_normalization", "post_bn", kFour);
-  EXPECT_NE(read(equal_layers({"a"})).caveat().find("ResNetV2"), std::string::npos);
-  EXPECT_EQ(read(equal_layers({"a"}, normalized(0.5f, 0.5f))).caveat(), "");
+  EXPECT_NE(read(equal_layers({"a"})).caveat.find("ResNetV2"), std::string::npos);
+  EXPECT_EQ(read(equal_layers({"a"}, normalized(0.5f, 0.5f))).caveat, "");
   texts_.config = R"({"config": {"layers": [{"class_name": "Rescaling", "config":
       {"scale": 0.00392156862745098}}]}})";
-  EXPECT_EQ(read(equal_layers({"a"})).caveat(), "") << "it says what it does";
+  EXPECT_EQ(read(equal_layers({"a"})).caveat, "") << "it says what it does";
 }
 
 TEST_F(KerasForms, NetworksThatAreOthersHereAreRefused) {

@@ -99,8 +99,8 @@ TEST_F(TorchArrays, ComeBackAsTheyWereExported) {
   expect_whole(graph, said);
   const WeightArrays found = arrays_for(written(graph, add_counters), graph);
   expect_whole(graph, found);
-  EXPECT_EQ(found.ignored(), std::vector<std::string>{"norm.num_batches_tracked"});
-  EXPECT_EQ(found.arrays().size(), 15u);
+  EXPECT_EQ(found.ignored, std::vector<std::string>{"norm.num_batches_tracked"});
+  EXPECT_EQ(found.arrays.size(), 15u);
   EXPECT_TRUE(found.find("conv/kernel")->rearranged);
   EXPECT_FALSE(found.find("conv/bias")->rearranged);
 }
@@ -113,7 +113,7 @@ TEST_F(TorchArrays, OurOwnLayoutIsLeftAlone) {
                 tensors = {{"conv/kernel", {2}, [] { return std::vector<float>{1, 2}; }}};
               }),
       graph);
-  EXPECT_EQ(arrays.origin(), "");
+  EXPECT_EQ(arrays.origin, "");
   EXPECT_EQ(arrays.find("conv/kernel")->floats(), (std::vector<float>{1, 2}));
 }
 
@@ -134,7 +134,7 @@ TEST_F(TorchArrays, NamesByRulesAndBehindABeginning) {
   };
   const WeightArrays arrays = arrays_for(written(graph, renamed), graph, std::span(&names, 1));
   expect_whole(graph, arrays);
-  EXPECT_NE(arrays.origin().find("others's names"), std::string::npos);
+  EXPECT_NE(arrays.origin.find("others's names"), std::string::npos);
   EXPECT_EQ(arrays.find("first/kernel")->file_name, "module.body.2.weight");
 }
 
@@ -168,8 +168,8 @@ TEST_F(TorchArrays, WhatStandsBeforeAllNamesIsLeftOutAndSaid) {
                                                      }),
                                              graph);
       expect_whole(graph, arrays);
-      EXPECT_EQ(arrays.origin(), std::string(torch ? "PyTorch's" : "Keras'") +
-                                     " layout, own names behind " + beginning);
+      EXPECT_EQ(arrays.origin, std::string(torch ? "PyTorch's" : "Keras'") +
+                                   " layout, own names behind " + beginning);
       EXPECT_EQ(arrays.find("head/bias")->file_name,
                 beginning + std::string(torch ? "head.bias" : "head/bias"));
     }
@@ -188,7 +188,7 @@ TEST_F(TorchArrays, AnotherArrayBesideTheNetworkStaysOne) {
                                                 }),
                                         graph);
   expect_whole(graph, torch);
-  EXPECT_EQ(torch.arrays().back().name, "criterion.weight");
+  EXPECT_EQ(torch.arrays.back().name, "criterion.weight");
   const WeightArrays ours = arrays_for(written(graph,
                                                [&](Tensors& tensors) {
                                                  tensors = our_tensors(graph);
@@ -276,7 +276,7 @@ TEST_F(TorchArrays, PartsOfAnotherNetworkAreNone) {
     for (auto& tensor : tensors) tensor.name.insert(0, "layer" + std::to_string(block++) + ".");
   };
   const WeightArrays arrays = arrays_for(written(graph, scattered), graph);
-  EXPECT_EQ(arrays.origin(), "PyTorch's layout, unknown names");
+  EXPECT_EQ(arrays.origin, "PyTorch's layout, unknown names");
   EXPECT_EQ(arrays.find("conv/kernel"), nullptr);
 }
 

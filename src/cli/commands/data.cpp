@@ -29,15 +29,15 @@ ExitCode pack(const cli::Options& options, const training::Session& session) {
                options.io_threads.value_or(session.threads),
                training::progress_line(session, "Packing")});
   for (const data::BadSample& bad : report.bad) {
-    training::warn(session, fmt::format("left out {}: {} ({})", bad.name,
-                                        word_of(bad.result.status), bad.result.detail));
+    training::warn(session, "left out {}: {} ({})", bad.name, word_of(bad.result.status),
+                   bad.result.detail);
   }
   if (!report.empty_classes.empty()) training::warn(session, report.empty_classes);
   for (const std::string& flaw : report.flaws) training::warn(session, flaw);
   if (options.prints()) {
     system::print("{} of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
                   with_commas(report.images, "image"), side, side, options.files[1],
-                  bytes_text(static_cast<double>(report.bytes)), options.files[1], side,
+                  bytes_text(report.bytes), options.files[1], side,
                   source.exif == data::Exif::ignore ? " --exif ignore" : "");
   }
   const Json result{{"file", options.files[1]},

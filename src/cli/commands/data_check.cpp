@@ -233,9 +233,10 @@ void print_check(const data::CheckReport& report, data::Exif exif) {
 void say_packed_exif(const training::Session& session, const data::DataSource& source) {
   const auto form = source.dataset->ready_form();
   if (!form || form->exif.value_or(source.exif) == source.exif) return;
-  training::warn(session, fmt::format("the file was packed with --exif {0}, and --exif {1} changes "
-                                      "nothing in it; train on it with --exif {0}, or pack again",
-                                      word_of(*form->exif), word_of(source.exif)));
+  training::warn(session,
+                 "the file was packed with --exif {0}, and --exif {1} changes nothing in it; train "
+                 "on it with --exif {0}, or pack again",
+                 word_of(*form->exif), word_of(source.exif));
 }
 
 ExitCode check_data(const cli::Options& options, const training::Session& session) {

@@ -17,8 +17,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-std::string in_bytes(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
 /// The gradients that learn, once a step; of sharded layers each node has one, nothing to reduce
 /// where it is the only one.
 std::size_t reduced_bytes(const training::Session& session,
@@ -109,11 +107,11 @@ std::string memory_text(const training::RankMemory& rank) {
   std::vector<std::string> parts;
   for (const MemoryPart& part : kMemoryParts) {
     if (rank.*part.bytes == 0) continue;
-    parts.push_back(fmt::format("{} {}", part.words, in_bytes(rank.*part.bytes)));
+    parts.push_back(fmt::format("{} {}", part.words, bytes_text(rank.*part.bytes)));
   }
-  const std::string text = in_bytes(rank.total()) + " (" + join(parts, ", ") + ")";
+  const std::string text = bytes_text(rank.total()) + " (" + join(parts, ", ") + ")";
   if (rank.elsewhere == 0) return text;
-  return text + ", of which " + in_bytes(rank.elsewhere) + " in the backend's memory";
+  return text + ", of which " + bytes_text(rank.elsewhere) + " in the backend's memory";
 }
 
 /// Whether each part differs by so little that nobody's plans depend on it, such as pages of the
@@ -148,17 +146,17 @@ void print_rank_memory(std::span<const training::RankMemory> ranks) {
 
 void print_node_memory(const training::TrainingMemory& memory) {
   for (const training::NodeCapacity& capacity : memory.capacities) {
-    std::string once = "image cache " + in_bytes(memory.shared.cache);
+    std::string once = "image cache " + bytes_text(memory.shared.cache);
     if (memory.shared.file > 0) {
-      once +=
-          fmt::format(", {} in a file in {}", in_bytes(memory.shared.file), capacity.image_folder);
+      once += fmt::format(", {} in a file in {}", bytes_text(memory.shared.file),
+                          capacity.image_folder);
     } else if (!capacity.image_folder.empty()) {
       once += fmt::format(" (in a file in {}, /dev/shm is too small)", capacity.image_folder);
     }
-    if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);
+    if (memory.shared.weights) once += ", weights " + bytes_text(memory.shared.weights);
     system::print("  host {}: {} in all, once for its {}: {}; {} more to be had\n", capacity.host,
-                  in_bytes(memory.in_all(capacity)), counted(capacity.ranks.size(), "rank"), once,
-                  capacity.available ? in_bytes(*capacity.available) : "unknown");
+                  bytes_text(memory.in_all(capacity)), counted(capacity.ranks.size(), "rank"), once,
+                  capacity.available ? bytes_text(*capacity.available) : "unknown");
   }
 }
 
@@ -182,7 +180,7 @@ void print_plan(const training::Training& training) {
                 with_commas(training::all_steps(plan, spec.epochs, spec.flags.steps)));
   system::print("Model {}: {} parameters; {} of gradients are reduced in each step over {}\n",
                 spec.model->name, with_commas(training.plan().graph.parameter_count()),
-                in_bytes(reduced_bytes(session, compiled)), counted(images.size(), "rank"));
+                bytes_text(reduced_bytes(session, compiled)), counted(images.size(), "rank"));
 }
 
 }  // namespace

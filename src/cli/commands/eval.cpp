@@ -39,9 +39,9 @@ void check_confusion(const EvalOptions& options, const weights::ModelDescription
   if (options.confusion.empty() || model.classes.size() <= loop::PredictionCounts::kMostInMatrix)
     return;
   fail(ExitCode::usage,
-       fmt::format("--confusion {}: the model has {} classes (a matrix is made for at most {}); "
-                   "leave it out, --json has the figures by class",
-                   options.confusion, model.classes.size(), loop::PredictionCounts::kMostInMatrix));
+       "--confusion {}: the model has {} classes (a matrix is made for at most {}); leave it out, "
+       "--json has the figures by class",
+       options.confusion, model.classes.size(), loop::PredictionCounts::kMostInMatrix);
 }
 
 /// "cuda tf32", as beside figures of training.
@@ -78,8 +78,7 @@ training::EvaluationPart open_part(const EvalOptions& options, const training::S
   warn_of_preprocessing(options, session, model, part.source);
   const std::string missing = data::missing_classes(part.source, part.source.validation);
   if (!missing.empty()) {
-    training::say(session,
-                  fmt::format("No image of {} is among them: figures do not show these", missing));
+    training::say(session, "No image of {} is among them: figures do not show these", missing);
   }
   return part;
 }
@@ -225,10 +224,9 @@ void log_in_run(const EvalOptions& options, const training::Session& session,
       std::filesystem::path(options.run) / training::kEvaluationsName;
   try {
     training::log_evaluation(file, facts);
-    training::say(session, fmt::format("Added to {}, which `report` reads", file.string()));
+    training::say(session, "Added to {}, which `report` reads", file.string());
   } catch (const Error& error) {
-    training::warn(session, fmt::format("a report of the run will not have this evaluation: {}",
-                                        error.what()));
+    training::warn(session, "a report of the run will not have this evaluation: {}", error.what());
   }
 }
 
@@ -319,10 +317,9 @@ ExitCode run_eval(const EvaluationPage& page, const EvalOptions& options,
   if (evaluation.least_likely > 0) {
     training::warn(
         session,
-        fmt::format("--tta {}: the probabilities of the right classes of {} "
-                    "are too small for a float (each counts with a loss of 87.3, "
-                    "so the mean is too small); leave it out for the whole loss",
-                    kFlip, counted(static_cast<std::uint64_t>(evaluation.least_likely), "image")));
+        "--tta {}: the probabilities of the right classes of {} are too small for a float (each "
+        "counts with a loss of 87.3, so the mean is too small); leave it out for the whole loss",
+        kFlip, counted(static_cast<std::uint64_t>(evaluation.least_likely), "image"));
   }
   const bool prints = options.prints() && options.page != "-" && options.confusion != "-";
   if (session.leads() && prints) print_evaluation(evaluation, model.classes);

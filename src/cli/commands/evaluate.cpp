@@ -7,13 +7,11 @@
 #include <limits>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "exchange/basic_exchange.h"
-#include "loop/evaluate.h"
 #include "loop/replicas.h"
 #include "system/clock.h"
 #include "training/plan/image_place.h"

@@ -34,9 +34,10 @@ struct ExportOptions : cli::Options {
 /// What the flags say of the model must be what the weights say of themselves.
 void check_agrees(const ExportOptions& options, const weights::ModelDescription& model) {
   const auto differs = [&](const std::string& flag, const std::string& theirs) {
-    fail(ExitCode::usage, fmt::format("--{}: the weights in {} are of {} (the file would say one "
-                                      "thing and hold another); leave the flag out",
-                                      flag, options.weights, theirs));
+    fail(ExitCode::usage,
+         "--{}: the weights in {} are of {} (the file would say one thing and hold another); leave "
+         "the flag out",
+         flag, options.weights, theirs);
   };
   if (options.normalize) {
     differs("normalize", "pixels as " + model::normalization_text(model.graph.input()));
@@ -145,9 +146,9 @@ void warn_of_no_numbers(const ExportOptions& options, const model::Graph& graph,
       weights::nonfinite_text(options.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
   if (text.empty()) return;
   system::tell(
-      fmt::format("warning: {} (its predictions mean nothing; export weights of a training "
-                  "whose loss was a number)",
-                  text));
+      "warning: {} (its predictions mean nothing; export weights of a training whose loss was a "
+      "number)",
+      text);
 }
 
 constexpr std::size_t kMostOutputs = 65536;
@@ -159,10 +160,9 @@ int outputs_in(const weights::WeightArrays& file, const model::Graph& graph) {
     if (!array || array->extents.empty()) continue;
     if (array->extents.back() > kMostOutputs) {
       fail(ExitCode::data,
-           fmt::format("weight file {}: {} has {} outputs, more than the {} that are known (it is "
-                       "of no classifier, or damaged); check --weights and --model",
-                       printable(file.path().string()), printable(name), array->extents.back(),
-                       kMostOutputs));
+           "weight file {}: {} has {} outputs, more than the {} that are known (it is of no "
+           "classifier, or damaged); check --weights and --model",
+           printable(file.path.string()), printable(name), array->extents.back(), kMostOutputs);
     }
     return static_cast<int>(array->extents.back());
   }
@@ -185,22 +185,22 @@ training::TrainingSpec spec_for(const ExportOptions& options,
   if (takes) flags.image_size = theirs->height;
   const training::TrainingSpec spec = training::choose_training(flags);
   if (!theirs || (*theirs == spec.image && !takes)) return spec;
-  system::tell(fmt::format("--weights {}: its network takes images of {}, {} (--image-size)",
-                           options.weights, size_text(*theirs),
-                           takes ? "and so does the one that is written"
-                                 : "the one that is written those of " + size_text(spec.image)));
+  system::tell("--weights {}: its network takes images of {}, {} (--image-size)", options.weights,
+               size_text(*theirs),
+               takes ? "and so does the one that is written"
+                     : "the one that is written those of " + size_text(spec.image));
   return spec;
 }
 
 /// A file of Keras without a configuration (.weights.h5) may hide a layer that changes pixels.
 void say_pixels(const ExportOptions& options, const model::Graph& graph,
                 const weights::WeightArrays& file) {
-  if (!weights::is_of_keras(options.weights) || file.says_layers()) return;
+  if (!weights::is_of_keras(options.weights) || file.says_layers) return;
   const auto& input = graph.input();
   system::tell(
-      fmt::format("--weights {} does not say how pixels become numbers; here they do as {} "
-                  "(--normalize must say what they were when it learnt)",
-                  options.weights, model::normalization_text(input)));
+      "--weights {} does not say how pixels become numbers; here they do as {} (--normalize must "
+      "say what they were when it learnt)",
+      options.weights, model::normalization_text(input));
 }
 
 /// A file that says nothing about its network, which --model then does. Its classes have no names,
@@ -240,9 +240,9 @@ void check_count_of_names(const std::vector<std::string>& names, const std::stri
                           std::size_t classes) {
   if (names.size() == classes) return;
   fail(ExitCode::usage,
-       fmt::format("--class-names: {} for the {} classes of {} (each needs its own); write "
-                   "them in the order of the outputs",
-                   with_commas(names.size(), "name"), with_commas(classes), printable(weights)));
+       "--class-names: {} for the {} classes of {} (each needs its own); write them in the order "
+       "of the outputs",
+       with_commas(names.size(), "name"), with_commas(classes), printable(weights));
 }
 
 /// With the names that were asked for.
@@ -259,8 +259,8 @@ void export_weights(const ExportOptions& options, const training::Services& serv
   const weights::ModelDescription description = named_description(options, services.read_keras);
   const weights::WeightArrays file = weights::open_arrays(
       options.weights, description.graph, names_of_others(options), services.read_keras);
-  if (!file.caveat().empty()) {
-    system::tell(fmt::format("warning: --weights {}: {}", options.weights, file.caveat()));
+  if (!file.caveat.empty()) {
+    system::tell("warning: --weights {}: {}", options.weights, file.caveat);
   }
   std::set<std::string> no_numbers;
   const model::ExportedModel model{
@@ -316,9 +316,8 @@ void check_export(const ExportOptions& options, const cli::CommandLineChoices&) 
     fail(ExitCode::usage, "export needs --onnx FILE, --safetensors FILE or --model-file FILE");
   }
   if (options.weights.empty() && !(options.onnx.empty() && options.safetensors.empty())) {
-    fail(ExitCode::usage,
-         fmt::format("--{} needs --weights FILE, a weights.safetensors that training wrote",
-                     options.onnx.empty() ? "safetensors" : "onnx"));
+    fail(ExitCode::usage, "--{} needs --weights FILE, a weights.safetensors that training wrote",
+         options.onnx.empty() ? "safetensors" : "onnx");
   }
   check_ending("onnx", options.onnx, ".onnx");
   check_ending("safetensors", options.safetensors, ".safetensors");

@@ -88,16 +88,10 @@ class WorkFolder {
   static constexpr const char *kName = "fetching", *kLock = "lock";
 
   static void remove_left() {
-    std::vector<fs::path> left;
-    std::error_code error;
-    for (fs::directory_iterator entry(zoo::kept_folder(), error), end; !error && entry != end;
-         entry.increment(error)) {
-      if (system::is_temporary_of(entry->path().filename().string(), kName)) {
-        left.push_back(entry->path());
-      }
-    }
-    for (const fs::path& folder : left) {
-      if (system::AbandonedFile(folder / kLock).is_abandoned()) fs::remove_all(folder, error);
+    for (const std::string& name : system::names_in(zoo::kept_folder())) {
+      if (!system::is_temporary_of(name, kName)) continue;
+      const fs::path folder = zoo::kept_folder() / name;
+      if (system::AbandonedFile(folder / kLock).is_abandoned()) system::remove_quietly(folder);
     }
   }
 
@@ -196,9 +190,8 @@ class Fetch {
   }
 
   fs::path from_place(const fs::path& place) {
-    std::error_code none;
-    const fs::path file = fs::is_directory(place, none) ? found_in(place) : place;
-    if (!fs::is_regular_file(file, none)) {
+    const fs::path file = system::is_folder(place) ? found_in(place) : place;
+    if (!system::is_file(file)) {
       fail(ExitCode::data,
            "--from {}: there is no such file or folder (nothing can be kept); "
            "check the path",
@@ -214,15 +207,13 @@ class Fetch {
     for (const std::string_view ending : zoo::kKeptEndings) {
       names.push_back(entry_.name + std::string(ending));
     }
-    std::error_code none;
     for (const std::string& name : names) {
-      if (fs::is_regular_file(folder / name, none)) return folder / name;
+      if (system::is_file(folder / name)) return folder / name;
     }
     const std::string wheel = published_ ? wheel_of(published_->package) : "";
-    for (fs::directory_iterator entry(folder, none), end; !wheel.empty() && !none && entry != end;
-         entry.increment(none)) {
-      const std::string name = entry->path().filename().string();
-      if (name.starts_with(wheel) && name.ends_with(kWheel)) return entry->path();
+    for (const std::string& name : system::names_in(folder)) {
+      const bool is_it = !wheel.empty() && name.starts_with(wheel) && name.ends_with(kWheel);
+      if (is_it) return folder / name;
     }
     if (!wheel.empty()) names.push_back(wheel + "..." + kWheel);
     fail(ExitCode::data,
@@ -293,7 +284,7 @@ class Fetch {
       if (ended || turns % 20 == 19) {  // each second
         const std::uintmax_t bytes = bytes_in(work_.path(""));
         check_size(bytes);
-        if (draws) line.draw(bytes_text(static_cast<double>(bytes)) + " so far");
+        if (draws) line.draw(bytes_text(bytes) + " so far");
       }
       if (ended) break;
       if (session_.services.signals && session_.services.signals->stop_requested()) {
@@ -314,7 +305,7 @@ class Fetch {
     if (bytes <= most) return;
     fail(ExitCode::data,
          "{}: more than {} came (its weights take less); name another place: --from", entry_.name,
-         bytes_text(static_cast<double>(most)));
+         bytes_text(most));
   }
 
   /// Not every file that is called so is one, or this network's. No --weights were given.
@@ -348,7 +339,7 @@ class Fetch {
       fail(ExitCode::output, "{} has come meanwhile (it is left alone); look at it", to.string());
     }
     system::print("{}: kept as {} ({}, SHA-256 {}, {})\n", entry_.name, to.string(),
-                  bytes_text(static_cast<double>(file.size())), sum,
+                  bytes_text(file.size()), sum,
                   digits.empty() ? "which nothing here is known to compare with"
                                  : "which begins as the file's name says");
     system::print("Train with: {} --model {} --weights imagenet --data FOLDER\n", program_,

@@ -25,9 +25,9 @@ void check_data_of_run(const std::string& spec, const std::filesystem::path& run
     std::error_code error;  // one shows when it is read
     if (std::filesystem::exists(path, error) || error) continue;
     fail(ExitCode::data,
-         fmt::format("the data of the run {}, {}, is not there (without --data its images are "
-                     "evaluated); say where they are now: --data DATA",
-                     run.string(), path));
+         "the data of the run {}, {}, is not there (without --data its images are evaluated); say "
+         "where they are now: --data DATA",
+         run.string(), path);
   }
 }
 
@@ -61,13 +61,11 @@ constexpr Ending kEndings[] = {{".safetensors", "safetensors"},
 /// A name a line; an empty one behind the last does not count.
 std::vector<std::string> names_in_file(const std::string& path) {
   constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
-  std::error_code none;
-  if (!std::filesystem::exists(path, none)) {
+  if (!system::is_present(path)) {
     fail(ExitCode::usage,
-         fmt::format("--class-names {}: there is no such file, and one name is too few (a network "
-                     "has two classes or more); write NAME,NAME,... or name a file with a name a "
-                     "line",
-                     printable(path)));
+         "--class-names {}: there is no such file, and one name is too few (a network has two "
+         "classes or more); write NAME,NAME,... or name a file with a name a line",
+         printable(path));
   }
   try {
     std::vector<std::string> names = split(system::read_bounded(path, kMostBytes), '\n');
@@ -77,9 +75,8 @@ std::vector<std::string> names_in_file(const std::string& path) {
     while (!names.empty() && names.back().empty()) names.pop_back();
     return names;
   } catch (const std::runtime_error& error) {
-    fail(ExitCode::data, fmt::format("--class-names {} {} (its names cannot be read); check the "
-                                     "path",
-                                     printable(path), error.what()));
+    fail(ExitCode::data, "--class-names {} {} (its names cannot be read); check the path",
+         printable(path), error.what());
   }
 }
 
@@ -122,15 +119,13 @@ cli::CommandParts<> command_on_data(cli::CommandEntry help, Work work, const cha
   parts.check = [needs, packs](cli::Options& options, const cli::CommandLineChoices&) {
     const std::size_t most = packs ? 2 : 1;
     if (options.files.size() > most) {
-      fail(ExitCode::usage,
-           fmt::format("{} is one word too many: {} takes {}", options.files[most],
-                       options.task.name, packs ? needs : "one folder or data set"));
+      fail(ExitCode::usage, "{} is one word too many: {} takes {}", options.files[most],
+           options.task.name, packs ? needs : "one folder or data set");
     }
     if (!options.files.empty()) options.data = options.files.front();
     if (options.files.size() < most && (packs || options.data.empty())) {
-      fail(ExitCode::usage,
-           fmt::format("{0} needs {2}: {1} {0} {3}", options.task.name, options.program, needs,
-                       packs ? "FOLDER FILE.ctpack" : "FOLDER"));
+      fail(ExitCode::usage, "{0} needs {2}: {1} {0} {3}", options.task.name, options.program, needs,
+           packs ? "FOLDER FILE.ctpack" : "FOLDER");
     }
   };
   parts.why_idle = [](const cli::Options& options, const std::string& flag) -> std::string {
@@ -164,11 +159,10 @@ void check_weights_named(const cli::Options& options) {
 
 void ask_for_data(const training::Session& session, const training::TrainingFlags& flags) {
   if (!flags.data.empty()) return;
-  training::say(
-      session,
-      fmt::format("No --data: {} synthetic images in the paper's shape. Was that meant? --data "
-                  "FOLDER takes yours, a folder of images per class; --data synthetic says yes",
-                  flags.task.evaluates ? "evaluating on" : "training on"));
+  training::say(session,
+                "No --data: {} synthetic images in the paper's shape. Was that meant? --data "
+                "FOLDER takes yours, a folder of images per class; --data synthetic says yes",
+                flags.task.evaluates ? "evaluating on" : "training on");
 }
 
 bool take_data_of_run(cli::Options& options, const std::filesystem::path& run) {
@@ -188,10 +182,10 @@ void check_ending(const std::string& flag, const std::string& file, const std::s
       std::ranges::find_if(kEndings, [&](const Ending& one) { return name.ends_with(one.ending); });
   if (other == std::end(kEndings) || other->ending == ending) return;
   fail(ExitCode::usage,
-       fmt::format("--{} {}: {} is the ending of {} (the flag writes another format, and programs "
-                   "go by the name); name a file that ends with {}{}",
-                   flag, printable(file), other->ending, other->of, ending,
-                   flag == "safetensors" ? other->hint : ""));
+       "--{} {}: {} is the ending of {} (the flag writes another format, and programs go by the "
+       "name); name a file that ends with {}{}",
+       flag, printable(file), other->ending, other->of, ending,
+       flag == "safetensors" ? other->hint : "");
 }
 
 std::vector<std::string> parse_names_of_classes(const std::string& text) {
@@ -199,9 +193,10 @@ std::vector<std::string> parse_names_of_classes(const std::string& text) {
   std::vector<std::string> names = is_list ? split(text, ',') : names_in_file(text);
   const std::string mistake = mistake_of(names);
   if (mistake.empty()) return names;
-  fail(ExitCode::usage, fmt::format("--class-names: {} (a class is known by its name); write one "
-                                    "name for each class, as cat,dog",
-                                    mistake));
+  fail(
+      ExitCode::usage,
+      "--class-names: {} (a class is known by its name); write one name for each class, as cat,dog",
+      mistake);
 }
 
 }  // namespace cputrain::commands

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -64,8 +62,8 @@ std::vector<NamedFile> expand_folders(const std::vector<std::string>& words,
                                       const training::Services& services) {
   std::vector<NamedFile> files;
   for (const std::string& word : words) {
-    std::error_code ignored;  // what cannot be looked at fails when it is read, and says why
-    if (!std::filesystem::is_directory(word, ignored)) {
+    // What cannot be looked at fails when it is read, and says why.
+    if (!system::is_folder(word)) {
       files.push_back({word});
       continue;
     }
@@ -75,9 +73,10 @@ std::vector<NamedFile> expand_folders(const std::vector<std::string>& words,
     const std::string other = passed_over_text(word, unread);
     if (!other.empty()) system::tell(other);
     if (found.empty()) {
-      fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to predict); "
-                                       "name a folder of .jpg, .png or other image files",
-                                       word));
+      fail(ExitCode::data,
+           "folder {} holds no images (there is nothing to predict); name a folder of .jpg, .png "
+           "or other image files",
+           word);
     }
     const auto begin = static_cast<std::ptrdiff_t>(files.size());
     for (std::string& path : found) files.push_back({std::move(path)});
@@ -185,7 +184,7 @@ void run_images(Images& images, std::size_t at_once, bool flips, compute::Progra
 void print_prediction(const Json& entry, std::optional<int> top) {
   const std::string file = entry["file"];
   if (entry.contains("error")) {
-    system::tell(fmt::format("cputrain: {}: {}", file, entry["error"].get<std::string>()));
+    system::tell("cputrain: {}: {}", file, entry["error"].get<std::string>());
     return;
   }
   const auto text = [](const std::string& name, double probability) {
@@ -215,9 +214,8 @@ std::optional<int> top_of(const PredictOptions& options, const training::Session
                           const weights::ModelDescription& model) {
   const int classes = static_cast<int>(model.classes.size());
   if (!options.top || *options.top <= classes) return options.top;
-  training::warn(session,
-                 fmt::format("--top {}: the weights know {} classes, so predictions name these",
-                             *options.top, classes));
+  training::warn(session, "--top {}: the weights know {} classes, so predictions name these",
+                 *options.top, classes);
   return classes;
 }
 
@@ -323,9 +321,8 @@ void add_predict_flags(cli::Flags& f, PredictOptions& c, const cli::CommandLineC
 void check_predict(const PredictOptions& options, const cli::CommandLineChoices&) {
   check_weights_named(options);
   if (!options.files.empty()) return;
-  fail(ExitCode::usage,
-       fmt::format("predict needs image files or folders: {} predict --weights FILE IMAGE...",
-                   options.program));
+  fail(ExitCode::usage, "predict needs image files or folders: {} predict --weights FILE IMAGE...",
+       options.program);
 }
 
 ExitCode run_predict(const PredictOptions& options, const training::Services& services) {

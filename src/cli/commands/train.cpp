@@ -28,10 +28,8 @@ struct TrainOptions : cli::Options {
   std::string end_with;
 };
 
-class TrainCommand final : public cli::CommandWith<TrainOptions> {
+class TrainCommand final : public cli::Command {
  public:
-  TrainCommand() : CommandWith({}) {}
-
   cli::CommandEntry help() const override {
     return {.name = "train",
             .summary = "train, evaluate and save a classifier (the default command)",
@@ -81,6 +79,7 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
         "with --dry-run: write the plan as JSON (-: to standard output, and nothing else there)");
   }
 
+  cli::Options& options() override { return options_; }
   void check(const cli::CommandLineChoices&) override;
   bool results_are_files() const override { return !options_.dry_run; }
   void choose_files(bool leads, const training::Services&) override;
@@ -92,6 +91,8 @@ class TrainCommand final : public cli::CommandWith<TrainOptions> {
   /// Where the training turns out to begin with weights that are not there.
   void need_weights(const training::Session&, const training::Start&);
   void warn_of_flags(const training::Training&, bool goes_on) const;
+
+  TrainOptions options_;
 };
 
 /// Layers that learn nothing are usually those of weights that are named.
@@ -100,10 +101,10 @@ void warn_of_freezing_alone(const training::Training& training, const TrainOptio
   const bool freezes = std::ranges::any_of(nodes, &model::Graph::Node::frozen);
   if (!freezes || !options.weights.empty()) return;
   training::warn(training.session(),
-                 fmt::format("--freeze {} without --weights: these layers stay as they were drawn "
-                             "at random (the others learn from noise); name --weights FILE, whose "
-                             "layers are worth keeping, or leave --freeze out",
-                             join(options.freeze, ",")));
+                 "--freeze {} without --weights: these layers stay as they were drawn at random "
+                 "(the others learn from noise); name --weights FILE, whose layers are worth "
+                 "keeping, or leave --freeze out",
+                 join(options.freeze, ","));
 }
 
 /// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
@@ -122,8 +123,8 @@ void check_safety(cli::Options& options) {
   if (!safety.resume.empty() && safety.resume != "auto" && options.out.empty()) {
     const std::filesystem::path folder = system::absolute_path(safety.resume) + "/";
     const std::filesystem::path parent = folder.parent_path().parent_path();
-    std::error_code ignored;  // a copy may lie anywhere
-    if (std::filesystem::exists(parent / training::kConfigName, ignored)) options.out = parent;
+    // A copy may lie anywhere.
+    if (system::is_present(parent / training::kConfigName)) options.out = parent;
   }
   if (safety.early_stopping && !safety.keeps_best()) {
     fail(ExitCode::usage,
@@ -148,9 +149,10 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
     fail(ExitCode::usage, "--profile with --dry-run, which trains nothing; leave one out");
   }
   if (!c.json.empty() && !c.dry_run) {
-    fail(ExitCode::usage, fmt::format("--json {}: a training writes metrics.jsonl into its folder; "
-                                      "add --dry-run for the plan alone, or leave --json out",
-                                      c.json));
+    fail(ExitCode::usage,
+         "--json {}: a training writes metrics.jsonl into its folder; add --dry-run for the plan "
+         "alone, or leave --json out",
+         c.json);
   }
   check_safety(options_);
   training::check_watchers(c);
@@ -159,16 +161,15 @@ void TrainCommand::check(const cli::CommandLineChoices&) {
 /// A training that goes on has the weights of its checkpoint: those that it began with may be gone.
 void TrainCommand::choose_files(bool leads, const training::Services& services) {
   const bool may_go_on = !options_.safety.resume.empty() && !options_.dry_run;
-  std::error_code none;  // a file that is called so is one that was named
-  const bool named =
-      options_.weights != cli::kImageNet || std::filesystem::exists(cli::kImageNet, none);
+  // A file that is called so is one that was named.
+  const bool named = options_.weights != cli::kImageNet || system::is_present(cli::kImageNet);
   if (may_go_on && named && !training::weights_are_there(options_.weights)) return;
   try {
     Command::choose_files(leads, services);
   } catch (const Error& error) {
     if (!may_go_on || error.code() != ExitCode::data) throw;
     if (!named) return;  // none are kept: see need_weights()
-    fail(error.code(), fmt::format("{}; a training that goes on needs no --weights", error.what()));
+    fail(error.code(), "{}; a training that goes on needs no --weights", error.what());
   }
 }
 
@@ -176,7 +177,7 @@ void TrainCommand::warn_of_run_in_data(const training::Session& session) const {
   namespace fs = std::filesystem;
   const data::DataSpec data = data::parse_data_spec(options_.data_or_synthetic());
   std::error_code none;  // what is not there shows when it is read
-  if (!data.word.empty() || options_.out.empty() || !fs::is_directory(data.parts.front(), none)) {
+  if (!data.word.empty() || options_.out.empty() || !system::is_folder(data.parts.front())) {
     return;
   }
   const fs::path folder = fs::canonical(data.parts.front(), none);
@@ -184,10 +185,9 @@ void TrainCommand::warn_of_run_in_data(const training::Session& session) const {
   const fs::path way = out.lexically_relative(folder);
   if (way.empty() || *way.begin() == "..") return;
   training::warn(session,
-                 fmt::format("--out {} lies in the data, {}: its files are passed over there, but "
-                             "images that are put into it would be learnt; better name a folder "
-                             "outside",
-                             options_.out, data.parts.front()));
+                 "--out {} lies in the data, {}: its files are passed over there, but images that "
+                 "are put into it would be learnt; better name a folder outside",
+                 options_.out, data.parts.front());
 }
 
 void TrainCommand::need_weights(const training::Session& session, const training::Start& start) {
@@ -231,9 +231,9 @@ ExitCode TrainCommand::run(const training::Services& services) {
   if (options_.dry_run) {
     if (!options_.safety.resume.empty()) {
       training::say(session,
-                    fmt::format("--dry-run does not look at --resume {}: this is the plan of "
-                                "the training from its beginning",
-                                options_.safety.resume));
+                    "--dry-run does not look at --resume {}: this is the plan of the training from "
+                    "its beginning",
+                    options_.safety.resume);
     }
     training.compile();
     training::check_timeline_steps(training);

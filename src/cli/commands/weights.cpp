@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -31,7 +30,7 @@ std::string origin_of(const zoo::Published& published) {
 std::string size_on_disk(const fs::path& file) {
   std::error_code none;
   const auto bytes = fs::file_size(file, none);
-  return none ? "unknown size" : bytes_text(static_cast<double>(bytes));
+  return none ? "unknown size" : bytes_text(bytes);
 }
 
 /// The built-in network of that name. Error(usage).

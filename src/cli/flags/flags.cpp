@@ -1,7 +1,5 @@
 #include "cli/flags/flags.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <tuple>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
 #include "core/precision.h"
@@ -264,9 +263,8 @@ bool is_one_of(std::string_view words, const std::string& word) {
 
 /// Words of people: "OneCycleLR", "cosine_annealing".
 std::string plain(std::string word) {
-  std::ranges::transform(word, word.begin(), [](unsigned char c) {
-    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
-  });
+  word = small_letters(std::move(word));
+  std::ranges::replace(word, '_', '-');
   return word;
 }
 

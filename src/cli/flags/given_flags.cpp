@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cli/flags/foreign_words.h"
 #include "core/error.h"
@@ -50,21 +49,17 @@ bool is_of_kubernetes(const std::string& name) {
          words.find("_PORT_") != std::string::npos;
 }
 
-std::string flag_of(std::string variable) {
-  variable.erase(0, kPrefix.size());
-  std::ranges::transform(variable, variable.begin(), [](unsigned char c) {
-    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
-  });
-  return "--" + variable;
-}
-
-/// The variable that stands for a flag: "batch-size" -> "CPUTRAIN_BATCH_SIZE".
-std::string variable_of(const std::string& flag) { return std::string(kPrefix) + capitals(flag); }
-
 std::string hyphens(std::string name) {
   std::ranges::replace(name, '_', '-');
   return name;
 }
+
+std::string flag_of(const std::string& variable) {
+  return "--" + hyphens(small_letters(variable.substr(kPrefix.size())));
+}
+
+/// The variable that stands for a flag: "batch-size" -> "CPUTRAIN_BATCH_SIZE".
+std::string variable_of(const std::string& flag) { return std::string(kPrefix) + capitals(flag); }
 
 /// A word that begins with -- and names a flag of the command: "--steps", "--batch_size=4".
 bool is_flag(const std::string& word, const Flags& flags) {
@@ -80,18 +75,16 @@ void add(Given& given, const Flags& flags, const std::string& name, const std::s
   constexpr std::string_view kYes[] = {"true", "1", "yes", "on"},
                              kNo[] = {"false", "0", "no", "off"};
   if (value.empty()) {
-    fail(ExitCode::usage, fmt::format("{}--{} needs a value (see --help)", where, name));
+    fail(ExitCode::usage, "{}--{} needs a value (see --help)", where, name);
   }
-  std::string word = value;
-  std::ranges::transform(word, word.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string word = small_letters(value);
   if (flags.takes_value(name)) {
     given[name] = value;
   } else if (std::ranges::find(kYes, word) != std::end(kYes)) {
     given[name] = "true";
   } else if (std::ranges::find(kNo, word) == std::end(kNo)) {
-    fail(ExitCode::usage, fmt::format("{}--{} {}: must be true, yes, on, 1, false, no, off or 0",
-                                      where, name, value));
+    fail(ExitCode::usage, "{}--{} {}: must be true, yes, on, 1, false, no, off or 0", where, name,
+         value);
   }
 }
 
@@ -103,20 +96,18 @@ void check_spelling(std::pair<std::string, std::string>& before, const std::stri
   const auto& [word_before, value_before] = before;
   if (!word_before.empty() && word_before != word && value_before != value) {
     fail(ExitCode::usage,
-         fmt::format("--{} {} and --{} {} are one flag with two values (which is meant "
-                     "cannot be told); leave one out",
-                     word_before, value_before, word, value));
+         "--{} {} and --{} {} are one flag with two values (which is meant cannot be told); leave "
+         "one out",
+         word_before, value_before, word, value);
   }
   before = {word, value};
 }
 
 [[noreturn]] void refuse_flag(const std::string& word, const std::string& name, const Flags& flags,
                               const Hint& hint) {
-  std::error_code ignored;
-  const bool is_file = std::filesystem::exists(word, ignored);
-  fail(ExitCode::usage,
-       fmt::format("{} is not a flag of this command{} (see --help)", word,
-                   is_file ? "; a file of this name stands behind --" : hint(name, flags)));
+  const bool is_file = system::is_present(word);
+  fail(ExitCode::usage, "{} is not a flag of this command{} (see --help)", word,
+       is_file ? "; a file of this name stands behind --" : hint(name, flags));
 }
 
 /// The flag itself, or the one that excludes it.
@@ -129,9 +120,9 @@ void check_variables_of_one_flag(const Environment& environment, const std::stri
   const auto one = value_of(environment, name), other = value_of(environment, alias);
   if (!one || !other || *one == *other) return;
   fail(ExitCode::usage,
-       fmt::format("{}={} and {}={} in the environment are one flag with two values (which is "
-                   "meant cannot be told); unset one",
-                   variable_of(name), *one, variable_of(alias), *other));
+       "{}={} and {}={} in the environment are one flag with two values (which is meant cannot be "
+       "told); unset one",
+       variable_of(name), *one, variable_of(alias), *other);
 }
 
 /// A flag's value as it would be typed: a number, a text, or a list of texts.
@@ -144,8 +135,7 @@ std::string flag_text(const nlohmann::json& value, const std::string& path,
     if (part.is_string()) parts.push_back(part);
   }
   if (parts.empty() || parts.size() != value.size()) {
-    fail(ExitCode::usage,
-         fmt::format("--config {}: {} must be a number, a text or a list of texts", path, key));
+    fail(ExitCode::usage, "--config {}: {} must be a number, a text or a list of texts", path, key);
   }
   return join(parts, ",");
 }
@@ -221,12 +211,12 @@ std::set<std::string> add_config_file(Given& given, const Flags& flags, const st
   for (const auto& [key, value] : settings.items()) {
     const std::string name = flags.resolved(hyphens(key));
     if (!flags.names().contains(name)) {
-      fail(ExitCode::usage, fmt::format("--config {}: {} is not a flag of this command{}", path,
-                                        key, hint(name, flags)));
+      fail(ExitCode::usage, "--config {}: {} is not a flag of this command{}", path, key,
+           hint(name, flags));
     }
     if (!named.insert(name).second) {
-      fail(ExitCode::usage,
-           fmt::format("--config {}: {} says {} a second time; leave one out", path, key, name));
+      fail(ExitCode::usage, "--config {}: {} says {} a second time; leave one out", path, key,
+           name);
     }
     if (is_decided(before, flags, name)) continue;
     add(given, flags, name, flag_text(value, path, key), "--config " + path + ": ");
@@ -239,8 +229,7 @@ void check_rivals(const Given& given, const Flags& flags) {
   for (const auto& [name, value] : given) {
     const std::string rival = flags.rival(name);
     if (given.contains(rival)) {
-      fail(ExitCode::usage,
-           fmt::format("--{} and --{} exclude each other; leave one out", name, rival));
+      fail(ExitCode::usage, "--{} and --{} exclude each other; leave one out", name, rival);
     }
   }
 }
@@ -266,8 +255,8 @@ std::optional<std::string> value_of(const Environment& environment, const std::s
   if (variable == environment.end()) return std::nullopt;
   if (variable->second.empty()) {
     fail(ExitCode::usage,
-         fmt::format("{} is empty in the environment (it needs a value, as --{} does); unset it",
-                     variable->first, flag));
+         "{} is empty in the environment (it needs a value, as --{} does); unset it",
+         variable->first, flag);
   }
   return variable->second;
 }
@@ -282,20 +271,19 @@ void check_variables(const Environment& environment, const std::set<std::string>
   for (const auto& [name, value] : environment) {
     if (known.contains(name)) continue;
     if (known.contains(capitals(name))) {
-      fail(ExitCode::usage, fmt::format("{}: variables are in capitals, with underscores (this one "
-                                        "would be ignored); write {}",
-                                        name, capitals(name)));
+      fail(ExitCode::usage,
+           "{}: variables are in capitals, with underscores (this one would be ignored); write {}",
+           name, capitals(name));
     }
     const bool meant = name.starts_with(kPrefix) && !is_of_kubernetes(name) &&
                        std::ranges::find(kOfOthers, name) == std::end(kOfOthers);
     if (!meant) continue;
     const std::string flag = flag_of(name);
     const std::string foreign = hint_for_flag(flag.substr(2), flags, "cputrain");
-    fail(
-        ExitCode::usage,
-        fmt::format("the environment's {}: no command has a flag {} (it would be ignored){}; unset "
-                    "it, or see --help",
-                    name, flag, foreign.empty() ? did_you_mean(flag, words) : foreign));
+    fail(ExitCode::usage,
+         "the environment's {}: no command has a flag {} (it would be ignored){}; unset it, or see "
+         "--help",
+         name, flag, foreign.empty() ? did_you_mean(flag, words) : foreign);
   }
 }
 
@@ -353,9 +341,9 @@ nlohmann::json read_settings(const std::string& path) {
   constexpr std::uintmax_t kMostBytes = 1 << 20;
   const auto refuse = [&](const std::string& what) {
     fail(ExitCode::usage,
-         fmt::format("--config {}: {} (its flags would not count); give a file that holds a JSON "
-                     "object of flags and values, as config.json does",
-                     path, what));
+         "--config {}: {} (its flags would not count); give a file that holds a JSON object of "
+         "flags and values, as config.json does",
+         path, what);
   };
   std::string text;
   try {

@@ -1,6 +1,5 @@
 #include "comm/watch/findings.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace cputrain::watch {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "comm/pulse.h"
+#include "core/names.h"
 
 namespace cputrain::watch {
 
@@ -49,6 +49,19 @@ enum class Cause : std::uint8_t {
   network,  ///< all wait and all answer: what travels between them was lost
 };
 
+constexpr auto names(Cause) {
+  return std::to_array<Name<Cause>>({{Cause::none, "none"},
+                                     {Cause::silent, "silent"},
+                                     {Cause::hung, "hung"},
+                                     {Cause::cpu, "cpu"},
+                                     {Cause::memory, "memory"},
+                                     {Cause::reader, "reader"},
+                                     {Cause::launcher, "launcher"},
+                                     {Cause::slow, "slow"},
+                                     {Cause::deaf, "deaf"},
+                                     {Cause::hidden, "hidden"},
+                                     {Cause::network, "network"}});
+}
 /// Whether ranks with it go on by themselves, as soon as they have what they lack.
 constexpr bool goes_on(Cause cause) { return cause >= Cause::cpu && cause <= Cause::slow; }
 

@@ -156,26 +156,23 @@ Datagrams::Datagrams(bool from_everywhere)
   sockaddr_in own = address_of(from_everywhere ? htonl(INADDR_ANY) : this_machine(), 0);
   socklen_t length = sizeof own;
   auto* const address = reinterpret_cast<sockaddr*>(&own);
-  if (socket_ < 0 || ::bind(socket_, address, length) != 0) return;
-  if (::getsockname(socket_, address, &length) == 0) port_ = own.sin_port;
+  if (!socket_.is_open() || ::bind(socket_.number(), address, length) != 0) return;
+  if (::getsockname(socket_.number(), address, &length) == 0) port_ = own.sin_port;
 }
 
-Datagrams::~Datagrams() { close(); }
-
 void Datagrams::close() {
-  if (socket_ >= 0) ::close(socket_);
-  socket_ = -1;
+  socket_ = system::Descriptor();
   port_ = 0;
 }
 
 void Datagrams::send(const sockaddr_in& to, std::span<const std::byte> bytes) {
-  static_cast<void>(::sendto(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL,
+  static_cast<void>(::sendto(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL,
                              reinterpret_cast<const sockaddr*>(&to), sizeof to));
 }
 
 std::optional<std::size_t> Datagrams::receive(std::span<std::byte> buffer, sockaddr_in& from) {
   socklen_t length = sizeof from;
-  const ssize_t size = ::recvfrom(socket_, buffer.data(), buffer.size(), MSG_TRUNC,
+  const ssize_t size = ::recvfrom(socket_.number(), buffer.data(), buffer.size(), MSG_TRUNC,
                                   reinterpret_cast<sockaddr*>(&from), &length);
   return size < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(size));
 }
@@ -185,7 +182,7 @@ void Datagrams::wait(double seconds) {
   if (!is_open()) {
     return std::this_thread::sleep_for(std::chrono::milliseconds(static_cast<int>(ms)));
   }
-  pollfd one{socket_, POLLIN, 0};
+  pollfd one{socket_.number(), POLLIN, 0};
   ::poll(&one, 1, static_cast<int>(ms));
 }
 

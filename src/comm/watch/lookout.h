@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "comm/node.h"
 #include "comm/watch/findings.h"
+#include "system/file_system.h"
 
 namespace cputrain::watch {
 
@@ -55,9 +56,6 @@ class Datagrams {
   /// A port that is free, for datagrams from this machine alone, or from everywhere. Without a
   /// socket where the system gives none.
   explicit Datagrams(bool from_everywhere);
-  ~Datagrams();
-  Datagrams(const Datagrams&) = delete;
-  Datagrams& operator=(const Datagrams&) = delete;
 
   bool is_open() const { return port_ != 0; }
   std::uint16_t port() const { return port_; }  ///< in the network's order; 0: not open
@@ -70,7 +68,7 @@ class Datagrams {
   void wait(double seconds);
 
  private:
-  int socket_ = -1;
+  system::Descriptor socket_;
   std::uint16_t port_ = 0;
 };
 

@@ -10,34 +10,6 @@
 namespace cputrain::watch {
 namespace {
 
-constexpr const char* name_of(Cause cause) {
-  switch (cause) {
-    case Cause::none:
-      break;
-    case Cause::silent:
-      return "silent";
-    case Cause::hung:
-      return "hung";
-    case Cause::cpu:
-      return "cpu";
-    case Cause::memory:
-      return "memory";
-    case Cause::reader:
-      return "reader";
-    case Cause::launcher:
-      return "launcher";
-    case Cause::slow:
-      return "slow";
-    case Cause::deaf:
-      return "deaf";
-    case Cause::hidden:
-      return "hidden";
-    case Cause::network:
-      return "network";
-  }
-  return "none";
-}
-
 std::string place_text(const comm::Place& place) {
   const std::string phase(comm::name_of(place.phase));
   return place.step == 0 ? phase : fmt::format("{} of step {}", phase, place.step);
@@ -140,7 +112,7 @@ std::string Narrator::why(const Finding& finding) const {
 
 nlohmann::ordered_json Narrator::entry_of(const char* event, const Finding& finding) const {
   return {{"event", event},
-          {"cause", name_of(finding.cause)},
+          {"cause", cputrain::word_of(finding.cause)},
           {"seconds", finding.seconds},
           {"ranks", finding.ranks},
           {"hosts", hosts_of(team_, finding.ranks)},

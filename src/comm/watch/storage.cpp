@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -14,7 +13,6 @@
 #include "core/text.h"
 #include "system/output.h"
 #include "system/placement/launcher.h"
-#include "system/usage/work_meter.h"
 
 namespace cputrain::watch {
 namespace {

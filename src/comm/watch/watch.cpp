@@ -1,14 +1,12 @@
 #include "comm/watch/watch.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <future>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,11 +17,11 @@
 
 #include "comm/watch/lookout.h"
 #include "comm/watch/narrator.h"
-#include "comm/watch/storage.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "system/clock.h"
+#include "system/file_system.h"
 #include "system/output.h"
 #include "system/print.h"
 
@@ -52,14 +50,12 @@ std::string stall_line(const nlohmann::ordered_json& entry) {
 void append_stall(const std::filesystem::path& folder, std::string line) {
   const std::filesystem::path path = folder / kStallsName;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  const int file = ::open(path.c_str(), kFlags, 0666);
-  if (file < 0) return;
+  const system::Descriptor file(::open(path.c_str(), kFlags, 0666));
   struct stat status {};
   line += '\n';
-  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
-    static_cast<void>(::write(file, line.data(), line.size()) < 0);
+  if (::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode)) {
+    static_cast<void>(::write(file.number(), line.data(), line.size()) < 0);
   }
-  ::close(file);
 }
 
 }  // namespace
@@ -82,8 +78,6 @@ class Watch::Thread {
     thread_.request_stop();
     socket_.send(address_of(this_machine(), socket_.port()), {});  // wakes it
   }
-  Thread(const Thread&) = delete;
-  Thread& operator=(const Thread&) = delete;
 
   void write_into(const std::filesystem::path& folder) {
     const std::lock_guard lock(mutex_);
@@ -217,11 +211,11 @@ class Watch::Thread {
   [[noreturn]] void end_without_storage(const StorageDuty& duty, const StorageSilence& silence) {
     const std::string newest = duty.newest();
     system::tell(
-        fmt::format("cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends "
-                    "without its last state; {}",
-                    silence.still, join(silence.what, ", "), duty.folder.string(),
-                    newest.empty() ? "there is no whole checkpoint of it"
-                                   : "the newest whole checkpoint is " + newest));
+        "cputrain: storage did not answer for {:.0f} s ({} in {}), so the job ends without its "
+        "last state; {}",
+        silence.still, join(silence.what, ", "), duty.folder.string(),
+        newest.empty() ? "there is no whole checkpoint of it"
+                       : "the newest whole checkpoint is " + newest);
     const int code = duty.signals->stop_code();
     end_with(code == static_cast<int>(ExitCode::interrupted) ? code
                                                              : static_cast<int>(ExitCode::output));

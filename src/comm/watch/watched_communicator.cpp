@@ -50,8 +50,6 @@ class WatchedBlock final : public system::SharedBlock {
     const Meeting meeting(*pulse_);
     block_.reset();
   }
-  WatchedBlock(const WatchedBlock&) = delete;
-  WatchedBlock& operator=(const WatchedBlock&) = delete;
   std::span<std::byte> bytes() const override { return block_->bytes(); }
 
  private:
@@ -114,8 +112,6 @@ class WatchedCommunicator final : public comm::Communicator {
     const Meeting meeting(pulse(), Meeting::kOfAll);
     ranks_.reset();
   }
-  WatchedCommunicator(const WatchedCommunicator&) = delete;
-  WatchedCommunicator& operator=(const WatchedCommunicator&) = delete;
 
   int rank() const override { return ranks_->rank(); }
   int size() const override { return ranks_->size(); }

@@ -58,10 +58,6 @@ LayerCase case_of(const std::string& name, const Shape& image, const Layers& lay
   return {.name = name, .graph = std::move(graph), .exact = exact};
 }
 
-std::string shape_text(const Shape& image, int channels) {
-  return fmt::format("{} x {} x {}", image.height, image.width, channels);
-}
-
 class Drawing {
  public:
   explicit Drawing(std::uint64_t seed) : seed_(seed) {}
@@ -70,33 +66,36 @@ class Drawing {
   template <class Make>
   void behind_pixels(const std::string& name, const Make& layers,
                      Sizes (*draw)(CaseNumbers&) = draw_sizes) {
-    CaseNumbers numbers(seed_, name);
-    const Sizes sizes = draw(numbers);
+    const Sizes sizes = drawn(name, draw);
     Layers all{model::Convolution{.filters = sizes.channels, .kernel = 1}};
     for (const model::Layer& layer : layers(sizes)) all.push_back(layer);
-    add(case_of(fmt::format("{}: {}", name, shape_text(sizes.image, sizes.channels)), sizes.image,
-                all));
+    add(case_of(name, sizes.image, all), sizes.channels);
   }
   /// They read the pixels themselves.
   template <class Make>
   void of_pixels(const std::string& name, const Make& layers,
                  Sizes (*draw)(CaseNumbers&) = draw_sizes) {
-    CaseNumbers numbers(seed_, name);
-    const Sizes sizes = draw(numbers);
-    add(case_of(fmt::format("{}: {}", name, shape_text(sizes.image, 3)), sizes.image,
-                layers(sizes)));
+    const Sizes sizes = drawn(name, draw);
+    add(case_of(name, sizes.image, layers(sizes)), 3);
   }
   void loss(const std::string& name, int classes, float smoothing, bool mixes = false) {
-    CaseNumbers numbers(seed_, name);
-    const Sizes sizes = draw_sizes(numbers);
+    const Sizes sizes = drawn(name);
     const Layers layers{model::Convolution{.filters = sizes.channels, .kernel = 1},
                         model::GlobalAveragePool{}};
-    add(case_of(name, sizes.image, layers, classes, smoothing));
+    cases_.push_back(case_of(name, sizes.image, layers, classes, smoothing));
     cases_.back().mixes = mixes;
   }
-  void add(LayerCase made) { cases_.push_back(std::move(made)); }
+  /// Its name gets the map that the layer reads.
+  void add(LayerCase made, int channels) {
+    const Shape image = made.graph.image();
+    made.name += fmt::format(": {} x {} x {}", image.height, image.width, channels);
+    cases_.push_back(std::move(made));
+  }
 
-  std::uint64_t seed() const { return seed_; }
+  Sizes drawn(const std::string& name, Sizes (*draw)(CaseNumbers&) = draw_sizes) const {
+    CaseNumbers numbers(seed_, name);
+    return draw(numbers);
+  }
   std::vector<LayerCase> take() { return std::move(cases_); }
 
  private:
@@ -161,16 +160,13 @@ void add_groups(Drawing& drawing) {
   const auto add = [&](const std::string& what, int channels, int filters, int groups,
                        const Window& w) {
     const std::string name = window_name(what, w.size, w.stride, w.padding);
-    CaseNumbers numbers(drawing.seed(), name);
-    const Sizes sizes = draw_sizes(numbers);
     const Layers layers{model::Convolution{.filters = channels, .kernel = 1},
                         model::Convolution{.filters = filters,
                                            .kernel = w.size,
                                            .stride = w.stride,
                                            .padding = w.padding,
                                            .groups = groups}};
-    drawing.add(case_of(fmt::format("{}: {}", name, shape_text(sizes.image, channels)), sizes.image,
-                        layers));
+    drawing.add(case_of(name, drawing.drawn(name).image, layers), channels);
   };
   for (const Window& w : {Window{3, 1, same}, Window{3, 2, half}, Window{5, 2, same},
                           Window{5, 1, valid}, Window{3, 2, valid}}) {
@@ -256,15 +252,13 @@ void add_chains(Drawing& drawing) {
 /// Statistics are of all images of a step: one micro-batch.
 void add_batch_norms(Drawing& drawing) {
   const auto add = [&](const std::string& name, const Layers& layers) {
-    CaseNumbers numbers(drawing.seed(), name);
-    const Sizes sizes = draw_sizes(numbers);
+    const Sizes sizes = drawing.drawn(name);
     // Without a bias, whose gradient behind a batch norm is nothing but rounding.
     Layers all{model::Convolution{.filters = sizes.channels, .kernel = 1, .bias = false}};
     all.insert(all.end(), layers.begin(), layers.end());
-    LayerCase made = case_of(fmt::format("{}: {}", name, shape_text(sizes.image, sizes.channels)),
-                             sizes.image, all);
+    LayerCase made = case_of(name, sizes.image, all);
     made.pieces = {5};
-    drawing.add(std::move(made));
+    drawing.add(std::move(made), sizes.channels);
   };
   add("batch norm", {model::BatchNorm{}});
   add("batch norm, relu, convolution",
@@ -274,32 +268,26 @@ void add_batch_norms(Drawing& drawing) {
 /// Two branches of one map, and their sum.
 void add_branches(Drawing& drawing) {
   const std::string name = "branches that are added, relu";
-  CaseNumbers numbers(drawing.seed(), name);
-  const Sizes sizes = draw_sizes(numbers);
+  const Sizes sizes = drawing.drawn(name);
   model::Graph graph(sizes.image, input_of(true));
   const int map = graph.add(model::Convolution{.filters = sizes.channels, .kernel = 1});
   const int branch = graph.add(model::Convolution{sizes.channels, 3, 1, Padding::same});
   graph.add(model::Add{}, {}, {map, branch});
   graph.add(model::Relu{});
   close(graph, 3, 0);
-  drawing.add({.name = fmt::format("{}: {}", name, shape_text(sizes.image, sizes.channels)),
-               .graph = std::move(graph),
-               .exact = true});
+  drawing.add({.name = name, .graph = std::move(graph), .exact = true}, sizes.channels);
 }
 
 /// A map, two made of it and the map again, one behind the other, so that none begins with a block.
 void add_concat(Drawing& drawing, const std::string& name, int channels, int filters) {
-  CaseNumbers numbers(drawing.seed(), name);
-  const Sizes sizes = draw_sizes(numbers);
-  model::Graph graph(sizes.image, input_of(false));
+  model::Graph graph(drawing.drawn(name).image, input_of(false));
   const int map = graph.add(model::Convolution{.filters = channels, .kernel = 1});
   const int first = graph.add(model::Convolution{filters, 3, 1, Padding::same});
   const int second = graph.add(model::Convolution{filters, 1}, {}, {map});
   graph.add(model::Concat{}, {}, {map, first, second, map});
   graph.add(model::Convolution{5, 1});
   close(graph, 3, 0);
-  drawing.add({.name = fmt::format("{}: {}", name, shape_text(sizes.image, channels)),
-               .graph = std::move(graph)});
+  drawing.add({.name = name, .graph = std::move(graph)}, channels);
 }
 
 void add_concats(Drawing& drawing) {

@@ -1,10 +1,8 @@
 #include "core/statistics/statistics.h"
 
-#include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cassert>
 #include <cmath>
-#include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numbers>

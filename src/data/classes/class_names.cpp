@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -82,11 +81,10 @@ std::string class_names_mistake(std::span<const std::string> names) {
 void check_class_names(const std::string& data, std::span<const std::string> names) {
   const std::string mistake = class_names_mistake(names);
   if (mistake.empty()) return;
-  fail(
-      ExitCode::data,
-      fmt::format("--data '{}': {} (weights trained with it could not be kept with their classes); "
-                  "rename the class, or convert a list to UTF-8 (iconv does)",
-                  data, mistake));
+  fail(ExitCode::data,
+       "--data '{}': {} (weights trained with it could not be kept with their classes); rename the "
+       "class, or convert a list to UTF-8 (iconv does)",
+       data, mistake);
 }
 
 std::string name_of_nameless(std::span<const std::string> names, std::size_t label) {
@@ -148,15 +146,13 @@ void give_classes(DataSource& source, std::vector<std::string> classes) {
     }
   }
   if (!unknown.empty()) {
-    fail(
-        ExitCode::data,
-        fmt::format("the data has the class{} {}, which the weights do not know (they know {}; a "
-                    "prediction for its images could not be right); use data whose class names are "
-                    "among these{}",
-                    unknown.size() == 1 ? "" : "es", first_few(unknown), first_few(classes),
-                    are_names_of_nameless(classes)
-                        ? ", or name the outputs of the weights: export --class-names"
-                        : ""));
+    fail(ExitCode::data,
+         "the data has the class{} {}, which the weights do not know (they know {}; a prediction "
+         "for its images could not be right); use data whose class names are among these{}",
+         unknown.size() == 1 ? "" : "es", first_few(unknown), first_few(classes),
+         are_names_of_nameless(classes)
+             ? ", or name the outputs of the weights: export --class-names"
+             : "");
   }
   if (!match.alike.empty()) {
     source.warnings.push_back(

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "comm/allreduce.h"
 #include "core/error.h"
@@ -25,9 +22,9 @@ constexpr int kMostRank = 64;
 
 [[noreturn]] void wrong(const std::string& text, const std::string& why) {
   fail(ExitCode::usage,
-       fmt::format("--compress {}: {}; write none, fp16, bf16, topk[:FRACTION] with a FRACTION "
-                   "above 0 and up to 1, or powersgd[:RANK] with a RANK from 1 to {}",
-                   text, why, kMostRank));
+       "--compress {}: {}; write none, fp16, bf16, topk[:FRACTION] with a FRACTION above 0 and up "
+       "to 1, or powersgd[:RANK] with a RANK from 1 to {}",
+       text, why, kMostRank);
 }
 
 template <class T>
@@ -294,11 +291,11 @@ void check_compression(const Compression& compression, const comm::AllreduceChoi
   if (compression.method == Method::none) return;
   if (!choice.one_node && choice.scheme != comm::AllreduceChoice::Scheme::server) return;
   fail(ExitCode::usage,
-       fmt::format("--compress {} with --allreduce {} ({}); use --allreduce auto, hierarchical or "
-                   "an algorithm between ranks, or leave --compress out",
-                   to_text(compression), comm::to_text(choice),
-                   choice.one_node ? "a sum over shared memory sends nothing that could be smaller"
-                                   : "the parameter server takes gradients as they are"));
+       "--compress {} with --allreduce {} ({}); use --allreduce auto, hierarchical or an algorithm "
+       "between ranks, or leave --compress out",
+       to_text(compression), comm::to_text(choice),
+       choice.one_node ? "a sum over shared memory sends nothing that could be smaller"
+                       : "the parameter server takes gradients as they are");
 }
 
 std::unique_ptr<GradientSum> make_gradient_sum(const Compression& compression,

@@ -63,9 +63,9 @@ KernelTrial::KernelTrial(const training::Session& session, const model::Graph& g
         weights::open_arrays(spec.flags.weights, graph, spec.model->modules,
                              session.services.read_keras, weights::Otherwise::warn);
     weights::load_weights(file, *program_, weights_.array());
-    if (!file.caveat().empty()) {
+    if (!file.caveat.empty()) {
       training::warn_once(session,
-                          fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
+                          fmt::format("--weights {}: {}", spec.flags.weights, file.caveat));
     }
   }
 }

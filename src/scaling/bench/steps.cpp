@@ -27,15 +27,16 @@ int steps_of_a_round(const training::Session& session, double seconds) {
 }
 
 /// The part that the rank lost that lost most, since the others wait for it.
-std::optional<double> most_stolen(const training::Session& session, system::StolenTime& stolen) {
-  return comm::largest_of_ranks(*session.communicator, stolen.part_since_last());
+std::optional<double> most_stolen(const training::Session& session,
+                                  const system::PartSinceLast& stolen) {
+  return comm::largest_of_ranks(*session.communicator, stolen());
 }
 
 /// The machine's limits, of a few attempts the best until one was not disturbed.
 compute::Limits calm_limits(const training::Session& session) {
   constexpr int kAttempts = 4;
   compute::Limits limits;
-  system::StolenTime stolen(session.place().cpus);
+  const auto stolen = system::watch_stolen(session.place().cpus);
   for (int i = 0; i < kAttempts; ++i) {
     limits = compute::better(limits, training::measure_together(session));
     if (most_stolen(session, stolen).value_or(0) <= CalmRounds::kCalm) break;
@@ -47,7 +48,7 @@ using Trials = std::vector<std::unique_ptr<StepTrial>>;
 
 /// Rounds of so many steps of each trial, until enough were calm.
 void measure(const training::Session& session, const Trials& trials, int each, CalmRounds& rounds) {
-  system::StolenTime stolen(session.place().cpus);
+  const auto stolen = system::watch_stolen(session.place().cpus);
   while (!rounds.enough()) {
     for (int i = 0; i < each; ++i) {
       for (const auto& trial : trials) trial->measure();
@@ -127,7 +128,7 @@ StepFigures run_trials(const training::Session& session, const Trials& trials,
   const int steps = wanted ? *wanted : usual_steps(seconds);
   const int each = std::min(steps, steps_of_a_round(session, seconds));
   CalmRounds rounds((steps + each - 1) / each);
-  system::CpuWait wait;
+  const auto wait = system::watch_cpu_wait();
   StepTrial& first = *trials.front();
   const bool together = first.is_long(seconds / static_cast<double>(trials.size()));
   std::vector<compute::LayerTime> layers;
@@ -136,7 +137,7 @@ StepFigures run_trials(const training::Session& session, const Trials& trials,
   } else {
     measure(session, trials, each, rounds);
   }
-  const auto waited = comm::largest_of_ranks(*session.communicator, wait.part_since_last());
+  const auto waited = comm::largest_of_ranks(*session.communicator, wait());
   std::vector<Spread> rates;
   for (const auto& trial : trials) {
     rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));

@@ -147,11 +147,11 @@ class TeamTimes {
   /// The part that was stolen while this worked, of the rank that lost most, as others may wait for
   /// it; nothing where the system does not tell.
   std::optional<double> most_stolen(const std::function<void()>& work) const {
-    std::vector<system::StolenTime> watches;
-    for (const TimedWorker& worker : workers_) watches.emplace_back(worker.cpus());
+    std::vector<system::PartSinceLast> watches;
+    for (const auto& worker : workers_) watches.push_back(system::watch_stolen(worker.cpus()));
     work();
     std::optional<double> most;
-    for (system::StolenTime& watch : watches) most = std::max(most, watch.part_since_last());
+    for (const auto& watch : watches) most = std::max(most, watch());
     return most;
   }
 

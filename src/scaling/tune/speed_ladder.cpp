@@ -219,8 +219,8 @@ void LadderWork::measure_rounds() {
   for (const Placed& placed : placed_) seconds += placed.seconds;
   const int wanted = usual_rounds(seconds, bench_.rounds);
   CalmRounds rounds(wanted);
-  system::CpuWait wait;
-  system::StolenTime stolen(bench_.session.place().cpus);
+  const auto wait = system::watch_cpu_wait();
+  const auto stolen = system::watch_stolen(bench_.session.place().cpus);
   for (Placed& placed : placed_) placed.rates.clear();
   const auto undecided = [&] {
     if (placed_.size() < 2 || rounds.measured() >= static_cast<std::size_t>(kMostRounds * wanted)) {
@@ -231,10 +231,9 @@ void LadderWork::measure_rounds() {
   };
   while (!rounds.enough() || undecided()) {
     for (Placed& placed : placed_) measure_round(placed);
-    rounds.add(comm::largest_of_ranks(communicator(), stolen.part_since_last()));
+    rounds.add(comm::largest_of_ranks(communicator(), stolen()));
   }
-  const TakenTime lost{comm::largest_of_ranks(communicator(), wait.part_since_last()),
-                       rounds.stolen_of_counted()};
+  const TakenTime lost{comm::largest_of_ranks(communicator(), wait()), rounds.stolen_of_counted()};
   bench_.left.measured(image_seconds());
   for (Placed& placed : placed_) {
     placed.rates = rounds.counted_of(placed.rates);

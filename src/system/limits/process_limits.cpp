@@ -1,6 +1,5 @@
 #include "system/limits/process_limits.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -8,14 +7,10 @@
 #include <cctype>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <latch>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "core/error.h"
 #include "core/text.h"

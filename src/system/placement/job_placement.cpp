@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "system/placement/placement.h"
-#include "system/placement/placement_text.h"
 
 namespace cputrain::placement {
 namespace {
@@ -25,13 +24,9 @@ struct SharedText {
 };
 
 void add(std::vector<SharedText>& texts, const std::string& text, const std::string& host) {
-  for (SharedText& shared : texts) {
-    if (shared.text == text) {
-      shared.hosts.push_back(host);
-      return;
-    }
-  }
-  texts.push_back({text, {host}});
+  auto shared = std::ranges::find(texts, text, &SharedText::text);
+  if (shared == texts.end()) shared = texts.insert(shared, {text, {}});
+  shared->hosts.push_back(host);
 }
 
 /// "a, b, c, ..."

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
-#include <string>
 #include <string_view>
 
 #include "core/error.h"

@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <map>
-#include <set>
-
-#include "system/placement/placement_text.h"
 
 namespace cputrain::placement {
 namespace {

@@ -1,4 +1,4 @@
-#include "system/placement/placement_text.h"
+#include "system/placement/placement.h"
 
 #include <algorithm>
 #include <functional>

@@ -44,11 +44,9 @@ bool is_of_memory(const std::string& folder) {
          (static_cast<long>(facts.f_type) == kTmpfs || static_cast<long>(facts.f_type) == kRamfs);
 }
 
-std::string size_text(std::uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
 std::string why_no_such_file(std::uint64_t bytes) {
   if (bytes <= longest_file()) return {};
-  return "'ulimit -f' lets no file be longer than " + size_text(longest_file());
+  return "'ulimit -f' lets no file be longer than " + bytes_text(longest_file());
 }
 
 /// errno, 0 for success.
@@ -67,19 +65,19 @@ int write_zeros(int descriptor, std::uint64_t bytes) {
 std::string map_new_file(const std::string& folder, std::size_t bytes,
                          std::span<std::byte>& mapped) {
   std::string path = scratch_name(folder);
-  const int file = ::mkostemp(path.data(), O_CLOEXEC);
-  if (file < 0) return std::strerror(errno);
+  const Descriptor file(::mkostemp(path.data(), O_CLOEXEC));
+  if (!file.is_open()) return std::strerror(errno);
   ::unlink(path.c_str());
-  std::string failure = reserve(file, bytes);
+  std::string failure = reserve(file.number(), bytes);
   if (failure.empty()) {
-    void* const start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void* const start =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
     if (start == MAP_FAILED) {
       failure = std::strerror(errno);
     } else {
       mapped = {static_cast<std::byte*>(start), bytes};
     }
   }
-  ::close(file);
   return failure;
 }
 
@@ -100,7 +98,7 @@ std::string why_not(const std::string& folder, std::uint64_t bytes, Storage stor
   }
   if (storage == Storage::disk && is_of_memory(folder)) return name + " lies in memory";
   const std::uint64_t wanted = bytes + bytes / 20, space = space_in(folder).value_or(wanted);
-  if (space < wanted) return name + " has " + size_text(space) + " free of " + size_text(wanted);
+  if (space < wanted) return name + " has " + bytes_text(space) + " free of " + bytes_text(wanted);
   const std::string failure = why_unmappable(folder);
   return failure.empty() ? "" : name + " has no files that can be mapped (" + failure + ")";
 }

@@ -48,8 +48,6 @@ class ScratchFile final : public SharedBlock {
  public:
   ScratchFile(const std::string& folder, std::size_t bytes);
   ~ScratchFile() override;
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
 
   std::span<std::byte> bytes() const override { return bytes_; }
 

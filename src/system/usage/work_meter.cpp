@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <ctime>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <string>
+
+#include "system/file_system.h"
 
 namespace cputrain::system {
 namespace {
@@ -109,12 +109,10 @@ std::optional<ThreadState> thread_state(std::string_view stat, std::string_view 
 
 std::vector<ThreadState> thread_states(const std::string& process) {
   std::vector<ThreadState> all;
-  std::error_code error;
-  std::filesystem::directory_iterator entry("/proc/" + process + "/task", error);
-  while (!error && entry != std::filesystem::directory_iterator()) {
-    const auto state = read_state(entry->path());
+  const std::filesystem::path threads = "/proc/" + process + "/task";
+  for (const std::string& thread : names_in(threads)) {
+    const auto state = read_state(threads / thread);
     if (state) all.push_back(*state);  // one may have ended since it was listed
-    entry.increment(error);
   }
   return all;
 }
@@ -155,8 +153,7 @@ DiskWrites::DiskWrites(const std::filesystem::path& folder, const std::filesyste
   if (::stat(folder.c_str(), &about) != 0) return;
   std::filesystem::path disk =
       root / fmt::format("sys/dev/block/{}:{}/stat", major(about.st_dev), minor(about.st_dev));
-  std::error_code ignored;
-  if (std::filesystem::exists(disk, ignored)) {
+  if (is_present(disk)) {
     counters_ = std::move(disk);
   } else if (hides_its_disk(kind ? *kind : kind_of(folder))) {
     counters_ = root / "proc/diskstats";

@@ -54,7 +54,7 @@ std::string sharding_line(const model::Graph& graph, const std::vector<std::stri
   std::vector<std::string> texts;
   for (const model::Graph::Node& node : graph.nodes()) {
     if (std::ranges::find(layers, node.name) == layers.end()) continue;
-    const auto bytes = static_cast<double>(node.parameters.front().size() * sizeof(float));
+    const std::size_t bytes = node.parameters.front().size() * sizeof(float);
     texts.push_back(fmt::format("{} ({})", node.name, bytes_text(bytes)));
   }
   return fmt::format(
@@ -99,11 +99,11 @@ compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout)
   exchange::MadeExchange made =
       exchange::make_exchange(exchange_parts(session_, plan_, layout), plan_.spec.flags.allreduce);
   for (const std::string& warning : made.warnings) warn_once(session_, warning);
-  for (const std::string& line : made.lines) say_once(session_, line, Notice::detail);
+  for (const std::string& line : made.lines) say_detail_once(session_, line);
   // One process exchanges nothing, but a measurement says what its steps have in them.
   const TrainingFlags& flags = plan_.spec.flags;
   if (!session_.is_alone() || flags.reproducible || flags.task.measures) {
-    say_once(session_, exchange_line(plan_.spec, made), Notice::detail);
+    say_detail_once(session_, exchange_line(plan_.spec, made));
   }
   compiled_.allreduce = comm::to_text(made.choice);
   compiled_.exchange = std::move(made.exchange);
@@ -142,14 +142,14 @@ bool Compilation::compile_sharded() {
   }
   failure = first_text(session_, failure);
   if (failure.empty()) {
-    say_once(session_, sharding_line(plan_.graph, plan_.sharded, session_.nodes.local_size()),
-             Notice::detail);
+    say_detail_once(session_,
+                    sharding_line(plan_.graph, plan_.sharded, session_.nodes.local_size()));
     return true;
   }
   compiled_.program.reset();
   compiled_.exchange.reset();
   if (plan_.spec.flags.shard_dense) fail(ExitCode::internal, failure);
-  warn_once(session_, fmt::format("no dense layer is sharded ({})", failure));
+  warn_once(session_, "no dense layer is sharded ({})", failure);
   return false;
 }
 
@@ -230,23 +230,20 @@ double keep_features(const Session& session, const TrainingPlan& plan, std::size
   const std::size_t kept = room - std::min(room, rows_of_a_pass(plan, *features));
   const std::string_view layers = graph.nodes()[static_cast<std::size_t>(features->node)].name;
   if (kept < features->bytes) {
-    say(session,
-        fmt::format("Features: memory has no room to keep what the frozen layers up to {} "
-                    "make of an image ({} each): they are computed in each pass",
-                    layers, bytes_text(static_cast<double>(features->bytes))),
-        Notice::detail);
+    say_detail(session,
+               "Features: memory has no room to keep what the frozen layers up to {} make of an "
+               "image ({} each): they are computed in each pass",
+               layers, bytes_text(features->bytes));
     return 0;
   }
   program.keep_features(kept);
-  say(session,
-      fmt::format("Features: what the frozen layers up to {} make of an image is kept ({} each, {} "
-                  "in all{}); an image that was met in the same view costs {:.1f} % less of the "
-                  "forward pass",
-                  layers, bytes_text(static_cast<double>(features->bytes)),
-                  bytes_text(static_cast<double>(kept)),
-                  kept < needed ? ", as far as memory has room" : "",
-                  100 * model::share_of_work(graph, features->node)),
-      Notice::detail);
+  say_detail(
+      session,
+      "Features: what the frozen layers up to {} make of an image is kept ({} each, {} in all{}); "
+      "an image that was met in the same view costs {:.1f} % less of the forward pass",
+      layers, bytes_text(features->bytes), bytes_text(kept),
+      kept < needed ? ", as far as memory has room" : "",
+      100 * model::share_of_work(graph, features->node));
   return static_cast<double>(kept) / static_cast<double>(needed);
 }
 

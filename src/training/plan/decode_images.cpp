@@ -22,16 +22,15 @@ void say_bad_samples(const Session& session, const data::DecodedData& data) {
   for (const data::BadSample& bad : data.bad) ++by_reason[bad.result.status];
   for (std::size_t i = 0; i < std::min(kNamed, data.bad.size()); ++i) {
     const data::BadSample& bad = data.bad[i];
-    warn(session, fmt::format("skipping {}: {} ({})", bad.name, word_of(bad.result.status),
-                              bad.result.detail));
+    warn(session, "skipping {}: {} ({})", bad.name, word_of(bad.result.status), bad.result.detail);
   }
   if (data.bad.empty()) return;
   std::vector<std::string> counts;
   for (const auto& [status, count] : by_reason) {
     counts.push_back(fmt::format("{} {}", count, word_of(status)));
   }
-  warn(session, fmt::format("skipped {} damaged file{}: {}; `cputrain data check` lists them all",
-                            data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", ")));
+  warn(session, "skipped {}: {}; `cputrain data check` lists them all",
+       counted(data.bad.size(), "damaged file"), join(counts, ", "));
 }
 
 /// "2,000 images at 256x256 ready in 1.2 s (393.2 MB in memory, once per node)".
@@ -51,14 +50,12 @@ std::string ready_line(const Session& session, const data::DecodedData& data, Sh
       data.not_kept > 0 ? fmt::format("; {} {} decoded whenever needed", with_commas(data.not_kept),
                                       data.not_kept == 1 ? "other is" : "others are")
                         : "";
-  return fmt::format("{} ready {} ({} {}{}{})", images, when,
-                     bytes_text(static_cast<double>(data.bytes)), place,
+  return fmt::format("{} ready {} ({} {}{}{})", images, when, bytes_text(data.bytes), place,
                      session.is_alone() ? "" : ", once per node", others);
 }
 
 void say_decoded(const Session& session, const data::DecodedData& data, Shape image) {
-  say(session, ready_line(session, data, image, fmt::format("in {:.1f} s", data.seconds)),
-      Notice::detail);
+  say_detail(session, ready_line(session, data, image, fmt::format("in {:.1f} s", data.seconds)));
   say_bad_samples(session, data);
   if (!data.empty_classes.empty()) warn(session, data.empty_classes);
   for (const std::string& flaw : data.flaws) warn(session, flaw);
@@ -88,12 +85,11 @@ void say_image_folders(const Session& session, const std::vector<std::string>& f
   for (const placement::RankPlan& plan : session.plan.ranks) {
     const std::string& folder = folders[static_cast<std::size_t>(plan.rank)];
     if (folder.empty() || !told.insert(plan.host).second) continue;
-    say(session,
-        fmt::format("Decoded images lie in a file in {} on host {}: /dev/shm has no room for {} "
-                    "(containers: docker run --shm-size); they are read at the speed of memory as "
-                    "long as the host has enough of it",
-                    folder, plan.host, bytes_text(static_cast<double>(bytes))),
-        Notice::detail);
+    say_detail(session,
+               "Decoded images lie in a file in {} on host {}: /dev/shm has no room for {} "
+               "(containers: docker run --shm-size); they are read at the speed of memory as long "
+               "as the host has enough of it",
+               folder, plan.host, bytes_text(bytes));
   }
 }
 
@@ -121,11 +117,10 @@ data::DecodeRequest decode_request(const Session& session, const ImageForm& form
 /// What steps that are quicker will wait for.
 void say_decoding_speed(const Session& session, const data::DecodedData& data) {
   if (data.not_kept == 0) return;
-  say(session,
-      fmt::format("Decoding makes some {:.0f} images/s on a host with no steps beside it: "
-                  "steps share its cores, and quicker ones wait for images (input_wait)",
-                  data.images_per_second),
-      Notice::detail);
+  say_detail(session,
+             "Decoding makes some {:.0f} images/s on a host with no steps beside it: steps share "
+             "its cores, and quicker ones wait for images (input_wait)",
+             data.images_per_second);
 }
 
 }  // namespace
@@ -171,11 +166,9 @@ data::DecodedData decode_images(const Session& session, const TrainingFlags& fla
     check_decoded(session, flags, data, form.shape);
   } else {
     check_same_pixels(session, flags, data);
-    say(session,
-        fmt::format("{} at {}x{}, decoded while the first epoch trains",
-                    with_commas(data.train.size() + data.validation.size(), "image"),
-                    form.shape.height, form.shape.width),
-        Notice::detail);
+    say_detail(session, "{} at {}x{}, decoded while the first epoch trains",
+               with_commas(data.train.size() + data.validation.size(), "image"), form.shape.height,
+               form.shape.width);
   }
   say_decoding_speed(session, data);
   return data;
@@ -195,9 +188,8 @@ data::DecodedData finish_decoding(const Session& session, const TrainingFlags& f
 void say_all_decoded(const Session& session, const data::DecodedData& data, const ImageForm& form,
                      double seconds) {
   if (!session.leads()) return;
-  say(session,
-      ready_line(session, data, form.shape, fmt::format("after {:.1f} s of training", seconds)),
-      Notice::detail);
+  say_detail(session, ready_line(session, data, form.shape,
+                                 fmt::format("after {:.1f} s of training", seconds)));
   for (const std::string& flaw : data.filling->flaws()) warn(session, flaw);
 }
 

@@ -14,7 +14,6 @@
 #include "data/dataset.h"
 #include "system/limits/process_limits.h"
 #include "system/scratch/scratch_file.h"
-#include "training/plan/compiled_training.h"
 
 namespace cputrain::training {
 namespace {
@@ -54,8 +53,6 @@ bool is_of_packing(const std::string& flag) {
   return std::ranges::find(kFlags, flag) != std::end(kFlags);
 }
 
-std::string size_words(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
 /// Bytes that the tightest node has left.
 std::optional<std::size_t> least_left(const TrainingMemory& memory) {
   std::optional<std::size_t> least;
@@ -80,16 +77,15 @@ std::string why(const TrainingFlags& flags, const data::CacheSize& cache,
                 const TrainingMemory& memory) {
   if (flags.cache != ImageCache::automatic) return fmt::format("--cache {}", word_of(flags.cache));
   return fmt::format("memory has no room for {} ({} are left beside the training)",
-                     size_words(cache.bytes), size_words(least_left(memory).value_or(0)));
+                     bytes_text(cache.bytes), bytes_text(least_left(memory).value_or(0)));
 }
 
 [[noreturn]] void no_disk(const data::CacheSize& cache, const std::string& reason,
                           const std::string& why_no_folder) {
   fail(ExitCode::usage,
-       fmt::format("no room for {} of decoded images on disk ({}{}); name a folder with room in "
-                   "TMPDIR, raise the limit where there is one, or use a smaller --image-size or "
-                   "--limit-train",
-                   size_words(cache.bytes), reason, why_no_folder));
+       "no room for {} of decoded images on disk ({}{}); name a folder with room in TMPDIR, raise "
+       "the limit where there is one, or use a smaller --image-size or --limit-train",
+       bytes_text(cache.bytes), reason, why_no_folder);
 }
 
 /// "; host vm: /var/tmp has 1.2 GB free of 3.1 GB, ..." of the first rank that has no folder.
@@ -123,24 +119,20 @@ bool fit_on_device(const Session& session, const MemoryBefore& before, std::size
     left = std::min(left, their_left);
   }
   if (images <= (asked ? left : left / 2)) {
-    say(session,
-        fmt::format("Images: those of training stay on the device, {}", size_words(images)),
-        Notice::detail);
+    say_detail(session, "Images: those of training stay on the device, {}", bytes_text(images));
     return true;
   }
   if (asked) {
-    fail(
-        ExitCode::usage,
-        fmt::format("--data-on-device on: the training images need {} of the device's memory (each "
-                    "rank), {} are left beside the program; use --data-on-device auto, "
-                    "--limit-train or a smaller --image-size",
-                    size_words(images), size_words(left)));
+    fail(ExitCode::usage,
+         "--data-on-device on: the training images need {} of the device's memory (each rank), {} "
+         "are left beside the program; use --data-on-device auto, --limit-train or a smaller "
+         "--image-size",
+         bytes_text(images), bytes_text(left));
   }
-  say(session,
-      fmt::format("Images: sent to the device batch by batch ({} of them, {} are left "
-                  "beside the program, of which half stay free)",
-                  size_words(images), size_words(left)),
-      Notice::detail);
+  say_detail(session,
+             "Images: sent to the device batch by batch ({} of them, {} are left beside the "
+             "program, of which half stay free)",
+             bytes_text(images), bytes_text(left));
   return false;
 }
 
@@ -153,15 +145,14 @@ void check_images_fit(const TrainingFlags& flags, const ImageForm& form,
   const auto choices = fitting_choices(flags, form, source, cache, *available);
   const std::string packed = pack_advice(flags, form);
   fail(ExitCode::usage,
-       fmt::format("{} at {}x{} need {} of memory, {} are available{} (they are decoded "
-                   "once and kept, so that later epochs read nothing); {}{}",
-                   with_commas(cache.images, "image"), form.shape.height, form.shape.width,
-                   bytes_text(static_cast<double>(cache.bytes)),
-                   bytes_text(static_cast<double>(*available)),
-                   system::group_limits_memory() ? system::kInControlGroup : "",
-                   choices.empty() ? "use a machine with more of it"
-                                   : "the largest that fit: " + join(choices, " or "),
-                   packed));
+       "{} at {}x{} need {} of memory, {} are available{} (they are decoded once and kept, so that "
+       "later epochs read nothing); {}{}",
+       with_commas(cache.images, "image"), form.shape.height, form.shape.width,
+       bytes_text(cache.bytes), bytes_text(*available),
+       system::group_limits_memory() ? system::kInControlGroup : "",
+       choices.empty() ? "use a machine with more of it"
+                       : "the largest that fit: " + join(choices, " or "),
+       packed);
 }
 
 std::string pack_advice(const TrainingFlags& flags, const ImageForm& form) {
@@ -197,10 +188,8 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
         session.communicator->gather(session.communicator->node_memory().folder_for(cache.bytes));
     if (std::ranges::all_of(place.folders, [](const auto& f) { return !f.empty(); })) {
       memory.shared.file = cache.bytes;
-      say(session,
-          fmt::format("Images: {}: they lie in a file in {} ({}), which goes with the ranks",
-                      reason, place.folders.front(), tmpdir_words(cache)),
-          Notice::detail);
+      say_detail(session, "Images: {}: they lie in a file in {} ({}), which goes with the ranks",
+                 reason, place.folders.front(), tmpdir_words(cache));
       return place;
     }
     const auto rank = static_cast<std::size_t>(session.communicator->rank());
@@ -218,7 +207,7 @@ ImagePlace place_images(const Session& session, const TrainingFlags& flags, cons
       keep == 0 ? "none is kept, each is decoded whenever it is needed"
                 : fmt::format("{} of {} are kept, the others are decoded in each epoch",
                               with_commas(keep), with_commas(cache.images));
-  say(session, fmt::format("Images: {}{}; {}", reason, disk, kept), Notice::detail);
+  say_detail(session, "Images: {}{}; {}", reason, disk, kept);
   return place;
 }
 
@@ -239,16 +228,13 @@ bool keep_images_on_device(const Session& session, const TrainingPlan& plan,
   const std::string augment = data::to_text(plan.spec.augment);
   if (asked) {
     fail(ExitCode::usage,
-         fmt::format("--data-on-device on with --augment {} (a device only moves pixels, as in "
-                     "flip, vflip, six and crop); use --data-on-device auto, or these changes "
-                     "alone",
-                     augment));
+         "--data-on-device on with --augment {} (a device only moves pixels, as in flip, vflip, "
+         "six and crop); use --data-on-device auto, or these changes alone",
+         augment);
   }
-  say(session,
-      fmt::format("Images: changed on the host and sent to the device batch by batch "
-                  "(--augment {})",
-                  augment),
-      Notice::detail);
+  say_detail(session,
+             "Images: changed on the host and sent to the device batch by batch (--augment {})",
+             augment);
   return false;
 }
 

@@ -16,11 +16,9 @@
 namespace cputrain::training {
 namespace {
 
-std::string bytes_text_of(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
 /// "300 MB are available in its control group"; of a room that knows.
 std::string available_text(const NodeCapacity& capacity) {
-  return bytes_text_of(*capacity.available) + " are available" +
+  return bytes_text(*capacity.available) + " are available" +
          (capacity.in_group ? system::kInControlGroup : "");
 }
 
@@ -31,10 +29,9 @@ void check_arenas_elsewhere(const std::vector<NodeCapacity>& capacities,
   for (const NodeCapacity& capacity : capacities) {
     if (!capacity.backend_available || least <= *capacity.backend_available) continue;
     fail(ExitCode::usage,
-         fmt::format("weights and gradients alone need {} of the backend's memory on host {} (each "
-                     "rank), {} are available; use a smaller --image-size or another --model",
-                     bytes_text_of(least), capacity.host,
-                     bytes_text_of(*capacity.backend_available)));
+         "weights and gradients alone need {} of the backend's memory on host {} (each rank), {} "
+         "are available; use a smaller --image-size or another --model",
+         bytes_text(least), capacity.host, bytes_text(*capacity.backend_available));
   }
 }
 
@@ -57,12 +54,10 @@ void check_arenas_here(const comm::NodeMap& nodes, const std::vector<NodeCapacit
     const std::size_t least = elements * size;
     if (!capacity.available || least <= *capacity.available) continue;
     fail(ExitCode::usage,
-         fmt::format(
-             "weights and gradients alone need {} of memory on host {} ({} rank{}), {}; use a "
-             "smaller --image-size, another --model, fewer ranks per node{}",
-             bytes_text_of(least), capacity.host, capacity.ranks.size(),
-             capacity.ranks.size() == 1 ? "" : "s", available_text(capacity),
-             lanes > 1 ? " or fewer --threads" : ""));
+         "weights and gradients alone need {} of memory on host {} ({}), {}; use a smaller "
+         "--image-size, another --model, fewer ranks per node{}",
+         bytes_text(least), capacity.host, counted(capacity.ranks.size(), "rank"),
+         available_text(capacity), lanes > 1 ? " or fewer --threads" : "");
   }
 }
 
@@ -163,7 +158,7 @@ std::string remedy(const Session& session, const TrainingPlan& plan, const Train
   }
   const int ranks = ranks_that_fit(memory, capacity);
   if (ranks > 0 && ranks < static_cast<int>(capacity.ranks.size()) && !plan.whole_share()) {
-    fitting.push_back(fmt::format("{} rank{} per node", ranks, ranks == 1 ? "" : "s"));
+    fitting.push_back(counted(ranks, "rank") + " per node");
   }
   std::vector<std::string> others;
   if (fits_in_bf16(session, plan, memory, images, capacity))
@@ -193,8 +188,8 @@ std::string refusal(const TrainingMemory& memory, const NodeCapacity& capacity, 
   return fmt::format(
       "training needs {} of memory on host {}, {} (up to {} per rank, of which it "
       "has {}, with {} images at once; {} once per node; with less, the system swaps or ends it); ",
-      bytes_text_of(memory.needed(capacity)), capacity.host, available_text(capacity),
-      bytes_text_of(most), capacity.ranks.size(), images, bytes_text_of(memory.shared.total()));
+      bytes_text(memory.needed(capacity)), capacity.host, available_text(capacity),
+      bytes_text(most), capacity.ranks.size(), images, bytes_text(memory.shared.total()));
 }
 
 std::string refusal_elsewhere(const TrainingMemory& memory, const NodeCapacity& capacity,
@@ -204,10 +199,10 @@ std::string refusal_elsewhere(const TrainingMemory& memory, const NodeCapacity& 
       "training needs up to {} of the backend's memory per rank on host {}, {} are available "
       "(weights, gradients, optimizer state, their copy for checkpoints on rank 0, images, and "
       "activations of {} of them at once lie there{}); ",
-      bytes_text_of(memory.elsewhere(capacity)), capacity.host,
-      bytes_text_of(*capacity.backend_available), images,
+      bytes_text(memory.elsewhere(capacity)), capacity.host,
+      bytes_text(*capacity.backend_available), images,
       library > 0 ? fmt::format(", and NCCL takes about {}, which --allreduce staged does without",
-                                bytes_text_of(library))
+                                bytes_text(library))
                   : "");
 }
 
@@ -215,13 +210,12 @@ std::string refusal_elsewhere(const TrainingMemory& memory, const NodeCapacity& 
 void warn_of_library(const Session& session, const TrainingMemory& memory) {
   const NodeCapacity* capacity = memory.too_small_elsewhere();
   if (!capacity) return;
-  warn_once(session, fmt::format("training needs up to {} of the backend's memory per rank on host "
-                                 "{}, of which NCCL takes about {} by estimate, and {} are "
-                                 "available (it may run out of memory); --allreduce staged does "
-                                 "without NCCL",
-                                 bytes_text_of(memory.elsewhere(*capacity)), capacity->host,
-                                 bytes_text_of(memory.ranks.front().library),
-                                 bytes_text_of(*capacity->backend_available)));
+  warn_once(session,
+            "training needs up to {} of the backend's memory per rank on host {}, of which NCCL "
+            "takes about {} by estimate, and {} are available (it may run out of memory); "
+            "--allreduce staged does without NCCL",
+            bytes_text(memory.elsewhere(*capacity)), capacity->host,
+            bytes_text(memory.ranks.front().library), bytes_text(*capacity->backend_available));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ std::vector<std::string> layers_to_shard(const TrainingSpec& spec, const model::
 /// What would make results depend on the number of ranks all the same.
 void check_reproducible(const TrainingSpec& spec, const model::Graph& graph) {
   const auto refuse = [](const std::string& what, const std::string& why, const char* remedy) {
-    fail(ExitCode::usage, fmt::format("--reproducible with {} ({}); {}", what, why, remedy));
+    fail(ExitCode::usage, "--reproducible with {} ({}); {}", what, why, remedy);
   };
   if (spec.flags.sharding != data::Sharding::slices) {
     refuse(fmt::format("--sharding {}", word_of(spec.flags.sharding)),
@@ -114,15 +114,16 @@ void check_reproducible(const TrainingSpec& spec, const model::Graph& graph) {
 void check_sync_bn(const TrainingSpec& spec, const model::Graph& graph, int share) {
   if (!spec.flags.sync_bn) return;
   if (!graph.has_batch_norm()) {
-    fail(ExitCode::usage, fmt::format("--sync-bn: {} has no batch normalization that learns (there "
-                                      "is nothing to synchronise); leave it out",
-                                      spec.flags.model));
+    fail(ExitCode::usage,
+         "--sync-bn: {} has no batch normalization that learns (there is nothing to synchronise); "
+         "leave it out",
+         spec.flags.model);
   }
   if (spec.flags.micro_batch && *spec.flags.micro_batch < share) {
     fail(ExitCode::usage,
-         fmt::format("--sync-bn with --micro-batch {}: a rank's share is {} (their statistics "
-                     "need all of them at once); leave --micro-batch out, or use more ranks",
-                     *spec.flags.micro_batch, counted(share, "image")));
+         "--sync-bn with --micro-batch {}: a rank's share is {} (their statistics need all of them "
+         "at once); leave --micro-batch out, or use more ranks",
+         *spec.flags.micro_batch, counted(share, "image"));
   }
 }
 
@@ -246,12 +247,11 @@ void check_steps(const TrainingSpec& spec, const data::BatchPlan& plan) {
   for (const int epoch : epochs) {
     const data::BatchPlan of_epoch = plan.in_epoch(epoch);
     if (of_epoch.steps() > 0) continue;
-    fail(
-        ExitCode::usage,
-        fmt::format("steps of {} images leave none of the {} training images in epoch {} ({}); use "
-                    "a smaller --batch",
-                    of_epoch.global_batch() * static_cast<std::size_t>(spec.plan.accumulate),
-                    plan.samples(), epoch + 1, no_step_reason(spec)));
+    fail(ExitCode::usage,
+         "steps of {} images leave none of the {} training images in epoch {} ({}); use a smaller "
+         "--batch",
+         of_epoch.global_batch() * static_cast<std::size_t>(spec.plan.accumulate), plan.samples(),
+         epoch + 1, no_step_reason(spec));
   }
 }
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <string_view>
 
 #include "core/error.h"
 #include "core/names.h"
@@ -61,9 +59,10 @@ zoo::Recipe for_fine_tuning(zoo::Recipe recipe, bool head_alone) {
 loop::OptimizerOptions choose_optimizer(const TrainingFlags& flags, const zoo::Recipe& recipe) {
   const optim::UpdateRule rule = choose_rule(flags, recipe.rule);
   if (flags.momentum_correction && optim::momentum_of(rule) == 0) {
-    fail(ExitCode::usage, fmt::format("--momentum-correction needs an --optimizer with a momentum "
-                                      "above 0 ({} has none to correct)",
-                                      optim::rule_name(rule)));
+    fail(ExitCode::usage,
+         "--momentum-correction needs an --optimizer with a momentum above 0 ({} has none to "
+         "correct)",
+         optim::rule_name(rule));
   }
   const bool as_recipe = rule.index() == recipe.rule.index();
   const double usual = as_recipe || recipe.weight_decay > 0 ? recipe.weight_decay
@@ -81,9 +80,8 @@ optim::LearningRateOptions choose_learning_rate(const TrainingFlags& flags,
                                                 const zoo::Recipe& recipe,
                                                 const optim::UpdateRule& rule) {
   if (flags.base_batch && flags.lr_scale == optim::RateScale::none && flags.warmup_epochs == 0) {
-    fail(ExitCode::usage,
-         fmt::format("--base-batch {} changes nothing without --lr-scale or --warmup-epochs",
-                     *flags.base_batch));
+    fail(ExitCode::usage, "--base-batch {} changes nothing without --lr-scale or --warmup-epochs",
+         *flags.base_batch);
   }
   const bool as_recipe = rule.index() == recipe.rule.index();
   const double rate = as_recipe ? recipe.learning_rate : optim::default_learning_rate(rule);
@@ -126,8 +124,8 @@ model::Graph frozen(const TrainingSpec& spec, const model::Graph& graph) {
   if (spec.flags.freeze.empty()) return graph;
   model::Graph result = model::with_frozen(graph, model::layers_matching(graph, spec.flags.freeze));
   if (result.learnt_count() > 0) return result;
-  fail(ExitCode::usage, fmt::format("--freeze {} leaves no layer to train; name fewer layers",
-                                    join(spec.flags.freeze, ",")));
+  fail(ExitCode::usage, "--freeze {} leaves no layer to train; name fewer layers",
+       join(spec.flags.freeze, ","));
 }
 
 /// The rates of both keep their ratio, whatever the schedule does.
@@ -135,9 +133,10 @@ model::Graph with_backbone_rate(const TrainingSpec& spec, const model::Graph& gr
   if (!spec.flags.backbone_lr) return graph;
   const double rate = spec.learning_rate.base;
   if (!(rate > 0)) {
-    fail(ExitCode::usage, fmt::format("--backbone-lr {:g} needs --lr above 0 (schedules change "
-                                      "both rates by one factor); name a small --lr",
-                                      *spec.flags.backbone_lr));
+    fail(ExitCode::usage,
+         "--backbone-lr {:g} needs --lr above 0 (schedules change both rates by one factor); name "
+         "a small --lr",
+         *spec.flags.backbone_lr);
   }
   const model::Graph result =
       model::with_rate(graph, model::backbone_layers(graph), *spec.flags.backbone_lr / rate);
@@ -155,20 +154,18 @@ void check_outputs(const TrainingSpec& spec, const model::Graph& graph, int clas
   const int named = sigmoid ? 2 : outputs;
   if (named == classes) return;
   fail(ExitCode::usage,
-       fmt::format("{} ends in {} for {} classes, there are {} (every label needs its output); "
-                   "write \"units\": \"classes\" in its last dense layer{}, or use other data or "
-                   "--classes",
-                   spec.model->name,
-                   sigmoid ? "a sigmoid of one output" : fmt::format("{} outputs", outputs), named,
-                   classes, sigmoid ? " and \"softmax\" in place of \"sigmoid\"" : ""));
+       "{} ends in {} for {} classes, there are {} (every label needs its output); write "
+       "\"units\": \"classes\" in its last dense layer{}, or use other data or --classes",
+       spec.model->name, sigmoid ? "a sigmoid of one output" : fmt::format("{} outputs", outputs),
+       named, classes, sigmoid ? " and \"softmax\" in place of \"sigmoid\"" : "");
 }
 
 void check_has_dropout(const TrainingSpec& spec, const model::Graph& graph) {
   const auto drops = [](const auto& node) { return model::facts_of(node.layer).drops.has_value(); };
   if (std::ranges::any_of(graph.nodes(), drops)) return;
-  fail(ExitCode::usage, fmt::format("--dropout: {} has no dropout layer (it would change nothing); "
-                                    "leave it out",
-                                    spec.model->name));
+  fail(ExitCode::usage,
+       "--dropout: {} has no dropout layer (it would change nothing); leave it out",
+       spec.model->name);
 }
 
 /// Whether the network wants larger images than this; nothing where it has another complaint.
@@ -257,9 +254,10 @@ int classes_of(const TrainingSpec& spec, const data::DataSource& source) {
   const int found = static_cast<int>(names.size());
   const int classes = spec.flags.classes.value_or(found);
   if (classes < found) {
-    fail(ExitCode::usage, fmt::format("--classes {} is less than the {} classes of the data ({}); "
-                                      "leave it out, or use other data",
-                                      classes, found, printable(join(names, ", "))));
+    fail(ExitCode::usage,
+         "--classes {} is less than the {} classes of the data ({}); leave it out, or use other "
+         "data",
+         classes, found, printable(join(names, ", ")));
   }
   return classes;
 }
@@ -285,7 +283,7 @@ std::string sharding_obstacle(const TrainingFlags& flags) {
 }
 
 void refuse_sharding(const std::string& why) {
-  fail(ExitCode::usage, fmt::format("--shard-dense with {}; leave one of them out", why));
+  fail(ExitCode::usage, "--shard-dense with {}; leave one of them out", why);
 }
 
 data::ImageForm image_form(const TrainingSpec& spec) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,7 +24,7 @@ std::map<std::string, double> read_weights(const std::string& path) {
   constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
   const nlohmann::json file = system::read_json_file(path, kMostBytes, kRemedy);
   const auto wrong = [&](const std::string& what) {
-    fail(ExitCode::data, fmt::format("{}: {} {}", printable(path), what, kRemedy));
+    fail(ExitCode::data, "{}: {} {}", printable(path), what, kRemedy);
   };
   if (!file.is_object()) wrong("is no object of JSON");
   std::map<std::string, double> weights;
@@ -76,11 +75,10 @@ std::vector<double> balanced_weights(std::size_t classes, std::span<const std::i
 
 ClassWeights parse_class_weights(const std::string& text) {
   if (text == kBalanced) return {.text = text, .balanced = true};
-  std::error_code none;
-  if (!std::filesystem::exists(text, none)) {
+  if (!system::is_present(text)) {
     fail(ExitCode::usage,
-         fmt::format("--class-weights {}: there is no such file, and the one word is balanced{}",
-                     printable(text), did_you_mean(text, std::vector<std::string>{kBalanced})));
+         "--class-weights {}: there is no such file, and the one word is balanced{}",
+         printable(text), did_you_mean(text, std::vector<std::string>{kBalanced}));
   }
   return {.text = text, .by_name = read_weights(text)};
 }
@@ -90,15 +88,15 @@ void check_class_weights(const ClassWeights& asked, std::span<const std::string>
   const std::map<std::string, double> by_name = named(asked.by_name, classes);
   for (const std::string& name : classes) {
     if (by_name.contains(name)) continue;
-    fail(ExitCode::usage, fmt::format("--class-weights {}: has no weight for the class {} {}",
-                                      printable(asked.text), printable(name), kRemedy));
+    fail(ExitCode::usage, "--class-weights {}: has no weight for the class {} {}",
+         printable(asked.text), printable(name), kRemedy);
   }
   for (const auto& [name, weight] : by_name) {
     if (std::ranges::find(classes, name) != classes.end()) continue;
     fail(ExitCode::usage,
-         fmt::format("--class-weights {}: {} is no class of the data (its weight would be without "
-                     "effect); take it out, or use other data",
-                     printable(asked.text), printable(name)));
+         "--class-weights {}: {} is no class of the data (its weight would be without effect); "
+         "take it out, or use other data",
+         printable(asked.text), printable(name));
   }
 }
 

@@ -25,8 +25,7 @@ std::int64_t parse_whole(const std::string& flag, const std::string& text, std::
                          std::int64_t max) {
   const auto value = number_in<std::int64_t>(text);
   if (!value || *value < min || *value > max) {
-    fail(ExitCode::usage,
-         fmt::format("--{} {}: must be a whole number from {} to {}", flag, text, min, max));
+    fail(ExitCode::usage, "--{} {}: must be a whole number from {} to {}", flag, text, min, max);
   }
   return *value;
 }
@@ -39,10 +38,10 @@ std::vector<std::int64_t> parse_wholes(const std::string& flag, const std::strin
     const auto value = number_in<std::int64_t>(part);
     if (!value || *value < min || *value > max || values.size() == kMost ||
         std::ranges::find(values, *value) != values.end()) {
-      fail(ExitCode::usage,
-           fmt::format("--{} {}: must be different whole numbers from {} to {}, with one comma "
-                       "between each two",
-                       flag, text, min, max));
+      fail(
+          ExitCode::usage,
+          "--{} {}: must be different whole numbers from {} to {}, with one comma between each two",
+          flag, text, min, max);
     }
     values.push_back(*value);
   }
@@ -52,8 +51,8 @@ std::vector<std::int64_t> parse_wholes(const std::string& flag, const std::strin
 double parse_real(const std::string& flag, const std::string& text, double min, double max) {
   const auto value = number_in<double>(text);
   if (!value || !std::isfinite(*value) || *value < min || *value > max) {
-    fail(ExitCode::usage, fmt::format("--{} {}: must be a number from {} to {}", flag, text,
-                                      bound_text(min), bound_text(max)));
+    fail(ExitCode::usage, "--{} {}: must be a number from {} to {}", flag, text, bound_text(min),
+         bound_text(max));
   }
   return *value;
 }
@@ -61,8 +60,7 @@ double parse_real(const std::string& flag, const std::string& text, double min, 
 std::vector<std::string> parse_words(const std::string& flag, const std::string& text) {
   std::vector<std::string> words = split(text, ',');
   if (std::ranges::find(words, "") == words.end()) return words;
-  fail(ExitCode::usage,
-       fmt::format("--{} {}: must be words with one comma between each two", flag, text));
+  fail(ExitCode::usage, "--{} {}: must be words with one comma between each two", flag, text);
 }
 
 bool is_device(const std::string& backend) {

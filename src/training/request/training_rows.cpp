@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <utility>
 
 #include "core/text.h"
 #include "data/dataset.h"
 #include "model/normalization.h"
 #include "system/files.h"
-#include "training/request/choose_training.h"
-#include "training/request/flag_grammars.h"
 #include "zoo/zoo.h"
 
 namespace cputrain::training {
@@ -63,9 +60,10 @@ std::string growth_text(const std::vector<data::BatchGrowth>& growth) {
 std::vector<std::string> parse_freeze(const std::string& text) {
   std::vector<std::string> words = parse_words("freeze", text);
   if (words.size() == 1 || std::ranges::find(words, "none") == words.end()) return words;
-  fail(ExitCode::usage, fmt::format("--freeze {}: none stands alone (beside it, other words would "
-                                    "freeze layers); leave out none, or the others",
-                                    text));
+  fail(ExitCode::usage,
+       "--freeze {}: none stands alone (beside it, other words would freeze layers); leave out "
+       "none, or the others",
+       text);
 }
 
 void add_model(FlagRows& r) {
@@ -350,7 +348,7 @@ const std::deque<FlagRow>& training_rows() {
 const FlagRow& training_row(std::string_view name) {
   const auto found = std::ranges::find(training_rows(), name, &FlagRow::name);
   if (found == training_rows().end()) {
-    fail(ExitCode::internal, fmt::format("no flag of a training is named {}", name));
+    fail(ExitCode::internal, "no flag of a training is named {}", name);
   }
   return *found;
 }

@@ -189,15 +189,13 @@ std::string batch_norm_line(const TrainingFlags& flags, const data::BatchPlan& p
 }
 
 void say_placement(const Session& session, const TrainingFlags& flags) {
-  for (const std::string& line : session.plan.lines) say(session, line, Notice::detail);
+  for (const std::string& line : session.plan.lines) say_detail(session, line);
   for (const std::string& warning : session.plan.warnings) warn(session, warning);
   if (flags.verbose.value_or(0) >= kVerboseMap) {
     for (const std::string& line : placement::map_of(session.plan)) say(session, "  " + line);
   }
-  say(session,
-      fmt::format("Backend: {}; ranks: {}", session.backend->facts().description,
-                  session.communicator->describe()),
-      Notice::detail);
+  say_detail(session, "Backend: {}; ranks: {}", session.backend->facts().description,
+             session.communicator->describe());
 }
 
 std::string batch_line(const Session& session, const TrainingSpec& spec,
@@ -273,20 +271,18 @@ void say_weights(const Session& session, const std::string& flag,
       began != training.end() && began->is_string() ? printable(began->get<std::string>()) : "";
   if (flag.empty()) {
     if (!first.empty()) {
-      say(session, fmt::format("The training began with the weights of {}", first), Notice::detail);
+      say_detail(session, "The training began with the weights of {}", first);
     }
   } else if (weights_are_there(flag)) {
-    say(session,
-        fmt::format("--weights {}: the training began with them; it goes on with "
-                    "those of the checkpoint, which are newer",
-                    flag),
-        Notice::detail);
+    say_detail(session,
+               "--weights {}: the training began with them; it goes on with those of the "
+               "checkpoint, which are newer",
+               flag);
   } else {  // it may be another name than that of the first weights
-    say(session,
-        fmt::format("--weights {} is not there; the training began with the weights of "
-                    "{}, and goes on with those of the checkpoint, which are newer",
-                    flag, first),
-        Notice::detail);
+    say_detail(session,
+               "--weights {} is not there; the training began with the weights of {}, and goes on "
+               "with those of the checkpoint, which are newer",
+               flag, first);
   }
 }
 
@@ -294,9 +290,9 @@ void say_end(const Session& session, const loop::TrainingEnd& now, const loop::P
   const bool over = progress.begun ? loop::steps_are_made(now, progress)  // else it is completed
                                    : loop::is_over(now, progress);
   if (!over) return;
-  say(session, fmt::format("The checkpoint is at the end that is asked for: no step follows "
-                           "(a larger --{} goes on)",
-                           now.steps ? "steps" : "epochs"));
+  say(session,
+      "The checkpoint is at the end that is asked for: no step follows (a larger --{} goes on)",
+      now.steps ? "steps" : "epochs");
 }
 
 /// The rate of the step that is next, in a training that ends there.
@@ -323,11 +319,11 @@ void say_rate(const Training& training, const loop::TrainingEnd& then, const loo
                next = next_rate(training, now, progress);
   if (std::abs(next - planned) <= kNotable * std::max(next, planned)) return;
   warn(training.session(),
-       fmt::format("--schedule {} ends with the training, which is now {} and was {}: the "
-                   "learning rate goes from {:.3g} to {:.3g}, where {:.3g} was planned (the "
-                   "loss may rise for a while); for one curve begin anew in another --out",
-                   optim::schedule_text(training.plan().spec.learning_rate.schedule), end_text(now),
-                   end_text(then), progress.last_rate, next, planned));
+       "--schedule {} ends with the training, which is now {} and was {}: the learning rate goes "
+       "from {:.3g} to {:.3g}, where {:.3g} was planned (the loss may rise for a while); for one "
+       "curve begin anew in another --out",
+       optim::schedule_text(training.plan().spec.learning_rate.schedule), end_text(now),
+       end_text(then), progress.last_rate, next, planned);
 }
 
 }  // namespace
@@ -342,27 +338,25 @@ void say_plan(const Training& training) {
   const std::string learn = std::ranges::any_of(graph.nodes(), &model::Graph::Node::frozen)
                                 ? fmt::format(" ({} learn)", with_commas(graph.learnt_count()))
                                 : "";
-  say(session, fmt::format("Model {}: {} parameters{}, {:.3g} GFLOP per image and training step "
-                           "(`cputrain info --model {}` lists the layers)",
-                           spec.model->name, with_commas(graph.parameter_count()), learn,
-                           graph.training_flops() / 1e9, spec.model->spec));
+  say(session,
+      "Model {}: {} parameters{}, {:.3g} GFLOP per image and training step (`cputrain info --model "
+      "{}` lists the layers)",
+      spec.model->name, with_commas(graph.parameter_count()), learn, graph.training_flops() / 1e9,
+      spec.model->spec);
   say(session, batch_line(session, spec, plan, ranks));
-  for (const std::string& line : recipe_lines(spec, plan)) say(session, line, Notice::detail);
+  for (const std::string& line : recipe_lines(spec, plan)) say_detail(session, line);
   const std::string penalty = penalty_line(graph);
-  if (!penalty.empty()) say(session, penalty, Notice::detail);
+  if (!penalty.empty()) say_detail(session, penalty);
   if (spec.flags.task.advised) {
     for (const std::string& warning : recipe_warnings(spec, plan, graph)) warn(session, warning);
   }
-  if (graph.has_batch_norm())
-    say(session, batch_norm_line(spec.flags, plan, ranks), Notice::detail);
-  if (!spec.flags.freeze.empty()) say(session, frozen_line(graph), Notice::detail);
+  if (graph.has_batch_norm()) say_detail(session, batch_norm_line(spec.flags, plan, ranks));
+  if (!spec.flags.freeze.empty()) say_detail(session, frozen_line(graph));
   if (spec.flags.backbone_lr) {
-    say(session,
-        fmt::format("Learning rate of {}: {:g}, of the layers before: {:g}; what changes "
-                    "one changes both",
-                    join(model::head_layers(graph), ", "), spec.learning_rate.base,
-                    *spec.flags.backbone_lr),
-        Notice::detail);
+    say_detail(
+        session,
+        "Learning rate of {}: {:g}, of the layers before: {:g}; what changes one changes both",
+        join(model::head_layers(graph), ", "), spec.learning_rate.base, *spec.flags.backbone_lr);
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -18,7 +17,6 @@
 #include "training/run/run_logs.h"
 #include "training/run/same_training.h"
 #include "training/run/training_identity.h"
-#include "training/weights/named_weights.h"
 
 namespace cputrain::training {
 namespace {
@@ -89,33 +87,23 @@ std::string allreduce_of(const Session& session, const TrainingSpec& spec,
   return alike && suits(session, spec.flags, comm::parse_allreduce(before)) ? before : "";
 }
 
-std::string exif_of(const Session& session, const TrainingSpec& spec, const Start& start) {
-  if (start.checkpoint.empty()) return {};
-  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
-  const auto exif = training.find("exif");
-  if (exif == training.end() || !exif->is_string()) return {};
-  if (start.goes_on && !spec.flags.exif && *exif == word_of(data::Exif::ignore)) {
-    say(session, "This training goes on with --exif ignore, as its images were read so far",
-        Notice::detail);
-  }
-  return exif->get<std::string>();
+/// What a checkpoint says of its training under a name; empty where that is no text.
+std::string text_in(const std::filesystem::path& checkpoint, const char* name) {
+  if (checkpoint.empty()) return {};
+  const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
+  const auto found = training.find(name);
+  return found != training.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 /// What a training chose for itself, as it stands in its checkpoint; empty where nothing does. Says
-/// that it goes on so, where it would now be another one by itself.
+/// that it goes on so, where it would now be another one by itself. `done`: what is done so to
+/// images.
 std::string choice_of(const Session& session, const Start& start, const char* flag, bool given,
-                      const std::string& standard) {
-  if (start.checkpoint.empty()) return {};
-  const nlohmann::ordered_json training = checkpoint::read_facts(start.checkpoint).at("training");
-  const auto found = training.find(flag);
-  if (found == training.end() || !found->is_string()) return {};
-  const auto before = found->get<std::string>();
-  if (start.goes_on && !given && before != standard) {
-    say(session,
-        fmt::format("This training goes on with --{0} {1}, as its images were resized so "
-                    "far",
-                    flag, printable(before)),
-        Notice::detail);
+                      std::string_view standard, const char* done) {
+  const std::string before = text_in(start.checkpoint, flag);
+  if (start.goes_on && !given && !before.empty() && before != standard) {
+    say_detail(session, "This training goes on with --{} {}, as its images were {} so far", flag,
+               printable(before), done);
   }
   return before;
 }
@@ -132,11 +120,10 @@ std::string name_of_weights(const std::string& value) {
 
 /// As config.json has it, which is right from any folder; else as it was named.
 std::string first_weights_in(const std::filesystem::path& checkpoint) {
-  const nlohmann::ordered_json training = checkpoint::read_facts(checkpoint).at("training");
-  const auto found = training.find(kFirstWeights);
-  if (found == training.end() || !found->is_string()) return {};
+  const std::string named = text_in(checkpoint, kFirstWeights);
+  if (named.empty()) return {};
   const std::string recorded = recorded_weights(checkpoint.parent_path());
-  return recorded.empty() ? name_of_weights(found->get<std::string>()) : recorded;
+  return recorded.empty() ? name_of_weights(named) : recorded;
 }
 
 /// Name of the weights, then name, image size and --normalize of the model, a line each, for all
@@ -189,13 +176,16 @@ TrainingSpec with_first_weights(const Start& start, TrainingSpec spec) {
 void take_over(const Session& session, const TrainingSpec& spec, Start& start) {
   comm::Communicator& ranks = *session.communicator;
   start.allreduce = ranks.gather(allreduce_of(session, spec, start.checkpoint)).front();
-  start.exif = value_named<data::Exif>(ranks.gather(exif_of(session, spec, start)).front());
-  const std::string resize = choice_of(session, start, "resize", spec.flags.resize.has_value(),
-                                       std::string(word_of(spec.resize.way)));
-  const std::string fit =
-      choice_of(session, start, "fit", spec.flags.fit.has_value(), to_text(spec.resize.fit));
-  start.resize = value_named<data::Resize>(ranks.gather(resize).front());
-  start.fit = fit_named(ranks.gather(fit).front());
+  const auto choice = [&](const char* flag, bool given, std::string_view standard,
+                          const char* done) {
+    return ranks.gather(choice_of(session, start, flag, given, standard, done)).front();
+  };
+  const TrainingFlags& flags = spec.flags;
+  start.exif = value_named<data::Exif>(
+      choice("exif", flags.exif.has_value(), word_of(data::Exif::apply), "read"));
+  start.resize = value_named<data::Resize>(
+      choice("resize", flags.resize.has_value(), word_of(spec.resize.way), "resized"));
+  start.fit = fit_named(choice("fit", flags.fit.has_value(), to_text(spec.resize.fit), "resized"));
   find_first_weights(start);
   read_first_weights(ranks.gather(first_weights_in_lines(start)).front(), start);
 }
@@ -206,21 +196,19 @@ Start choose_newest(const Session& session, const TrainingSpec& spec,
   Start start;
   start.checkpoint = newest_whole(session, folder);
   if (finished) find_first_weights(start);
-  std::error_code ignored;
   start.finished = finished &&
                    is_at_its_end(folder, start.checkpoint, with_first_weights(start, spec)) &&
-                   std::filesystem::exists(folder / kWeightsName, ignored);
+                   system::is_present(folder / kWeightsName);
   if (start.finished) return start;
   start.goes_on = !start.checkpoint.empty();
   if (finished && !start.goes_on) {
     fail(ExitCode::usage,
-         fmt::format("--resume auto: the training in {} is finished and left no checkpoint (it "
-                     "would be made anew and lost); take --weights {} in another folder to train "
-                     "on, or --overwrite",
-                     folder.string(), (folder / kWeightsName).string()));
+         "--resume auto: the training in {} is finished and left no checkpoint (it would be made "
+         "anew and lost); take --weights {} in another folder to train on, or --overwrite",
+         folder.string(), (folder / kWeightsName).string());
   }
   if (!start.goes_on && holds_run(folder)) {
-    say(session, fmt::format("No checkpoint in {}: the training begins anew", folder.string()));
+    say(session, "No checkpoint in {}: the training begins anew", folder.string());
   }
   return start;
 }
@@ -230,16 +218,15 @@ void check_folder(const std::filesystem::path& checkpoint, const RunFolder& fold
   if (!folder.has(checkpoint)) {
     if (!holds_run(folder.path)) return;
     fail(ExitCode::usage,
-         fmt::format("--resume {}: --out {} holds another run (the two would mix); name another "
-                     "folder",
-                     checkpoint.string(), folder.path.string()));
+         "--resume {}: --out {} holds another run (the two would mix); name another folder",
+         checkpoint.string(), folder.path.string());
   }
   const auto all = checkpoint::list(folder.path);
   if (all.empty() || all.front().step <= checkpoint::read_progress(checkpoint).steps) return;
   fail(ExitCode::usage,
-       fmt::format("--resume {}: {} in its folder is newer (it would be lost); name another folder "
-                   "with --out, or move the newer ones away",
-                   checkpoint.string(), all.front().folder.filename().string()));
+       "--resume {}: {} in its folder is newer (it would be lost); name another folder with --out, "
+       "or move the newer ones away",
+       checkpoint.string(), all.front().folder.filename().string());
 }
 
 /// Where a link leads to. One that leads nowhere was made of a checkpoint that newer ones replaced.
@@ -249,26 +236,22 @@ std::filesystem::path followed(const std::filesystem::path& checkpoint) {
   const std::filesystem::path real = std::filesystem::canonical(checkpoint, error);
   if (!error) return real;
   fail(ExitCode::data,
-       fmt::format("--resume {}: the link leads to {}, which is not there (a checkpoint goes when "
-                   "newer ones come); use --resume auto with the --out of the run, or link to one "
-                   "that is there",
-                   checkpoint.string(), std::filesystem::read_symlink(checkpoint, error).string()));
+       "--resume {}: the link leads to {}, which is not there (a checkpoint goes when newer ones "
+       "come); use --resume auto with the --out of the run, or link to one that is there",
+       checkpoint.string(), std::filesystem::read_symlink(checkpoint, error).string());
 }
 
 void check_is_folder(const std::filesystem::path& checkpoint) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(checkpoint, ignored)) {
+  if (!system::is_folder(checkpoint)) {
     fail(ExitCode::data,
-         fmt::format("--resume {}: there is no such folder (nothing can go on from it); name a "
-                     "folder ckpt-<step>, or auto",
-                     checkpoint.string()));
+         "--resume {}: there is no such folder (nothing can go on from it); name a folder "
+         "ckpt-<step>, or auto",
+         checkpoint.string());
   }
   if (checkpoint::list(checkpoint).empty()) return;
-  fail(
-      ExitCode::usage,
-      fmt::format("--resume {0}: it is the folder of a run, not of a checkpoint; use --resume auto "
-                  "--out {0}",
-                  checkpoint.string()));
+  fail(ExitCode::usage,
+       "--resume {0}: it is the folder of a run, not of a checkpoint; use --resume auto --out {0}",
+       checkpoint.string());
 }
 
 Start choose_named(const TrainingSpec& spec, const RunFolder& folder) {
@@ -279,9 +262,9 @@ Start choose_named(const TrainingSpec& spec, const RunFolder& folder) {
   const std::string fault = resume_fault_of(checkpoint);
   if (!fault.empty()) {
     fail(ExitCode::data,
-         fmt::format("--resume {}: {} (nothing can go on from it); name another checkpoint, a "
-                     "folder ckpt-<step>, or use --resume auto",
-                     checkpoint.string(), fault));
+         "--resume {}: {} (nothing can go on from it); name another checkpoint, a folder "
+         "ckpt-<step>, or use --resume auto",
+         checkpoint.string(), fault);
   }
   if (!folder.path.empty()) check_folder(checkpoint, folder);
   Start start;
@@ -321,16 +304,14 @@ std::filesystem::path newest_whole(const Session& session, const std::filesystem
       set_aside(session, damaged);
       return found.folder;
     }
-    warn(session,
-         fmt::format("checkpoint {} is passed over: {}", found.folder.filename().string(), fault));
+    warn(session, "checkpoint {} is passed over: {}", found.folder.filename().string(), fault);
     damaged.push_back(found);
   }
   if (damaged.empty()) return {};
   fail(ExitCode::data,
-       fmt::format("of {} in {} none can be gone on from, see above (a training "
-                   "that began anew would take their place); mend what keeps them from being read, "
-                   "or begin anew with --overwrite",
-                   counted(damaged.size(), "checkpoint"), folder.string()));
+       "of {} in {} none can be gone on from, see above (a training that began anew would take "
+       "their place); mend what keeps them from being read, or begin anew with --overwrite",
+       counted(damaged.size(), "checkpoint"), folder.string());
 }
 
 Start choose_start(const Session& session, const TrainingSpec& spec, const RunFolder& folder) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -26,7 +25,7 @@ bool restore_best(const std::filesystem::path& run, const std::filesystem::path&
                   bool replaced) {
   const std::filesystem::path from = checkpoint / kBestName, to = run / kBestName;
   std::error_code ignored;
-  const bool known = std::filesystem::exists(from, ignored);
+  const bool known = system::is_present(from);
   if (known) {
     system::copy_durably(from, to);
   } else if (replaced) {
@@ -42,11 +41,10 @@ void say_begins_anew(const Session& session, const loop::BestEpoch& best, bool k
   const std::string why = kept ? fmt::format("chosen by {}", word_of(before)) : "not kept";
   const std::string what =
       kept ? fmt::format("--monitor {}", word_of(safety.monitor)) : std::string(kBestName);
-  say(session,
-      fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were {}: {} "
-                  "begins anew with the epochs from here on",
-                  best.epoch, best.loss, why, what),
-      Notice::detail);
+  say_detail(session,
+             "The best weights so far, of epoch {} (val_loss {:.4f}), were {}: {} begins anew with "
+             "the epochs from here on",
+             best.epoch, best.loss, why, what);
 }
 
 }  // namespace
@@ -93,9 +91,9 @@ bool RunControl::can_take(const loop::Progress& progress) {
   blocked_ += watch.seconds();
   if (std::exchange(told_wait_, !free) || free) return free;
   warn(training_.session(),
-       fmt::format("the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} s "
-                   "(storage is slow or does not answer); the training goes on",
-                   progress.steps, kept_step_.value_or(0), since_kept_.seconds()));
+       "the checkpoint of step {} waits: that of step {} is not on disk after {:.0f} s (storage is "
+       "slow or does not answer); the training goes on",
+       progress.steps, kept_step_.value_or(0), since_kept_.seconds());
   return false;
 }
 
@@ -135,10 +133,10 @@ void RunControl::settle() {
   const bool told = failure_ == state.failure;
   failure_ = state.failure;
   if (failure_ && !told) {
-    warn(training_.session(), fmt::format("no checkpoint: {}; the training goes on", *failure_));
+    warn(training_.session(), "no checkpoint: {}; the training goes on", *failure_);
   }
   if (best_failure_.empty()) return;
-  warn(training_.session(), fmt::format("the best weights are not kept: {}", best_failure_));
+  warn(training_.session(), "the best weights are not kept: {}", best_failure_);
   best_failure_.clear();
 }
 
@@ -319,9 +317,10 @@ std::filesystem::path RunControl::newest_to_go_back_to() {
   if (!training_.session().leads()) return {};
   std::filesystem::path checkpoint = newest_whole(training_.session(), folder_);
   if (!checkpoint.empty()) return checkpoint;
-  fail(ExitCode::output, fmt::format("no checkpoint in {} can be gone back to (the gradients are "
-                                     "NaN or infinite, and the weights may be); try a smaller --lr",
-                                     folder_.string()));
+  fail(ExitCode::output,
+       "no checkpoint in {} can be gone back to (the gradients are NaN or infinite, and the "
+       "weights may be); try a smaller --lr",
+       folder_.string());
 }
 
 std::string RunControl::line() const {
@@ -340,11 +339,9 @@ bool take_up_best(const Training& training, const std::filesystem::path& run,
   const bool known = comm::gather_values(*session.communicator, mine).front() == 1;
   if (progress.best.epoch == 0) return known;
   if (known && !safety.keeps_best()) {
-    say(session,
-        fmt::format("{} stays that of epoch {}: later ones are not compared with it "
-                    "with --no-save-best",
-                    kBestName, progress.best.epoch),
-        Notice::detail);
+    say_detail(session,
+               "{} stays that of epoch {}: later ones are not compared with it with --no-save-best",
+               kBestName, progress.best.epoch);
     if (progress.best.is_by(safety.monitor)) return true;
   } else if (known == safety.keeps_best() && progress.best.is_by(safety.monitor)) {
     return known;
@@ -357,13 +354,13 @@ bool take_up_best(const Training& training, const std::filesystem::path& run,
 
 void say_missing_best(const Session& session, const std::filesystem::path& run,
                       const SafetyFlags& safety) {
-  std::error_code ignored;
   const bool wanted = safety.save_best.value_or(false) || safety.early_stopping;
   if (!session.leads() || !wanted) return;
-  if (std::filesystem::exists(run / kBestName, ignored)) return;
-  warn(session, fmt::format("there is no {} in {}: the run ended without best weights; more "
-                            "--epochs keep those of the epochs that follow",
-                            kBestName, run.string()));
+  if (system::is_present(run / kBestName)) return;
+  warn(session,
+       "there is no {} in {}: the run ended without best weights; more --epochs keep those of the "
+       "epochs that follow",
+       kBestName, run.string());
 }
 
 }  // namespace cputrain::training

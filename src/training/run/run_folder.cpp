@@ -87,9 +87,9 @@ nlohmann::ordered_json environment_json(const Session& session, const TrainingPl
 
 [[noreturn]] void refuse_run(const std::filesystem::path& folder) {
   fail(ExitCode::usage,
-       fmt::format("--out {} holds a run already (it would be lost); name another folder, add "
-                   "--resume auto to go on with it, or --overwrite",
-                   folder.string()));
+       "--out {} holds a run already (it would be lost); name another folder, add --resume auto to "
+       "go on with it, or --overwrite",
+       folder.string());
 }
 
 /// A folder in which nothing can be seen must not be taken for one in which nothing is.
@@ -98,9 +98,8 @@ void require_readable(const std::filesystem::path& folder) {
   const std::filesystem::directory_iterator opened(folder, error);
   if (!error) return;
   fail(ExitCode::data,
-       fmt::format("--out {} cannot be read: {} (a run in it would be lost); mend that, or name "
-                   "another folder",
-                   folder.string(), error.message()));
+       "--out {} cannot be read: {} (a run in it would be lost); mend that, or name another folder",
+       folder.string(), error.message());
 }
 
 /// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>, with a number where another
@@ -133,8 +132,8 @@ system::FileLock lock_folder(const Session& session, const std::filesystem::path
   const std::filesystem::path file = folder / kLockName;
   auto lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
   if (!lock) {
-    say(session, fmt::format("Waiting for the training that still works in {} (up to {} s)",
-                             folder.string(), kOrphansLast));
+    say(session, "Waiting for the training that still works in {} (up to {} s)", folder.string(),
+        kOrphansLast);
   }
   for (const system::Stopwatch watch; !lock && watch.seconds() < kOrphansLast;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -142,9 +141,9 @@ system::FileLock lock_folder(const Session& session, const std::filesystem::path
   }
   if (lock) return std::move(*lock);
   fail(ExitCode::usage,
-       fmt::format("--out {}: another training is at work in it (they would write the same files); "
-                   "wait for its end, or name another folder{}",
-                   folder.string(), left_lock_remedy(file)));
+       "--out {}: another training is at work in it (they would write the same files); wait for "
+       "its end, or name another folder{}",
+       folder.string(), left_lock_remedy(file));
 }
 
 /// In a folder of several users, parts of a run may be another's, so that a training would remove
@@ -210,7 +209,7 @@ std::vector<std::string> run_files() {
 
 bool is_of_run(const std::filesystem::path& file) {
   namespace fs = std::filesystem;
-  std::error_code error, ignored;
+  std::error_code error;
   const fs::path end = fs::weakly_canonical(fs::absolute(file, error), error);  // of its links
   if (error) return false;  // what writes it says why
   const fs::path folder = end.parent_path();
@@ -220,7 +219,7 @@ bool is_of_run(const std::filesystem::path& file) {
   if (!in_checkpoint && name != kLockName && std::ranges::count(run_files(), name) == 0) {
     return false;
   }
-  return fs::exists(run / runfiles::kEnvironmentName, ignored) || holds_run(run);
+  return system::is_present(run / runfiles::kEnvironmentName) || holds_run(run);
 }
 
 bool RunFolder::has(const std::filesystem::path& checkpoint) const {
@@ -230,18 +229,16 @@ bool RunFolder::has(const std::filesystem::path& checkpoint) const {
 }
 
 std::optional<std::uint64_t> newest_checkpoint(const std::filesystem::path& folder) {
-  std::error_code ignored;
   for (const checkpoint::Found& found : checkpoint::list(folder)) {
     const auto manifest = found.folder / checkpoint::kManifestName;
-    if (std::filesystem::is_regular_file(manifest, ignored)) return found.step;
+    if (system::is_file(manifest)) return found.step;
   }
   return std::nullopt;
 }
 
 RunFolder take_run_folder(const Session& session, const TrainingFlags& flags) {
   const bool may_be_taken = !flags.safety.resume.empty() || flags.overwrite;
-  std::error_code ignored;
-  if (!session.leads() || !may_be_taken || !std::filesystem::is_directory(flags.out, ignored)) {
+  if (!session.leads() || !may_be_taken || !system::is_folder(flags.out)) {
     return {};
   }
   require_readable(flags.out);

@@ -17,7 +17,6 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "logging/reporters.h"
 #include "runfiles/metrics.h"
 #include "system/bounded_file.h"
 #include "system/files.h"
@@ -121,9 +120,8 @@ Sizes logs_of(const fs::path& run) {
   for (const char* folder : kEventFolders) {
     std::error_code error;
     if (fs::is_symlink(run / folder, error)) continue;
-    for (fs::directory_iterator entry(run / folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-      add(sizes, run, std::string(folder) + "/" + entry->path().filename().string());
+    for (const std::string& name : system::names_in(run / folder)) {
+      add(sizes, run, std::string(folder) + "/" + name);
     }
   }
   return sizes;
@@ -259,8 +257,7 @@ void sync_logs(const fs::path& run) {
   for (const auto& [name, size] : logs_of(run)) system::sync_file(run / name);
   system::sync_folder(run);
   for (const char* folder : kEventFolders) {
-    std::error_code ignored;
-    if (fs::is_directory(run / folder, ignored)) system::sync_folder(run / folder);
+    if (system::is_folder(run / folder)) system::sync_folder(run / folder);
   }
 }
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

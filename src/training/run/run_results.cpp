@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "logging/reporters.h"
 #include "runfiles/lost_seconds.h"
 #include "runfiles/metrics.h"
 #include "system/print.h"
@@ -59,24 +58,24 @@ std::string best_weights_line(const RunEnd& end) {
 }
 
 std::string memory_line(const loop::PeakMemory& memory, bool is_alone) {
-  const auto bytes = [](std::uint64_t count) { return bytes_text(static_cast<double>(count)); };
   const std::string device =
-      memory.device_bytes ? fmt::format(", {} of its device", bytes(*memory.device_bytes)) : "";
+      memory.device_bytes ? fmt::format(", {} of its device", bytes_text(*memory.device_bytes))
+                          : "";
   if (is_alone) {
     return fmt::format("Memory at its peak: {}, files that it maps included{}; {} without them",
-                       bytes(memory.rank_bytes), device, bytes(memory.node_bytes));
+                       bytes_text(memory.rank_bytes), device, bytes_text(memory.node_bytes));
   }
   return fmt::format(
       "Memory at its peak: {} of one rank, files that it maps included{}; {} on host {}, without "
       "files and with shared memory counted once",
-      bytes(memory.rank_bytes), device, bytes(memory.node_bytes), memory.host);
+      bytes_text(memory.rank_bytes), device, bytes_text(memory.node_bytes), memory.host);
 }
 
 constexpr double kWorthALine = 0.02, kMostShare = 0.999;
 
 /// Why there are no more of them, and what to try.
 std::string remedy(const ImageWait& wait) {
-  const std::string bytes = bytes_text(static_cast<double>(wait.bytes));
+  const std::string bytes = bytes_text(wait.bytes);
   switch (wait.source) {
     case ImageSource::decoders:
       return fmt::format(
@@ -227,8 +226,7 @@ std::string input_limit(const ImageWait& wait) {
 RunResults::RunResults(Training& training, std::filesystem::path folder,
                        const nlohmann::ordered_json& identity)
     : training_(training), folder_(std::move(folder)), identity_(json_text(identity)) {
-  std::error_code ignored;
-  has_earlier_ = training_.session().leads() && std::filesystem::exists(weights_path(), ignored);
+  has_earlier_ = training_.session().leads() && system::is_present(weights_path());
 }
 
 std::filesystem::path RunResults::weights_path() const { return folder_ / kWeightsName; }
@@ -240,10 +238,9 @@ std::string RunResults::with_earlier(const std::string& what) const {
 
 void RunResults::say_earlier() const {
   if (!has_earlier_) return;
-  say(training_.session(),
-      fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
-                  weights_path().string()),
-      Notice::detail);
+  say_detail(training_.session(),
+             "Weights of an earlier run stay in {} until this one has saved its own",
+             weights_path().string());
 }
 
 void RunResults::save_now(const char* then) {
@@ -254,10 +251,10 @@ void RunResults::save_now(const char* then) {
   try {
     training_.save_at_once(weights_path());
     has_earlier_ = false;
-    system::tell(fmt::format("cputrain: weights of the last completed step are in {}; {}",
-                             weights_path().string(), then));
+    system::tell("cputrain: weights of the last completed step are in {}; {}",
+                 weights_path().string(), then);
   } catch (const Error& error) {
-    system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
+    system::tell("cputrain: {}", with_earlier(error.what()));
     return;
   }
   if (training_.plan().spec.optimizer.ema > 0) save_averages_now();
@@ -272,17 +269,15 @@ void RunResults::save_averages_now() {
     const std::unique_lock lock(averaging_, std::try_to_lock);
     if (!lock) return;
     if (training_.save_averages_at_once(file)) {
-      system::tell(fmt::format("cputrain: averages of these weights are in {}", file.string()));
+      system::tell("cputrain: averages of these weights are in {}", file.string());
       return;
     }
   } catch (const Error& error) {
     reason = error.what();
   }
-  std::error_code ignored;
-  const bool earlier = std::filesystem::exists(file, ignored);
-  system::tell(fmt::format(
-      "cputrain: averages of these weights are not saved yet ({}){}", reason,
-      earlier ? fmt::format("; {} is still of weights before these", file.string()) : ""));
+  const bool earlier = system::is_present(file);
+  system::tell("cputrain: averages of these weights are not saved yet ({}){}", reason,
+               earlier ? fmt::format("; {} is still of weights before these", file.string()) : "");
 }
 
 void RunResults::begin_training(const loop::Progress& from) {

@@ -151,21 +151,18 @@ void say_other_program(const Session& session, const nlohmann::ordered_json& the
                        const nlohmann::ordered_json& here) {
   const std::string before = program_text(then), now = program_text(here);
   if (before.empty() || before == now) return;
-  say_once(session,
-           fmt::format("The checkpoint was written with {}; this goes on with {}", before, now),
-           Notice::detail);
+  say_detail_once(session, "The checkpoint was written with {}; this goes on with {}", before, now);
 }
 
 [[noreturn]] void refuse_less(const std::filesystem::path& checkpoint, const loop::TrainingEnd& end,
                               const loop::Progress& progress) {
   fail(ExitCode::usage,
-       fmt::format("--resume: {} has {}, {} of them in {}, and --{} {} asks for "
-                   "less (nothing would be trained); ask for more, or name another --out for a "
-                   "shorter training",
-                   checkpoint.string(), counted(progress.steps, "step"),
-                   progress.steps - (progress.begun ? progress.begun->steps : 0),
-                   counted(progress.epochs, "whole epoch"), end.steps ? "steps" : "epochs",
-                   end.steps ? *end.steps : static_cast<std::uint64_t>(end.epochs)));
+       "--resume: {} has {}, {} of them in {}, and --{} {} asks for less (nothing would be "
+       "trained); ask for more, or name another --out for a shorter training",
+       checkpoint.string(), counted(progress.steps, "step"),
+       progress.steps - (progress.begun ? progress.begun->steps : 0),
+       counted(progress.epochs, "whole epoch"), end.steps ? "steps" : "epochs",
+       end.steps ? *end.steps : static_cast<std::uint64_t>(end.epochs));
 }
 
 /// What training the run is, by its summary: null where that has none.
@@ -240,9 +237,8 @@ bool is_of_this_start(const std::string& flag) {
 /// "runs/first-2", which is not there yet.
 std::string new_folder(const std::filesystem::path& run) {
   const std::string name = (run.has_filename() ? run : run.parent_path()).string();
-  std::error_code ignored;
   int number = 2;
-  while (std::filesystem::exists(fmt::format("{}-{}", name, number), ignored)) ++number;
+  while (system::is_present(fmt::format("{}-{}", name, number))) ++number;
   return fmt::format("{}-{}", name, number);
 }
 
@@ -332,12 +328,11 @@ void check_same_training(const Session& session, const std::filesystem::path& ch
   const bool other_weights = std::ranges::count(rows, kFirstWeights, &Difference::name) > 0;
   if (!rows.empty()) {
     fail(ExitCode::usage,
-         fmt::format("--resume: {} is of another training, see above (what follows would be "
-                     "neither of the two); repeat its flags (--config {} has them){}, or name "
-                     "another --out{}",
-                     checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
-                     other_weights ? ", leave --weights out (the checkpoint's are newer)" : "",
-                     train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path())));
+         "--resume: {} is of another training, see above (what follows would be neither of the "
+         "two); repeat its flags (--config {} has them){}, or name another --out{}",
+         checkpoint.string(), quoted((checkpoint.parent_path() / kConfigName).string()),
+         other_weights ? ", leave --weights out (the checkpoint's are newer)" : "",
+         train_on_advice(session, spec, rows, checkpoint, checkpoint.parent_path()));
   }
   say_other_program(session, facts.at("training"), identity);
   const loop::TrainingEnd end = end_of(spec);
@@ -356,26 +351,25 @@ void check_finished(const Session& session, const std::filesystem::path& folder,
   const nlohmann::ordered_json then = training_of(summary);
   if (then.is_null()) {
     fail(ExitCode::usage,
-         fmt::format("--resume auto: the finished training in {} does not say what it was (it may "
-                     "be another one, and nothing would be trained); name another --out, or "
-                     "replace it with --overwrite in place of --resume",
-                     folder.string()));
+         "--resume auto: the finished training in {} does not say what it was (it may be another "
+         "one, and nothing would be trained); name another --out, or replace it with --overwrite "
+         "in place of --resume",
+         folder.string());
   }
   const loop::Progress progress = progress_of(summary, ending_of(then).end, checkpoint);
   const auto rows = finished_differences(then, identity, progress, spec);
   if (rows.empty()) {
-    say(session, fmt::format("The training in {} is finished ({}); nothing is left to do",
-                             folder.string(), end_text(end_of(spec), progress)));
+    say(session, "The training in {} is finished ({}); nothing is left to do", folder.string(),
+        end_text(end_of(spec), progress));
     return say_missing_best(session, folder, spec.flags.safety);
   }
   for (const Difference& row : rows) warn(session, to_text(row, Compared::finished_run));
-  fail(
-      ExitCode::usage,
-      fmt::format("--resume auto: the training in {} is finished, and it is another one than this, "
-                  "see above (nothing would be trained); name another --out, repeat its flags "
-                  "(--config {} has them), or replace it with --overwrite in place of --resume{}",
-                  folder.string(), quoted((folder / kConfigName).string()),
-                  train_on_advice(session, spec, rows, folder, folder)));
+  fail(ExitCode::usage,
+       "--resume auto: the training in {} is finished, and it is another one than this, see above "
+       "(nothing would be trained); name another --out, repeat its flags (--config {} has them), "
+       "or replace it with --overwrite in place of --resume{}",
+       folder.string(), quoted((folder / kConfigName).string()),
+       train_on_advice(session, spec, rows, folder, folder));
 }
 
 }  // namespace cputrain::training

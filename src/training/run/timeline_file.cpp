@@ -1,7 +1,5 @@
 #include "training/run/timeline_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -78,13 +76,11 @@ double clock_offset(const Session& session) {
 
 void check_timeline(const TrainingSpec& spec) {
   const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline.file);
-  std::error_code ignored;
   const bool own = is_of_run(path);
-  if (!own && (spec.flags.overwrite || !std::filesystem::is_regular_file(path, ignored))) return;
-  fail(ExitCode::usage,
-       fmt::format("--timeline {}: {}; take another name{}", spec.flags.timeline.file,
-                   own ? "a run keeps a file of its own there" : "is there already",
-                   own ? "" : ", or --overwrite"));
+  if (!own && (spec.flags.overwrite || !system::is_file(path))) return;
+  fail(ExitCode::usage, "--timeline {}: {}; take another name{}", spec.flags.timeline.file,
+       own ? "a run keeps a file of its own there" : "is there already",
+       own ? "" : ", or --overwrite");
 }
 
 }  // namespace

@@ -5,10 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <span>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 #include "checkpoint/manifest.h"
 #include "core/hash.h"

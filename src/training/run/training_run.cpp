@@ -117,9 +117,9 @@ class Run {
       training_.start();
     }
     if (training_.compiled().program->tuner().trying()) {
-      say(session_,
-          "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...",
-          Notice::detail);
+      say_detail(
+          session_,
+          "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
     }
   }
 
@@ -127,9 +127,8 @@ class Run {
     progress_ = training_.resume(checkpoint);
     place_ = cut_to(session_, folder_, checkpoint);
     checkpoint_ = checkpoint.filename().string();
-    say(session_,
-        fmt::format("Going on from {}: {} and {} are done", checkpoint.string(),
-                    counted(progress_.steps, "step"), counted(progress_.epochs, "whole epoch")));
+    say(session_, "Going on from {}: {} and {} are done", checkpoint.string(),
+        counted(progress_.steps, "step"), counted(progress_.epochs, "whole epoch"));
     has_best_ = take_up_best(training_, folder_.path, checkpoint, progress_);
   }
 
@@ -154,9 +153,9 @@ class Run {
   void say_chosen_folder() const {
     if (!spec_.flags.out.empty() || !spec_.flags.safety.takes_checkpoints()) return;
     say(session_,
-        fmt::format("This run is in {0} (after a kill, the same command with "
-                    "--resume auto --out {0} goes on{1})",
-                    folder_.path.string(), spec_.flags.overwrite ? ", without --overwrite" : ""));
+        "This run is in {0} (after a kill, the same command with --resume auto --out {0} goes "
+        "on{1})",
+        folder_.path.string(), spec_.flags.overwrite ? ", without --overwrite" : "");
   }
 
   /// A rollback that got further than the one before counts anew.
@@ -171,10 +170,9 @@ class Run {
       if (std::exchange(place, progress_.steps) < progress_.steps) rollbacks = 0;
       if (++rollbacks > kMostRollbacks) {
         fail(ExitCode::failed,
-             fmt::format(
-                 "the gradients of step {} are NaN or infinite, after {} rollbacks to step {} "
-                 "(others would follow); try a smaller --lr, or --clip-norm",
-                 *result.roll_back, kMostRollbacks, place));
+             "the gradients of step {} are NaN or infinite, after {} rollbacks to step {} (others "
+             "would follow); try a smaller --lr, or --clip-norm",
+             *result.roll_back, kMostRollbacks, place);
       }
       progress_.left_out.push_back(*result.roll_back);
     }
@@ -203,10 +201,10 @@ class Run {
     const auto looked_after = look_after(results, control, logs);
     const loop::TrainResult result = training_.run(progress_, *reporter, control);
     if (is_void(result)) {
-      warn(session_, fmt::format("{}; after step {} the training begins anew without what is "
-                                 "damaged, once all images are decoded (--decode first decodes "
-                                 "them before the first step)",
-                                 result.lost_input, result.progress.steps));
+      warn(session_,
+           "{}; after step {} the training begins anew without what is damaged, once all images "
+           "are decoded (--decode first decodes them before the first step)",
+           result.lost_input, result.progress.steps);
       return result;
     }
     if (result.roll_back) {
@@ -265,9 +263,9 @@ class Run {
   void go_back(std::uint64_t step, RunControl& control) {
     const std::filesystem::path checkpoint = control.newest_to_go_back_to();
     auto left_out = progress_.left_out;
-    warn(session_, fmt::format("the gradients of step {} are NaN or infinite: back to {}, and on "
-                               "without that step",
-                               step, checkpoint.string()));
+    warn(session_,
+         "the gradients of step {} are NaN or infinite: back to {}, and on without that step", step,
+         checkpoint.string());
     go_on_from(checkpoint);
     progress_.left_out = std::move(left_out);
   }
@@ -277,8 +275,8 @@ class Run {
     if (!spec_.flags.safety.keeps_best() || result.progress.best.epoch == 0) return false;
     const bool kept = control.has_best(result.progress.best);
     if (!kept) {
-      warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
-                                 result.progress.best.epoch));
+      warn(session_, "the weights of epoch {}, the best, could not be kept",
+           result.progress.best.epoch);
     } else if (result.early_stopped) {
       training_.load_weights(folder_.path / kBestName);
     }
@@ -288,18 +286,16 @@ class Run {
   /// 75 promises that a resume goes on from here.
   ExitCode exit_code(const loop::TrainResult& result, const RunControl& control) const {
     if (control.failure()) {
-      system::tell(
-          fmt::format("cputrain: the last state could not be written: {}", *control.failure()));
+      system::tell("cputrain: the last state could not be written: {}", *control.failure());
       return ExitCode::output;
     }
     if (!result.stopped) return ExitCode::ok;
     if (!result.lost_input.empty() && session_.leads()) {
-      system::tell(fmt::format("cputrain: {}", result.lost_input));
+      system::tell("cputrain: {}", result.lost_input);
     }
     if (spec_.flags.safety.takes_checkpoints()) {
-      say(session_, fmt::format("Stopped after step {}: the same command with --resume auto "
-                                "--out {} goes on",
-                                result.progress.steps, folder_.path.string()));
+      say(session_, "Stopped after step {}: the same command with --resume auto --out {} goes on",
+          result.progress.steps, folder_.path.string());
     }
     return result.lost_input.empty() ? static_cast<ExitCode>(session_.services.signals->stop_code())
                                      : ExitCode::data;

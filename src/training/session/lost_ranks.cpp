@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <functional>
@@ -30,8 +29,7 @@ std::function<bool()> loss_among(std::vector<int> ranks,
       break;
     }
     if (lost && speaks) {
-      system::tell(
-          fmt::format("cputrain: rank {} has died: the others end (--on-failure shrink)", *lost));
+      system::tell("cputrain: rank {} has died: the others end (--on-failure shrink)", *lost);
     }
     return false;
   };

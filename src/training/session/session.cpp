@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -98,16 +97,16 @@ void check_emulated(const Session& session, const TrainingFlags& flags) {
   }
   if (!flags.task.measures) return;
   fail(ExitCode::usage,
-       fmt::format("{} measures times, and the device is emulated (they would mean nothing); "
-                   "use a program with a real one, or --backend cpu",
-                   flags.task.name));
+       "{} measures times, and the device is emulated (they would mean nothing); use a program "
+       "with a real one, or --backend cpu",
+       flags.task.name);
 }
 
 /// All ranks' devices, and what the first of them that may begin slowly says of it.
 void say_device(const Session& session) {
-  say(session, session.device.line, Notice::detail);
+  say_detail(session, session.device.line);
   const std::string at_first = first_text(session, session.device.at_first);
-  if (!at_first.empty()) say(session, at_first, Notice::detail);
+  if (!at_first.empty()) say_detail(session, at_first);
 }
 
 /// What computes; for commands that compute nothing, where it has no device, what needs none.
@@ -218,17 +217,20 @@ bool is_brief(const TrainingFlags& flags) {
   return flags.verbose ? *flags.verbose == 1 : system::screen_columns(STDERR_FILENO).has_value();
 }
 
-void say(const Session& session, const std::string& line, Notice notice) {
-  const bool wanted = !session.quiet && (notice == Notice::needed || !session.brief);
-  if (session.leads() && wanted) system::tell(line);
+void say(const Session& session, const std::string& line) {
+  if (session.leads() && !session.quiet) system::tell(line);
+}
+
+void say_detail(const Session& session, const std::string& line) {
+  if (!session.brief) say(session, line);
 }
 
 void warn(const Session& session, const std::string& what) {
   if (session.leads()) system::tell("warning: " + what);
 }
 
-void say_once(const Session& session, const std::string& line, Notice notice) {
-  if (!session.quiet && session.told.insert(line).second) say(session, line, notice);
+void say_detail_once(const Session& session, const std::string& line) {
+  if (!session.quiet && session.told.insert(line).second) say_detail(session, line);
 }
 
 void warn_once(const Session& session, const std::string& what) {
@@ -307,7 +309,7 @@ nlohmann::ordered_json limits_json(const compute::Limits& limits) {
 void check_alone(const Session& session, const std::string& does, const std::string& why) {
   const int ranks = session.communicator->size();
   if (ranks == 1) return;
-  fail(ExitCode::usage, fmt::format("{} one process, not {} ({}", does, ranks, why));
+  fail(ExitCode::usage, "{} one process, not {} ({}", does, ranks, why);
 }
 
 void check_agreement(const Session& session, const std::string& what, const std::string& mine) {

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,7 +48,7 @@ struct Session {
   system::Stopwatch since_start{};
   bool quiet = false;                    ///< --verbose 0: warnings and errors alone
   bool brief = false;                    ///< is_brief()
-  mutable std::set<std::string> told{};  ///< by say_once() and warn_once()
+  mutable std::set<std::string> told{};  ///< by say_detail_once() and warn_once()
 
   bool leads() const { return communicator->rank() == 0; }
   bool is_alone() const { return communicator->size() == 1; }
@@ -82,23 +83,49 @@ std::function<void()> bind_to_communication(const Session&);
 /// Collective.
 void require_threads(const Session&, int count, const system::MemoryToCome& memory = {});
 
-/// Whom a notice is for. `needed`: everybody, so a training has six of them at most before its
-/// first epoch. `detail`: who looks closer, or reads a log.
-enum class Notice { needed, detail };
-
 /// Whether details are left out: with --verbose 1, which is usual on a terminal.
 bool is_brief(const TrainingFlags&);
 
-/// A line on standard error from rank 0, unless it is quiet: standard output is for results.
-void say(const Session&, const std::string& line, Notice = Notice::needed);
+/// A line on standard error from rank 0, unless it is quiet: standard output is for results. It is
+/// for everybody, so a training has six of them at most before its first epoch.
+void say(const Session&, const std::string& line);
+
+/// The same for who looks closer, or reads a log.
+void say_detail(const Session&, const std::string& line);
 
 /// "warning: ..." on standard error from rank 0, quiet or not.
 void warn(const Session&, const std::string& what);
 
 // The same, unless these very words were told: commands that measure start several trainings.
 
-void say_once(const Session&, const std::string& line, Notice = Notice::needed);
+void say_detail_once(const Session&, const std::string& line);
 void warn_once(const Session&, const std::string& what);
+
+// The same with words that are put together, as fmt::format does it.
+
+template <class... Parts>
+void say(const Session& session, fmt::format_string<const Parts&...> line, const Parts&... parts) {
+  say(session, fmt::format(line, parts...));
+}
+template <class... Parts>
+void say_detail(const Session& session, fmt::format_string<const Parts&...> line,
+                const Parts&... parts) {
+  say_detail(session, fmt::format(line, parts...));
+}
+template <class... Parts>
+void warn(const Session& session, fmt::format_string<const Parts&...> line, const Parts&... parts) {
+  warn(session, fmt::format(line, parts...));
+}
+template <class... Parts>
+void say_detail_once(const Session& session, fmt::format_string<const Parts&...> line,
+                     const Parts&... parts) {
+  say_detail_once(session, fmt::format(line, parts...));
+}
+template <class... Parts>
+void warn_once(const Session& session, fmt::format_string<const Parts&...> line,
+               const Parts&... parts) {
+  warn_once(session, fmt::format(line, parts...));
+}
 
 /// The first of the ranks' texts that is not empty: what one of them has met, all know. Collective.
 std::string first_text(const Session&, const std::string& mine);

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <vector>
 
@@ -14,8 +13,8 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "model/normalization.h"
-#include "runfiles/description.h"
 #include "runfiles/metrics.h"
+#include "system/file_system.h"
 #include "weights/description.h"
 #include "weights/weight_file.h"
 #include "zoo/zoo.h"
@@ -25,15 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;  // what cannot be looked at is not there for us
-  return fs::exists(path, ignored);
-}
-
-bool is_run(const fs::path& folder) { return is_there(folder / kConfigName); }
+bool is_run(const fs::path& folder) { return system::is_present(folder / kConfigName); }
 
 bool is_checkpoint(const fs::path& folder) {
-  return is_there(folder / checkpoint::kManifestName) && is_there(folder / checkpoint::kModelName);
+  return system::is_present(folder / checkpoint::kManifestName) &&
+         system::is_present(folder / checkpoint::kModelName);
 }
 
 /// "runs/first/" -> "runs/first", whose parent is "runs".
@@ -88,14 +83,10 @@ void refuse_foreign_folder(const fs::path& path) {
 std::vector<std::string> files_called(const fs::path& folder,
                                       std::span<const char* const> endings) {
   std::vector<std::string> names;
-  std::error_code error, ignored;  // what cannot be looked at is not there for us
-  for (auto entry = fs::directory_iterator(folder, error);
-       !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string ending = entry->path().extension().string();
-    const bool is_one =
-        std::ranges::any_of(endings, [&](const char* one) { return ending == one; });
-    if (is_one && entry->is_regular_file(ignored))
-      names.push_back(entry->path().filename().string());
+  for (const std::string& name : system::names_in(folder)) {
+    const std::string ending = fs::path(name).extension().string();
+    const bool is_one = std::ranges::count(endings, std::string_view(ending)) > 0;
+    if (is_one && system::is_file(folder / name)) names.push_back(name);
   }
   std::ranges::sort(names);
   return names;
@@ -108,11 +99,10 @@ void refuse_folder_of_files(const fs::path& folder) {
   const std::vector<std::string> files = files_called(folder, kRead);
   if (files.empty()) return;
   fail(ExitCode::data,
-       fmt::format("--weights {0}: the folder is not that of a run (which file is meant is not "
-                   "certain); it holds {1}: name {2}, --weights {3}",
-                   printable(folder.string()), first_few(files),
-                   files.size() == 1 ? "the file" : "one of them",
-                   printable((folder / files.front()).string())));
+       "--weights {0}: the folder is not that of a run (which file is meant is not certain); it "
+       "holds {1}: name {2}, --weights {3}",
+       printable(folder.string()), first_few(files), files.size() == 1 ? "the file" : "one of them",
+       printable((folder / files.front()).string()));
 }
 
 [[noreturn]] void refuse_folder(const fs::path& folder) {
@@ -120,12 +110,11 @@ void refuse_folder_of_files(const fs::path& folder) {
   const bool run = is_run(folder) || holds_run(folder);
   if (!run) refuse_folder_of_files(folder);
   fail(ExitCode::data,
-       fmt::format("--weights {}: the folder holds no weights ({}){}; name a weights.safetensors, "
-                   "or the folder of a run that wrote some",
-                   folder.string(),
-                   run ? "the run has neither ended nor written a whole checkpoint"
-                       : "it is not that of a run",
-                   run ? "" : newest_run_within(folder)));
+       "--weights {}: the folder holds no weights ({}){}; name a weights.safetensors, or the "
+       "folder of a run that wrote some",
+       folder.string(),
+       run ? "the run has neither ended nor written a whole checkpoint" : "it is not that of a run",
+       run ? "" : newest_run_within(folder));
 }
 
 /// The value of a flag as config.json has it: a text, a number or true.
@@ -148,18 +137,19 @@ std::string recorded(const fs::path& run, const char* flag) {
 /// and no later epoch was compared with it.
 NamedWeights weights_of_run(const fs::path& run) {
   const fs::path best = run / kBestName, last = run / kWeightsName;
-  if (is_there(best) && recorded(run, "no-save-best") != "true") {
-    const std::string others = is_there(last) ? "; those of its end are in " + last.string() : "";
+  if (system::is_present(best) && recorded(run, "no-save-best") != "true") {
+    const std::string others =
+        system::is_present(last) ? "; those of its end are in " + last.string() : "";
     return {best, "the weights of the run's best epoch" + others, run};
   }
-  if (!is_there(last) || !runfiles::is_finished(run)) {
+  if (!system::is_present(last) || !runfiles::is_finished(run)) {
     const fs::path newest = newest_whole_checkpoint(run);
     if (!newest.empty()) {
       return {newest / checkpoint::kModelName,
               "of the newest checkpoint, since the run is not finished", run};
     }
   }
-  if (!is_there(last)) refuse_folder(run);
+  if (!system::is_present(last)) refuse_folder(run);
   return {last, "of the run's end", run};
 }
 
@@ -170,16 +160,13 @@ bool is_built_in(const std::string& model) {
 }  // namespace
 
 bool holds_run(const std::filesystem::path& folder) {
-  std::error_code ignored;  // a folder that cannot be looked into shows when it is written
-  return std::filesystem::exists(folder / runfiles::kMetricsName, ignored) ||
-         std::filesystem::exists(folder / kWeightsName, ignored) ||
-         !checkpoint::list(folder).empty();
+  return system::is_present(folder / runfiles::kMetricsName) ||
+         system::is_present(folder / kWeightsName) || !checkpoint::list(folder).empty();
 }
 
 NamedWeights find_weights(const fs::path& named) {
-  std::error_code ignored;
-  if (!fs::is_directory(named, ignored)) {
-    if (!is_there(named)) refuse_foreign_folder(named);
+  if (!system::is_folder(named)) {
+    if (!system::is_present(named)) refuse_foreign_folder(named);
     return {named, "", run_of(named)};
   }
   const fs::path folder = without_slash(named);
@@ -196,9 +183,9 @@ NamedWeights find_weights(const fs::path& named) {
 }
 
 bool weights_are_there(const fs::path& named) {
-  std::error_code error, ignored;
+  std::error_code error;
   if (!fs::exists(named, error)) return static_cast<bool>(error);
-  if (!fs::is_directory(named, ignored)) return true;
+  if (!system::is_folder(named)) return true;
   try {
     find_weights(named);
     return true;

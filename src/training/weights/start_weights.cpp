@@ -42,10 +42,10 @@ KnownClasses known_classes(const TrainingPlan& plan, const data::DataSource& sou
     known.by_place = moves && needed.empty();
     if (known.by_place && known.match.others.empty() && !spec.flags.partial) {
       fail(ExitCode::data,
-           fmt::format("--weights {} know the classes in the order {}; the data has {} (the layers "
-                       "behind the last kernel do not let its outputs be put by name); use class "
-                       "names that sort as those of the weights",
-                       spec.flags.weights, first_few(known.file), first_few(classes)));
+           "--weights {} know the classes in the order {}; the data has {} (the layers behind the "
+           "last kernel do not let its outputs be put by name); use class names that sort as those "
+           "of the weights",
+           spec.flags.weights, first_few(known.file), first_few(classes));
     }
     if (!moves || known.by_place) return known;
   }
@@ -67,29 +67,27 @@ std::string others_text(const KnownClasses& known, const std::vector<std::string
 void say_classes(const Session& session, const TrainingSpec& spec, const KnownClasses& known,
                  const std::vector<std::string>& classes) {
   if (!known.match.names.alike.empty() && !known.by_place) {
-    warn_once(session, fmt::format("--weights {} know classes by names that look alike: {}",
-                                   spec.flags.weights,
-                                   data::alike_text(known.match.names, classes, known.file)));
+    warn_once(session, "--weights {} know classes by names that look alike: {}", spec.flags.weights,
+              data::alike_text(known.match.names, classes, known.file));
   }
   if (known.file.size() != classes.size()) return;
   if (!known.match.others.empty()) {
-    warn_once(session,
-              fmt::format("--weights {} know the classes {}; the data has {}: {}, {}",
-                          spec.flags.weights, first_few(known.file), first_few(classes),
-                          known.by_place ? "all outputs are taken by place"
-                                         : fmt::format("the outputs of {} are taken by name",
-                                                       counted(known.match.by_name, "class")),
-                          "and " + others_text(known, classes) + " to begin with"));
+    warn_once(session, "--weights {} know the classes {}; the data has {}: {}, {}",
+              spec.flags.weights, first_few(known.file), first_few(classes),
+              known.by_place ? "all outputs are taken by place"
+                             : fmt::format("the outputs of {} are taken by name",
+                                           counted(known.match.by_name, "class")),
+              "and " + others_text(known, classes) + " to begin with");
   } else if (known.match.moves() && known.by_place) {
-    warn_once(session, fmt::format("--weights {} know the classes in another order ({}), and their "
-                                   "outputs could not be put by name",
-                                   spec.flags.weights, first_few(known.file)));
+    warn_once(session,
+              "--weights {} know the classes in another order ({}), and their outputs could not be "
+              "put by name",
+              spec.flags.weights, first_few(known.file));
   } else if (known.match.moves()) {
-    say_once(session,
-             fmt::format("Weights: {} knows the classes in another order ({}): their outputs "
-                         "are put by name",
-                         spec.flags.weights, first_few(known.file)),
-             Notice::detail);
+    say_detail_once(
+        session,
+        "Weights: {} knows the classes in another order ({}): their outputs are put by name",
+        spec.flags.weights, first_few(known.file));
   }
 }
 
@@ -99,9 +97,10 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
                            const weights::WeightArrays& file) {
   const std::string then = weights::kernels_of(file), now = session.backend->facts().kernels;
   if (!spec.flags.reproducible || then.empty() || then == now) return;
-  warn_once(session, fmt::format("--weights {} come from a reproducible training with other "
-                                 "kernels ({}; here: {}): the bits are not those of one training",
-                                 spec.flags.weights, printable(then), now));
+  warn_once(session,
+            "--weights {} come from a reproducible training with other kernels ({}; here: {}): the "
+            "bits are not those of one training",
+            spec.flags.weights, printable(then), now);
 }
 
 /// What is done to the images of this training.
@@ -127,17 +126,16 @@ void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& p
   if (file.describes_itself()) return;
   // A file of another program has arrays alone, or Keras' layers beside them.
   const char* of_itself =
-      file.says_layers() ? "says its layers, which were read, and neither its classes nor its data"
-                         : "says nothing about itself";
+      file.says_layers ? "says its layers, which were read, and neither its classes nor its data"
+                       : "says nothing about itself";
   const auto& input = plan.graph.input();
-  const std::string origin = file.origin().empty() ? "Keras' layout" : file.origin();
-  say_once(session,
-           fmt::format("Weights: {} {}: its arrays are taken by name, in "
-                       "{}, for {} and images of {}, pixels as {} (--normalize must say what they "
-                       "were when it learnt); outputs for the classes in the order of the data",
-                       spec.flags.weights, of_itself, origin, spec.model->name,
-                       shape_text(plan.graph.image()), model::normalization_text(input)),
-           Notice::detail);
+  const std::string origin = file.origin.empty() ? "Keras' layout" : file.origin;
+  say_detail_once(session,
+                  "Weights: {} {}: its arrays are taken by name, in {}, for {} and images of {}, "
+                  "pixels as {} (--normalize must say what they were when it learnt); outputs for "
+                  "the classes in the order of the data",
+                  spec.flags.weights, of_itself, origin, spec.model->name,
+                  shape_text(plan.graph.image()), model::normalization_text(input));
 }
 
 /// A last kernel that nothing was taken for begins as zeros: all classes are then as likely, where
@@ -170,12 +168,10 @@ void warn_of_frozen_gaps(const Session& session, const TrainingPlan& plan,
     if (node.frozen && !std::ranges::all_of(node.parameters, taken)) left.push_back(node.name);
   }
   if (left.empty()) return;
-  warn_once(
-      session,
-      fmt::format("--freeze {}: --weights {} lacks arrays of {}, frozen all the same "
-                  "(they stay as they were drawn at random); freeze other layers, or "
-                  "use a file that has them",
-                  join(plan.spec.flags.freeze, ","), plan.spec.flags.weights, first_few(left)));
+  warn_once(session,
+            "--freeze {}: --weights {} lacks arrays of {}, frozen all the same (they stay as they "
+            "were drawn at random); freeze other layers, or use a file that has them",
+            join(plan.spec.flags.freeze, ","), plan.spec.flags.weights, first_few(left));
 }
 
 /// Returns the table of what was taken; empty where that is the whole of a file of this program.
@@ -207,14 +203,13 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
                                                            preprocessing_here(plan, source))) {
     warn_once(session, line);
   }
-  if (!file.caveat().empty()) {
-    warn_once(session, fmt::format("--weights {}: {}", spec.flags.weights, file.caveat()));
+  if (!file.caveat.empty()) {
+    warn_once(session, "--weights {}: {}", spec.flags.weights, file.caveat);
   }
   if (partial) warn_of_frozen_gaps(session, plan, loaded);
-  const bool tells = partial || !file.origin().empty();
-  if (tells) {
-    say_once(session, "Weights: " + taken_text(file, loaded, known.match, path));
-  }
+  const bool tells = partial || !file.origin.empty();
+  const std::string taken = "Weights: " + taken_text(file, loaded, known.match, path);
+  if (tells && session.told.insert(taken).second) say(session, taken);
   const bool outputs_loaded = std::ranges::any_of(loaded.rows, [&](const auto& row) {
     return row.fit == weights::Fit::whole &&
            (outputs.arrays.empty() || std::ranges::count(outputs.arrays, row.parameter) > 0);
@@ -243,23 +238,24 @@ void warn_of_learnt_images(const Session& session, const TrainingSpec& spec,
   const bool other = learnt == Learnt::not_known_to || learnt == Learnt::from_some;
   const std::string image = other ? learnt_image(past, source, source.validation) : "";
   if (!image.empty()) {
-    warn_once(session, fmt::format("--weights {} learnt from images that are for validation here, "
-                                   "such as {}: its accuracy will be too good",
-                                   file, image));
+    warn_once(session,
+              "--weights {} learnt from images that are for validation here, such as {}: its "
+              "accuracy will be too good",
+              file, image);
   } else if (source.own_validation) {
     return;
   } else if (learnt == Learnt::from_all || learnt == Learnt::earlier) {
     warn_once(session,
-              fmt::format("--weights {} learnt from this data with another validation part "
-                          "(another --seed or --validation-split): images "
-                          "for validation are among those, so its accuracy will be too good",
-                          file));
+              "--weights {} learnt from this data with another validation part (another --seed or "
+              "--validation-split): images for validation are among those, so its accuracy will be "
+              "too good",
+              file);
   } else if (learnt == Learnt::from_some) {
-    warn_once(session, fmt::format("--weights {} learnt from files here, which have changed since, "
-                                   "and so has the validation part: images for validation may be "
-                                   "among those that it learnt from, and its accuracy too good; "
-                                   "folders train and val keep the parts apart",
-                                   file));
+    warn_once(session,
+              "--weights {} learnt from files here, which have changed since, and so has the "
+              "validation part: images for validation may be among those that it learnt from, and "
+              "its accuracy too good; folders train and val keep the parts apart",
+              file);
   }
 }
 

@@ -1,7 +1,5 @@
 #include "weights/formats/tensor_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -121,8 +119,8 @@ std::vector<float> TensorFile::read_floats(const TensorInfo& tensor) const {
 
 void unusable(const std::filesystem::path& file, const std::string& what,
               const std::string& remedy) {
-  fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); {}", file.string(),
-                                   printable(what), remedy));
+  fail(ExitCode::data, "weight file {} {} (it cannot be loaded); {}", file.string(),
+       printable(what), remedy);
 }
 
 }  // namespace cputrain::weights

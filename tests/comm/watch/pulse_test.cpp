@@ -52,10 +52,8 @@ TEST(Pulse, AHelperThatWaitsCountsOnceItsRankHasComeToTheExchange) {
 }
 
 TEST(Pulse, EveryPhaseHasAName) {
-  for (std::size_t i = 0; i < kPhaseNames.size(); ++i) {
-    EXPECT_EQ(phase_of(kPhaseNames[i]), static_cast<Phase>(i));
-  }
-  EXPECT_FALSE(phase_of("nowhere"));
+  EXPECT_EQ(name_of(Phase::start), "start");
+  EXPECT_EQ(name_of(Phase::end), kPhaseNames.back());
 }
 
 TEST(WatchedCommunicator, CountsTheCallsOfAllRanks) {
