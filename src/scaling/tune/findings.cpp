@@ -127,7 +127,7 @@ using report::Section;
 
 Entry bytes_entry(std::optional<std::size_t> bytes) {
   if (!bytes) return figure_entry(std::nullopt);
-  return figure_entry(static_cast<double>(*bytes), bytes_text);
+  return figure_entry(static_cast<double>(*bytes), [](double b) { return bytes_text(b); });
 }
 
 Entry speed_entry(const Rung& rung) {
