@@ -197,7 +197,9 @@ TEST(Weights, OfImagesOfAnotherSizeAreRefusedAsSuch) {
 TEST(Weights, OfANetworkOfItsOwnNeedThatNetwork) {
   const auto refusal = [](bool partial, bool other) {
     const model::Graph graph = graph_with(3);
-    WeightContents keras{.path = "own.keras", .says_layers = true};
+    WeightArrays keras;
+    keras.path = "own.keras";
+    keras.says_layers = true;
     for (const auto& node : graph.nodes()) {
       for (const auto& spec : node.parameters) {
         StoredArray array = unread_array({other ? "x/" + spec.name : spec.name,
@@ -208,8 +210,7 @@ TEST(Weights, OfANetworkOfItsOwnNeedThatNetwork) {
       }
     }
     keras.arrays.push_back(unread_array({"more/kernel", "F32", {1}}));
-    return testing::refusal_of(ExitCode::data,
-                               [&] { check_fits(WeightArrays(keras), graph, partial); });
+    return testing::refusal_of(ExitCode::data, [&] { check_fits(keras, graph, partial); });
   };
   for (const bool partial : {false, true}) {
     const std::string text = refusal(partial, true);
