@@ -67,13 +67,14 @@ Fit fit_of(std::span<const std::size_t> stored, std::span<const int> wanted) {
 
 /// `match` has the rows of a network.
 WeightMatch matched(const WeightArrays& file, WeightMatch match) {
+  const auto arrays = file.by_name();
   std::set<std::string> known;
   for (WeightMatch::Row& row : match.rows) {
     known.insert(row.parameter);
-    const StoredArray* array = file.find(row.parameter);
-    if (!array) continue;
-    row.array = *array;
-    row.fit = fit_of(array->extents, row.extents);
+    const auto found = arrays.find(row.parameter);
+    if (found == arrays.end()) continue;
+    row.array = *found->second;
+    row.fit = fit_of(row.array->extents, row.extents);
   }
   for (const StoredArray& array : file.arrays) {
     if (!known.contains(array.name)) match.extra.push_back(array);
@@ -325,8 +326,8 @@ model::WeightValues open_weights(WeightArrays arrays, const model::Graph& graph)
   const auto file = std::make_shared<const WeightArrays>(std::move(arrays));
   check_outputs_agree(*file, model::class_outputs(graph));
   need_whole(*file, match_weights(*file, graph));
-  return [file](const std::string& parameter) {
-    std::vector<float> values = file->find(parameter)->floats();
+  return [file, arrays = file->by_name()](const std::string& parameter) {
+    std::vector<float> values = arrays.at(parameter)->floats();
     need_no_negative_variance(file->path, parameter, values);
     return values;
   };

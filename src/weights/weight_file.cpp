@@ -191,12 +191,18 @@ WeightArrays::WeightArrays(const TensorFile& file) : path(file.path()), metadata
   }
 }
 
-const StoredArray* WeightArrays::find(const std::string& name) const {
-  const StoredArray* found = nullptr;
+std::unordered_map<std::string_view, const StoredArray*> WeightArrays::by_name() const {
+  std::unordered_map<std::string_view, const StoredArray*> found;
   for (const StoredArray& array : arrays) {
-    if (array.floats && array.name == name) found = &array;  // others are told of, and not read
+    if (array.floats) found[array.name] = &array;
   }
   return found;
+}
+
+const StoredArray* WeightArrays::find(std::string_view name) const {
+  const auto is_it = [&](const StoredArray& array) { return array.floats && array.name == name; };
+  const auto found = std::find_if(arrays.rbegin(), arrays.rend(), is_it);
+  return found == arrays.rend() ? nullptr : &*found;
 }
 
 std::string foreign_file(const fs::path& path, std::string_view bytes) {

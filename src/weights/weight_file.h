@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/error.h"
@@ -41,8 +42,10 @@ struct WeightArrays {
   /// Those of a file with this program's names and layout.
   WeightArrays(const TensorFile&);
 
-  /// Null where there is none of that name.
-  const StoredArray* find(const std::string& name) const;
+  /// Those that can be read, by name: of two of one name the last.
+  std::unordered_map<std::string_view, const StoredArray*> by_name() const;
+  /// One of them, by a walk over all; null where there is none of that name.
+  const StoredArray* find(std::string_view name) const;
   /// Whether the file names its network. Files of other programs do not.
   bool describes_itself() const { return metadata.contains("graph"); }
 

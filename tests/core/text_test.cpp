@@ -99,7 +99,7 @@ TEST(WithCommas, GroupsByThousands) {
 }
 
 TEST(BytesText, UsesPowersOfTen) {
-  EXPECT_EQ(bytes_text(999.0), "999 bytes");
+  EXPECT_EQ(bytes_text(std::size_t{999}), "999 bytes");
   EXPECT_EQ(bytes_text(52871940.0), "52.9 MB");
   EXPECT_EQ(bytes_text(4.4236e9), "4.42 GB");
 }

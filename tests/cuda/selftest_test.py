@@ -78,6 +78,11 @@ class Selftest(ProgramTest):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         return json.loads(done.stdout)
 
+    def test_a_device_that_computes_nothing(self):
+        found = self.result(1, "--precision", "exact", CPUTRAIN_EMULATED_KERNELS="skip")
+        self.assertEqual(len(names(found["cases"], False)), found["failed"])
+        self.assertGreater(found["failed"], found["passed"])
+
     def test_a_swapped_fragment(self):
         bad = self.expect_found(self.kernel_cases("swapped_fragment", "convolution forward", OTHERS, "max pool"),
                                 [rf"^convolution forward, {t}" for t in TILES],

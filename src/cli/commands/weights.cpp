@@ -1,4 +1,3 @@
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>

@@ -187,18 +187,31 @@ fs::path place_of(const ReportRequest& request) {
   return beside.empty() ? "." : beside;
 }
 
+/// What goes on with a training from where this report is made: paths in config.json are absolute.
+std::string way_to_go_on(const RunRecord& run) {
+  const fs::path config = run.folder / "config.json";
+  std::error_code error;
+  std::string how = "the command that started it, with";
+  if (fs::is_regular_file(config, error)) {
+    how = run.ranks > 1 ? fmt::format("mpirun -np {} ", *run.ranks) : "";
+    how += "./cputrain --config " + quoted(config.string());
+  }
+  return fmt::format("{} is not finished. To go on{}: {} --out {} --resume auto", run.name,
+                     run.checkpoint ? fmt::format(" from step {}", *run.checkpoint)
+                                    : " (from the beginning, as there is no checkpoint)",
+                     how, quoted(run.folder.string()));
+}
+
 /// A line for each of the first trainings that are not finished.
 std::vector<std::string> ways_to_go_on(const RunList& list) {
   constexpr std::size_t kMost = 5;
   std::vector<std::string> lines;
+  std::size_t unfinished = 0;
   for (const RunRecord& run : list.runs) {
-    if (!run.is_unfinished() || lines.size() == kMost) continue;
-    const std::string how = run.command.empty() ? "the command that started it, with" : run.command;
-    lines.push_back(fmt::format("{} is not finished. To go on{}: {} --out {} --resume auto",
-                                run.name,
-                                run.checkpoint ? fmt::format(" from step {}", *run.checkpoint)
-                                               : " (from the beginning, as there is no checkpoint)",
-                                how, quoted(run.folder.string())));
+    if (run.is_unfinished() && ++unfinished <= kMost) lines.push_back(way_to_go_on(run));
+  }
+  if (unfinished > kMost) {
+    lines.push_back(fmt::format("{} more are not finished.", unfinished - kMost));
   }
   return lines;
 }

@@ -61,7 +61,7 @@ std::string micro_batch_text(const Ladder& ladder) {
   const std::string begin = "Micro-batch (how many images a rank computes at once): ",
                     end = end_text(ladder);
   if (ladder.climb.best == ladder.usual) {
-    return fmt::format("{}the usual {} is best, {} ({}). Leave --micro-batch out.", begin,
+    return fmt::format("{}the usual {} stays, {} ({}). Leave --micro-batch out.", begin,
                        ladder.usual, speed_text(ladder.best()), end);
   }
   if (const auto advised = ladder.advised()) {

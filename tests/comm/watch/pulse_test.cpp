@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "comm/communicator.h"
@@ -54,6 +56,9 @@ TEST(Pulse, AHelperThatWaitsCountsOnceItsRankHasComeToTheExchange) {
 TEST(Pulse, EveryPhaseHasAName) {
   EXPECT_EQ(name_of(Phase::start), "start");
   EXPECT_EQ(name_of(Phase::end), kPhaseNames.back());
+  const std::set<std::string_view> names(kPhaseNames.begin(), kPhaseNames.end());
+  EXPECT_EQ(names.size(), kPhaseNames.size());
+  EXPECT_FALSE(names.contains(""));
 }
 
 TEST(WatchedCommunicator, CountsTheCallsOfAllRanks) {

@@ -93,7 +93,7 @@ class Simulate(ProgramTest):
         self.assertEqual(cell["status"], "simulated")
         self.assertGreater(cell["budget"]["allreduce_exposed"], 0)
         # A bound on every child so far; calibrations of small images take far less.
-        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 2 << 20)  # KiB
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 1 << 20)  # KiB
 
     @needs_simulator
     def test_costs_measured_here_add_up_to_the_forecast(self):
