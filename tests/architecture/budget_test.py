@@ -11,16 +11,16 @@ import modules
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUDGET = {
-    "lines of src": 75400,
-    "files of src": 519,
+    "lines of src": 75100,
+    "files of src": 518,
     "files of src with at most 40 lines": 65,
-    "types per 1,000 lines of src": 11.1,
+    "types per 1,000 lines of src": 11,
     "percent of lines of src that are includes and namespaces": 8.5,
     "percent of functions in headers of src that one other file names": 23.8,
     "casts per 1,000 lines of backends": 17,
     "casts per 1,000 lines of datasets": 16,
     "lines of src/README.md": 300,
-    "words of guides": 57000,
+    "words of guides": 56400,
 }
 FUNCTION = r"^(?:[\w:<>,&*\s\[\]]+?)\b([a-z_]\w{3,})\s*\([^;{}]*\)\s*(?:const)?\s*;"
 TYPE = r"\b(?:struct|class|enum class)\s+\w+(?:\s+final)?\s*(?::[^;{]*)?\{"
