@@ -2,9 +2,9 @@
 
 #include <hdf5.h>
 
-#include <span>
+#include "system/libraries/late_library.h"
 
-/// Functions of libhdf5 that are called here. Its headers make some names those of a version.
+/// Functions of libhdf5 that are called here.
 // clang-format off
 #define CPUTRAIN_HDF5_CALLS(call) \
   call(H5Aclose) call(H5Aget_space) call(H5Aget_type) call(H5Aiterate2) call(H5Aopen) \
@@ -24,17 +24,14 @@ namespace cputrain::hdf5 {
 /// The library by a table of functions: with libcurl, Kerberos and thirty others behind it,
 /// Debian's would double what every rank loads at its start.
 struct Calls {
-#define CPUTRAIN_HDF5_MEMBER(name) decltype(&::name) name = nullptr;
-  CPUTRAIN_HDF5_CALLS(CPUTRAIN_HDF5_MEMBER)
-#undef CPUTRAIN_HDF5_MEMBER
+  CPUTRAIN_HDF5_CALLS(CPUTRAIN_LATE_MEMBER)
   // Identifiers that the library makes as it begins.
   hid_t native_float = H5I_INVALID_HID, native_double = H5I_INVALID_HID,
         file_access = H5I_INVALID_HID;
 };
 
-/// The library of the first of these files that the system's loader can load; it stays.
-/// Error(usage).
-Calls load_calls(std::span<const char* const> files);
+/// Error(usage) where it cannot be loaded.
+Calls load_calls(const system::LateFiles&);
 
 /// That of this process, loaded with the first call.
 const Calls& calls();

@@ -57,7 +57,8 @@ class HeldFiles {
 void for_each_tar_entry(const ContainerFile&, HeldFiles&,
                         const std::function<void(const ArchiveEntry&)>& use);
 
-/// "libarchive 3.6.2", or empty in builds without it.
+/// "libarchive 3.6.2", of the headers, since the first archive loads it; empty in builds without
+/// it.
 std::string archive_library();
 
 }  // namespace cputrain::datasets

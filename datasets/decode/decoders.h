@@ -45,7 +45,8 @@ Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 /// dropped, of 10 and 12 bits the upper 8 stay.
 Decoded decode_heif(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
-/// Name and version of the library at run time; empty where the program was built without it.
+/// Name and version of the library, at run time, or of its headers where the first file loads it;
+/// empty where the program was built without it.
 std::string png_library();
 std::string webp_library();
 std::string tiff_library();

@@ -53,3 +53,22 @@ macro(find_package_or_fail package debian)
                         "install ${debian} or run scripts/build, which does")
   endif()
 endmacro()
+
+# cputrain_load_late(target NAME library debian): the target's code loads this library with its first use, and is not
+# linked with it. CPUTRAIN_NAME_FILES is what LateFiles of src/system/libraries holds. Packages recommend the library.
+function(cputrain_load_late target name library debian)
+  # "SONAME  libhdf5.so.103" of objdump, "(SONAME)  Library soname: [libhdf5.so.103]" of readelf.
+  if(CMAKE_OBJDUMP)
+    execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${library} OUTPUT_VARIABLE parts ERROR_QUIET)
+  else()
+    execute_process(COMMAND ${CMAKE_READELF} -d ${library} OUTPUT_VARIABLE parts ERROR_QUIET)
+  endif()
+  string(REGEX MATCH "SONAME.? +[^\n]*(lib[^] \n]+)" found "${parts}")
+  if(NOT found)
+    message(FATAL_ERROR "${library} does not say what it is called when it is loaded (it is no shared library?); "
+                        "install ${debian}, or turn off the option that wants it")
+  endif()
+  target_compile_definitions(${target} PRIVATE
+                             CPUTRAIN_${name}_FILES="${CMAKE_MATCH_1}","${library}","${debian}")
+  set_property(GLOBAL APPEND PROPERTY CPUTRAIN_LATE_LIBRARIES ${library})
+endfunction()

@@ -1,12 +1,11 @@
 // AV1 by dav1d, one picture at a time.
-#include <dav1d/dav1d.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "core/casts.h"
+#include "datasets/decode/heif/codecs.h"
 #include "datasets/decode/heif/coded_picture.h"
 #include "datasets/decode/limits.h"
 
@@ -33,18 +32,18 @@ class Av1Decoder {
 
   Av1Decoder() {
     Dav1dSettings settings;
-    dav1d_default_settings(&settings);
+    av1().dav1d_default_settings(&settings);
     settings.n_threads = 1;
     settings.max_frame_delay = 1;
     settings.all_layers = 0;
     settings.frame_size_limit = static_cast<unsigned>(kMaxPixels);
     settings.allocator = {this, give_planes, free_planes};
     settings.logger.callback = nullptr;
-    if (dav1d_open(&context_, &settings) != 0) throw std::bad_alloc();
+    if (av1().dav1d_open(&context_, &settings) != 0) throw std::bad_alloc();
   }
   ~Av1Decoder() {
-    dav1d_data_unref(&data_);
-    dav1d_close(&context_);
+    av1().dav1d_data_unref(&data_);
+    av1().dav1d_close(&context_);
   }
   Av1Decoder(const Av1Decoder&) = delete;
   Av1Decoder& operator=(const Av1Decoder&) = delete;
@@ -52,7 +51,7 @@ class Av1Decoder {
   heif_error push(std::span<const std::uint8_t> bytes) {
     if (bytes.empty()) return damaged_picture("there are no AV1 data");
     if (data_.sz > 0) return damaged_picture("AV1 data in two pieces");
-    std::uint8_t* to = dav1d_data_create(&data_, bytes.size());
+    std::uint8_t* to = av1().dav1d_data_create(&data_, bytes.size());
     if (to == nullptr) return kCodedTooLarge;
     std::memcpy(to, bytes.data(), bytes.size());
     return kCodedOk;
@@ -62,7 +61,7 @@ class Av1Decoder {
     Dav1dPicture shown{};
     const int result = find_picture(shown);
     if (too_large_) {
-      dav1d_picture_unref(&shown);
+      av1().dav1d_picture_unref(&shown);
       return kCodedTooLarge;
     }
     if (result != 0) return damaged_picture("damaged AV1 data");
@@ -79,7 +78,7 @@ class Av1Decoder {
       picture.strides[i] = shown.stride[i > 0 ? 1 : 0];
     }
     const heif_error error = copy_picture(picture, image);
-    dav1d_picture_unref(&shown);
+    av1().dav1d_picture_unref(&shown);
     return error;
   }
 
@@ -88,10 +87,10 @@ class Av1Decoder {
   int find_picture(Dav1dPicture& shown) {
     for (bool ended = false; true;) {
       if (data_.sz > 0) {
-        const int sent = dav1d_send_data(context_, &data_);
+        const int sent = av1().dav1d_send_data(context_, &data_);
         if (sent < 0 && sent != DAV1D_ERR(EAGAIN)) return sent;
       }
-      const int got = dav1d_get_picture(context_, &shown);
+      const int got = av1().dav1d_get_picture(context_, &shown);
       if (got != DAV1D_ERR(EAGAIN) || ended) return got;
       ended = data_.sz == 0;  // what it has read may come out with the next call
     }
@@ -138,7 +137,5 @@ const heif_decoder_plugin& av1_decoder() {
   static const heif_decoder_plugin plugin = plugin_of<Av1Decoder>();
   return plugin;
 }
-
-std::string av1_library() { return std::string("dav1d ") + dav1d_version(); }
 
 }  // namespace cputrain::datasets

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/casts.h"
+#include "datasets/decode/heif/codecs.h"
 #include "datasets/decode/limits.h"
 
 namespace cputrain::datasets {
@@ -20,31 +21,34 @@ thread_local CodedFile coded_file;
 constexpr std::int64_t kLeastPixels = 4096;
 
 struct FreeProfile {
-  void operator()(heif_color_profile_nclx* profile) const { heif_nclx_color_profile_free(profile); }
+  void operator()(heif_color_profile_nclx* profile) const {
+    heif().heif_nclx_color_profile_free(profile);
+  }
 };
 
 /// A file may say how its colours are coded, too, and libheif prefers that. Numbers that it does
 /// not know stay what they are without any.
 void set_colours(const CodedPicture& picture, heif_image* image) {
   const std::unique_ptr<heif_color_profile_nclx, FreeProfile> profile(
-      heif_nclx_color_profile_alloc());
+      heif().heif_nclx_color_profile_alloc());
   if (!profile) return;
   const auto word = [](int number) { return static_cast<std::uint16_t>(number); };
-  heif_nclx_color_profile_set_color_primaries(profile.get(), word(picture.primaries));
-  heif_nclx_color_profile_set_transfer_characteristics(profile.get(), word(picture.transfer));
-  heif_nclx_color_profile_set_matrix_coefficients(profile.get(), word(picture.matrix));
+  heif().heif_nclx_color_profile_set_color_primaries(profile.get(), word(picture.primaries));
+  heif().heif_nclx_color_profile_set_transfer_characteristics(profile.get(),
+                                                              word(picture.transfer));
+  heif().heif_nclx_color_profile_set_matrix_coefficients(profile.get(), word(picture.matrix));
   profile->full_range_flag = picture.full_range ? 1 : 0;
-  heif_image_set_nclx_color_profile(image, profile.get());
+  heif().heif_image_set_nclx_color_profile(image, profile.get());
 }
 
 heif_error copy_plane(const CodedPicture& picture, int plane, heif_image* image) {
   constexpr std::array<heif_channel, 3> kChannels{heif_channel_Y, heif_channel_Cb, heif_channel_Cr};
   const heif_channel channel = kChannels[to_size(plane)];
   const int width = plane_width(picture, plane), height = plane_height(picture, plane);
-  const heif_error error = heif_image_add_plane(image, channel, width, height, picture.bits);
+  const heif_error error = heif().heif_image_add_plane(image, channel, width, height, picture.bits);
   if (error.code != heif_error_Ok) return error;
   int stride = 0;
-  std::uint8_t* to = heif_image_get_plane(image, channel, &stride);
+  std::uint8_t* to = heif().heif_image_get_plane(image, channel, &stride);
   if (to == nullptr) return damaged_picture("libheif gives no memory for a plane");
   const std::uint8_t* from = picture.planes[to_size(plane)];
   const std::size_t bytes = to_size(width) * (picture.bits > 8 ? 2 : 1);
@@ -83,14 +87,14 @@ int plane_height(const CodedPicture& picture, int plane) {
 heif_error copy_picture(const CodedPicture& picture, heif_image** image) {
   const bool grey = picture.chroma == heif_chroma_monochrome;
   heif_image* made = nullptr;
-  heif_error error = heif_image_create(picture.width, picture.height,
-                                       grey ? heif_colorspace_monochrome : heif_colorspace_YCbCr,
-                                       picture.chroma, &made);
+  heif_error error = heif().heif_image_create(
+      picture.width, picture.height, grey ? heif_colorspace_monochrome : heif_colorspace_YCbCr,
+      picture.chroma, &made);
   for (int plane = 0; error.code == heif_error_Ok && plane < (grey ? 1 : 3); ++plane) {
     error = copy_plane(picture, plane, made);
   }
   if (error.code != heif_error_Ok) {
-    heif_image_release(made);
+    heif().heif_image_release(made);
     return error;
   }
   set_colours(picture, made);

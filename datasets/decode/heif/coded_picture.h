@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "datasets/decode/limits.h"
 
@@ -19,10 +18,6 @@ namespace cputrain::datasets {
 /// A decoder of HEVC on libde265, and one of AV1 on dav1d.
 const heif_decoder_plugin& hevc_decoder();
 const heif_decoder_plugin& av1_decoder();
-
-/// "libde265 1.0.11", "dav1d 1.0.0".
-std::string hevc_library();
-std::string av1_library();
 
 /// Begins a file on this thread: how many pixels its pictures may have, which are tiles, alpha, and
 /// some that are never shown. libheif hands nothing of the file to a decoder, and decodes on the

@@ -1,5 +1,3 @@
-#include <libheif/heif.h>
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -8,6 +6,7 @@
 #include "core/casts.h"
 #include "datasets/decode/byte_order.h"
 #include "datasets/decode/decoders.h"
+#include "datasets/decode/heif/codecs.h"
 #include "datasets/decode/heif/coded_picture.h"
 #include "datasets/decode/limits.h"
 
@@ -20,13 +19,15 @@ template <auto free>
 struct FreeHeif {
   template <class T>
   void operator()(T* object) const {
-    free(object);
+    (heif().*free)(object);
   }
 };
-using HeifContext = std::unique_ptr<heif_context, FreeHeif<heif_context_free>>;
-using HeifHandle = std::unique_ptr<heif_image_handle, FreeHeif<heif_image_handle_release>>;
-using HeifImage = std::unique_ptr<heif_image, FreeHeif<heif_image_release>>;
-using HeifOptions = std::unique_ptr<heif_decoding_options, FreeHeif<heif_decoding_options_free>>;
+using HeifContext = std::unique_ptr<heif_context, FreeHeif<&HeifCalls::heif_context_free>>;
+using HeifHandle =
+    std::unique_ptr<heif_image_handle, FreeHeif<&HeifCalls::heif_image_handle_release>>;
+using HeifImage = std::unique_ptr<heif_image, FreeHeif<&HeifCalls::heif_image_release>>;
+using HeifOptions =
+    std::unique_ptr<heif_decoding_options, FreeHeif<&HeifCalls::heif_decoding_options_free>>;
 
 /// Whether a box that has pixels or says where they lie ends behind the file. Boxes have their
 /// length first, and their name (ISO/IEC 14496-12, 4.2): a length of 1 stands for one of 64 bits
@@ -51,12 +52,12 @@ bool ends_early(Bytes file) {
 /// the whole may then be a square of the longest side (kMaxSide), which no claim knows of.
 void limit_pixels(heif_context* context, std::int64_t side, std::int64_t pixels) {
 #if LIBHEIF_HAVE_VERSION(1, 19, 0)
-  heif_security_limits* limits = heif_context_get_security_limits(context);
+  heif_security_limits* limits = heif().heif_context_get_security_limits(context);
   limits->max_image_size_pixels = static_cast<std::uint64_t>(pixels);
   limits->max_memory_block_size = kMaxDecoderBytes;
   static_cast<void>(side);
 #else
-  heif_context_set_maximum_image_size_limit(context, to_int(side) + 1);
+  heif().heif_context_set_maximum_image_size_limit(context, to_int(side) + 1);
   static_cast<void>(pixels);
 #endif
 }
@@ -95,10 +96,10 @@ Decoded copy_pixels(const heif_image* image, std::int64_t width, std::int64_t he
                     DecodingBudget::Claim& claim) {
   int stride = 0;
   const std::uint8_t* from =
-      heif_image_get_plane_readonly(image, heif_channel_interleaved, &stride);
-  if (from == nullptr || heif_image_get_width(image, heif_channel_interleaved) != width ||
-      heif_image_get_height(image, heif_channel_interleaved) != height ||
-      heif_image_get_bits_per_pixel_range(image, heif_channel_interleaved) != 8) {
+      heif().heif_image_get_plane_readonly(image, heif_channel_interleaved, &stride);
+  if (from == nullptr || heif().heif_image_get_width(image, heif_channel_interleaved) != width ||
+      heif().heif_image_get_height(image, heif_channel_interleaved) != height ||
+      heif().heif_image_get_bits_per_pixel_range(image, heif_channel_interleaved) != 8) {
     return refused(data::ReadStatus::not_an_image, "its size is not what its header says");
   }
   Decoded decoded;
@@ -112,24 +113,24 @@ Decoded copy_pixels(const heif_image* image, std::int64_t width, std::int64_t he
 
 Decoded decode_primary(heif_context* context, const heif_image_handle* handle,
                        DecodingBudget::Claim& claim) {
-  const std::int64_t width = heif_image_handle_get_width(handle);
-  const std::int64_t height = heif_image_handle_get_height(handle);
-  const std::int64_t coded_width = heif_image_handle_get_ispe_width(handle);
-  const std::int64_t coded_height = heif_image_handle_get_ispe_height(handle);
+  const std::int64_t width = heif().heif_image_handle_get_width(handle);
+  const std::int64_t height = heif().heif_image_handle_get_height(handle);
+  const std::int64_t coded_width = heif().heif_image_handle_get_ispe_width(handle);
+  const std::int64_t coded_height = heif().heif_image_handle_get_ispe_height(handle);
   if (auto refusal = refused_size(width, height)) return *std::move(refusal);
   if (auto refusal = refused_size(coded_width, coded_height)) return *std::move(refusal);
-  const int bits = std::max(8, heif_image_handle_get_luma_bits_per_pixel(handle));
+  const int bits = std::max(8, heif().heif_image_handle_get_luma_bits_per_pixel(handle));
   // Tiles and codes are larger than the image by a margin, and alpha is as large again.
   constexpr std::int64_t kTimes = 3, kMarginPixels = std::int64_t{1} << 22;
   const std::int64_t pixels = coded_width * coded_height;
   allow_coded_pixels(kTimes * pixels + kMarginPixels);
   limit_pixels(context, std::max(coded_width, coded_height), kTimes * pixels + kMarginPixels);
   claim.grow(working_bytes(pixels, bits));
-  const HeifOptions options(heif_decoding_options_alloc());
+  const HeifOptions options(heif().heif_decoding_options_alloc());
   options->convert_hdr_to_8bit = 1;
   heif_image* image = nullptr;
-  const heif_error error = heif_decode_image(handle, &image, heif_colorspace_RGB,
-                                             heif_chroma_interleaved_RGB, options.get());
+  const heif_error error = heif().heif_decode_image(handle, &image, heif_colorspace_RGB,
+                                                    heif_chroma_interleaved_RGB, options.get());
   const HeifImage owned(image);
   if (error.code != heif_error_Ok) return heif_failure(error);
   if (!coded_pictures_cover(coded_width, coded_height)) {
@@ -137,15 +138,15 @@ Decoded decode_primary(heif_context* context, const heif_image_handle* handle,
                    "its tiles do not cover the size that its header says");
   }
   Decoded decoded = copy_pixels(image, width, height, claim);
-  decoded.stored.alpha = heif_image_handle_has_alpha_channel(handle) != 0;
+  decoded.stored.alpha = heif().heif_image_handle_has_alpha_channel(handle) != 0;
   return decoded;
 }
 
 /// Once in a process, before the first file.
 void register_decoders() {
   static const bool registered = [] {
-    heif_register_decoder_plugin(&hevc_decoder());
-    heif_register_decoder_plugin(&av1_decoder());
+    heif().heif_register_decoder_plugin(&hevc_decoder());
+    heif().heif_register_decoder_plugin(&av1_decoder());
     return true;
   }();
   static_cast<void>(registered);
@@ -155,24 +156,24 @@ void register_decoders() {
 
 Decoded decode_heif(Bytes file, DecodingBudget::Claim& claim) {
   if (ends_early(file)) return truncated();
+  if (!why_no_codecs().empty()) {
+    return refused(data::ReadStatus::unsupported,
+                   std::string(format_of(file) == Format::avif ? "AVIF" : "HEIC") + " needs " +
+                       why_no_codecs() + ", or convert the image to JPEG");
+  }
   register_decoders();
-  const HeifContext context(heif_context_alloc());
-  heif_context_set_max_decoding_threads(context.get(), 0);
+  const HeifContext context(heif().heif_context_alloc());
+  heif().heif_context_set_max_decoding_threads(context.get(), 0);
   limit_pixels(context.get(), kMaxSide, kMaxPixels);
   claim.grow(file.size());  // libheif copies the data of a picture
-  heif_error error =
-      heif_context_read_from_memory_without_copy(context.get(), file.data(), file.size(), nullptr);
+  heif_error error = heif().heif_context_read_from_memory_without_copy(context.get(), file.data(),
+                                                                       file.size(), nullptr);
   if (error.code != heif_error_Ok) return heif_failure(error);
   heif_image_handle* handle = nullptr;
-  error = heif_context_get_primary_image_handle(context.get(), &handle);
+  error = heif().heif_context_get_primary_image_handle(context.get(), &handle);
   const HeifHandle owned(handle);
   if (error.code != heif_error_Ok) return heif_failure(error);
   return decode_primary(context.get(), handle, claim);
-}
-
-std::string heif_library() {
-  return std::string("libheif ") + heif_get_version() + " with " + hevc_library() + " and " +
-         av1_library();
 }
 
 }  // namespace cputrain::datasets

@@ -1,6 +1,4 @@
 // HEVC by libde265, one picture at a time.
-#include <libde265/de265.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -9,6 +7,7 @@
 
 #include "core/casts.h"
 #include "datasets/decode/byte_order.h"
+#include "datasets/decode/heif/codecs.h"
 #include "datasets/decode/heif/coded_picture.h"
 #include "datasets/decode/heif/hevc_headers.h"
 
@@ -18,7 +17,7 @@ namespace {
 using Bytes = std::span<const std::uint8_t>;
 
 int bytes_per_value(const de265_image* picture, int plane) {
-  return de265_get_bits_per_pixel(picture, plane) > 8 ? 2 : 1;
+  return hevc().de265_get_bits_per_pixel(picture, plane) > 8 ? 2 : 1;
 }
 
 /// Black: libde265 leaves out what a damaged picture does not have.
@@ -52,7 +51,7 @@ int give_planes(de265_decoder_context*, de265_image_spec* spec, de265_image* pic
     auto* plane = static_cast<std::uint8_t*>(std::aligned_alloc(kPadding, whole));
     planes[to_size(i)] = plane;
     given &= plane != nullptr;
-    if (plane != nullptr) fill_plane(plane, whole, i, de265_get_bits_per_pixel(picture, i));
+    if (plane != nullptr) fill_plane(plane, whole, i, hevc().de265_get_bits_per_pixel(picture, i));
   }
   if (!given) {
     for (std::uint8_t* plane : planes) std::free(plane);
@@ -60,13 +59,13 @@ int give_planes(de265_decoder_context*, de265_image_spec* spec, de265_image* pic
   }
   for (int i = 0; i < 3; ++i) {
     const auto at = to_size(i);
-    de265_set_image_plane(picture, i, planes[at], strides[at], planes[at]);
+    hevc().de265_set_image_plane(picture, i, planes[at], strides[at], planes[at]);
   }
   return 1;
 }
 
 void free_planes(de265_decoder_context*, de265_image* picture, void*) {
-  for (int i = 0; i < 3; ++i) std::free(de265_get_image_plane_user_data(picture, i));
+  for (int i = 0; i < 3; ++i) std::free(hevc().de265_get_image_plane_user_data(picture, i));
 }
 
 class HevcDecoder {
@@ -74,10 +73,10 @@ class HevcDecoder {
   static constexpr heif_compression_format kFormat = heif_compression_HEVC;
   static constexpr const char* kName = "cputrain-hevc";
 
-  HevcDecoder() : context_(de265_new_decoder()) {
+  HevcDecoder() : context_(hevc().de265_new_decoder()) {
     if (!context_) throw std::bad_alloc();
     de265_image_allocation memory{give_planes, free_planes};
-    de265_set_image_allocation_functions(context_.get(), &memory, nullptr);
+    hevc().de265_set_image_allocation_functions(context_.get(), &memory, nullptr);
   }
 
   /// NAL units, each behind its length in four bytes.
@@ -97,15 +96,15 @@ class HevcDecoder {
   }
 
   heif_error decode(heif_image** image) {
-    de265_flush_data(context_.get());
+    hevc().de265_flush_data(context_.get());
     for (int more = 1; more != 0;) {
-      const de265_error error = de265_decode(context_.get(), &more);
+      const de265_error error = hevc().de265_decode(context_.get(), &more);
       if (error == DE265_ERROR_OUT_OF_MEMORY) return kCodedTooLarge;
       if (error == DE265_ERROR_WAITING_FOR_INPUT_DATA) break;
-      if (error != DE265_OK) return damaged_picture(de265_get_error_text(error));
+      if (error != DE265_OK) return damaged_picture(hevc().de265_get_error_text(error));
       const de265_error damage = find_damage();
-      if (damage != DE265_OK) return damaged_picture(de265_get_error_text(damage));
-      const de265_image* picture = de265_get_next_picture(context_.get());
+      if (damage != DE265_OK) return damaged_picture(hevc().de265_get_error_text(damage));
+      const de265_image* picture = hevc().de265_get_next_picture(context_.get());
       if (picture != nullptr) return take(picture, image);
     }
     return damaged_picture("there is no image in its HEVC data");
@@ -113,7 +112,7 @@ class HevcDecoder {
 
  private:
   struct Free {
-    void operator()(de265_decoder_context* context) const { de265_free_decoder(context); }
+    void operator()(de265_decoder_context* context) const { hevc().de265_free_decoder(context); }
   };
 
   heif_error push_nal(Bytes nal) {
@@ -129,28 +128,29 @@ class HevcDecoder {
       if (!size) return damaged_picture("damaged headers of HEVC");
       if (!may_take_coded_pixels(size->width, size->height)) return kCodedTooLarge;
     }
-    const auto error = de265_push_NAL(context_.get(), nal.data(), to_int(nal.size()), 0, nullptr);
-    return error == DE265_OK ? kCodedOk : damaged_picture(de265_get_error_text(error));
+    const auto error =
+        hevc().de265_push_NAL(context_.get(), nal.data(), to_int(nal.size()), 0, nullptr);
+    return error == DE265_OK ? kCodedOk : damaged_picture(hevc().de265_get_error_text(error));
   }
 
   /// Its complaints are about pictures that it then shows in part, but for one: a remark about the
   /// picture that comes before its headers, as some cameras write it.
   de265_error find_damage() {
     while (true) {
-      const de265_error complaint = de265_get_warning(context_.get());
+      const de265_error complaint = hevc().de265_get_warning(context_.get());
       if (complaint != DE265_WARNING_SPS_MISSING_CANNOT_DECODE_SEI) return complaint;
     }
   }
 
   static heif_error take(const de265_image* decoded, heif_image** image) {
-    CodedPicture picture{.width = de265_get_image_width(decoded, 0),
-                         .height = de265_get_image_height(decoded, 0),
-                         .bits = de265_get_bits_per_pixel(decoded, 0),
-                         .primaries = de265_get_image_colour_primaries(decoded),
-                         .transfer = de265_get_image_transfer_characteristics(decoded),
-                         .matrix = de265_get_image_matrix_coefficients(decoded),
-                         .full_range = de265_get_image_full_range_flag(decoded) != 0};
-    const de265_chroma chroma = de265_get_chroma_format(decoded);
+    CodedPicture picture{.width = hevc().de265_get_image_width(decoded, 0),
+                         .height = hevc().de265_get_image_height(decoded, 0),
+                         .bits = hevc().de265_get_bits_per_pixel(decoded, 0),
+                         .primaries = hevc().de265_get_image_colour_primaries(decoded),
+                         .transfer = hevc().de265_get_image_transfer_characteristics(decoded),
+                         .matrix = hevc().de265_get_image_matrix_coefficients(decoded),
+                         .full_range = hevc().de265_get_image_full_range_flag(decoded) != 0};
+    const de265_chroma chroma = hevc().de265_get_chroma_format(decoded);
     const bool grey = chroma == de265_chroma_mono;
     picture.chroma = grey                         ? heif_chroma_monochrome
                      : chroma == de265_chroma_420 ? heif_chroma_420
@@ -158,11 +158,11 @@ class HevcDecoder {
                                                   : heif_chroma_444;
     for (int i = 0; i < (grey ? 1 : 3); ++i) {
       int stride = 0;
-      picture.planes[to_size(i)] = de265_get_image_plane(decoded, i, &stride);
+      picture.planes[to_size(i)] = hevc().de265_get_image_plane(decoded, i, &stride);
       picture.strides[to_size(i)] = stride;
-      const bool fits = de265_get_bits_per_pixel(decoded, i) == picture.bits &&
-                        de265_get_image_width(decoded, i) == plane_width(picture, i) &&
-                        de265_get_image_height(decoded, i) == plane_height(picture, i);
+      const bool fits = hevc().de265_get_bits_per_pixel(decoded, i) == picture.bits &&
+                        hevc().de265_get_image_width(decoded, i) == plane_width(picture, i) &&
+                        hevc().de265_get_image_height(decoded, i) == plane_height(picture, i);
       if (!fits || picture.width < 1 || picture.height < 1) {
         return {heif_error_Unsupported_feature, heif_suberror_Unsupported_color_conversion,
                 "its planes differ in bits or size"};
@@ -179,12 +179,10 @@ class HevcDecoder {
 
 const heif_decoder_plugin& hevc_decoder() {
   static const heif_decoder_plugin plugin = [] {
-    de265_init();
+    hevc().de265_init();
     return plugin_of<HevcDecoder>();
   }();
   return plugin;
 }
-
-std::string hevc_library() { return std::string("libde265 ") + de265_get_version(); }
 
 }  // namespace cputrain::datasets

@@ -22,6 +22,7 @@ import licences
 PLATFORM = f"manylinux_{os.confstr('CS_GNU_LIBC_VERSION').split()[1].replace('.', '_')}_x86_64"
 PYTHON = ">=3.8"
 LIBMPI = "libmpi.so.40"
+PROGRAM = os.path.join("cputrain", "bin", "cputrain")  # in a wheel
 ABOUT = """\
 cputrain trains image classifiers on CPUs: on one core, on all cores of a machine, or on a cluster by MPI. It is one
 C++ program; this wheel brings it with its libraries. `cputrain --help` says what it does, `cputrain info` how to start
@@ -113,7 +114,7 @@ def write_package(tree, version, open_mpi):
 
 def program_tree(prefix, tree, version):
     take_installed(prefix, tree, "cputrain", version)
-    program = os.path.join(tree, "cputrain", "bin", "cputrain")
+    program = os.path.join(tree, PROGRAM)
     library = library_of(program, LIBMPI)
     open_mpi = major_of_open_mpi(program)
     # Under the name that programs look for, auditwheel would take it for theirs and leave what it needs out.
@@ -154,6 +155,7 @@ def run(tools, *words):
                           env={**os.environ, "PATH": tools + os.pathsep + os.environ["PATH"]})
     if done.returncode:
         raise Impossible(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def only(folder, pattern):
@@ -163,8 +165,18 @@ def only(folder, pattern):
     return found[0]
 
 
-def finish(tree, tools, out, work):
-    """Libraries of the system join the wheel by auditwheel; then what it cannot know is done."""
+def late_libraries(tools, cache):
+    """Names of libraries that the program loads with their first use, and that a wheel brings: not libhdf5."""
+    if cache["CPUTRAIN_ARCHIVE"] != "ON":
+        return []
+    return [run(tools, "patchelf", "--print-soname", cache["LibArchive_LIBRARY"]).strip()]
+
+
+def finish(tree, tools, out, work, late=()):
+    """Libraries of the system join the wheel by auditwheel; then what it cannot know is done. It sees only what a file
+    is linked with, so meanwhile the program is linked with what it loads late."""
+    for name in late:
+        run(tools, "patchelf", "--add-needed", name, os.path.join(tree, PROGRAM))
     origins = licences.origins(elf_files(tree))
     run(tools, "wheel", "pack", "--dest-dir", work, tree)
     run(tools, "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "--exclude", LIBMPI, "--wheel-dir",
@@ -174,11 +186,25 @@ def finish(tree, tools, out, work):
     for path in glob.glob(os.path.join(done, "cputrain", "openmpi", LIBMPI + ".*")):
         os.rename(path, os.path.join(os.path.dirname(path), LIBMPI))
     licences.add(only(done, "*.dist-info/licenses"), glob.glob(os.path.join(done, "*.libs", "*")), origins)
+    for name in late:
+        give_back_name(tools, done, name)
     os.mkdir(os.path.join(work, "final"))
     run(tools, "wheel", "pack", "--dest-dir", os.path.join(work, "final"), done)
     path = only(work, "final/*.whl")
     shutil.copy(path, out)
     print(f"wheel: {os.path.join(out, os.path.basename(path))} ({os.path.getsize(path) / 1e6:.1f} MB)", flush=True)
+
+
+def give_back_name(tools, tree, name):
+    """The program looks for the library by its own name, in the folder of libraries, and is not linked with it."""
+    program, folder = os.path.join(tree, PROGRAM), os.path.join(tree, "cputrain.libs")
+    stem = name.partition(".so")[0]
+    needed = run(tools, "patchelf", "--print-needed", program).split()
+    grafted = [own for own in needed if own.startswith((stem + ".", stem + "-"))]
+    if len(grafted) != 1:
+        raise Impossible(f"{program} is linked with {len(grafted)} libraries in the place of {name}")
+    run(tools, "patchelf", "--remove-needed", grafted[0], program)
+    os.rename(os.path.join(folder, grafted[0]), os.path.join(folder, name))
 
 
 def elf_files(tree):
@@ -203,9 +229,10 @@ def main(installed, build, tools, out):
             tree = os.path.join(work, "tree")
             if component == "cputrain":
                 program_tree(prefix, tree, version)
+                finish(tree, tools, out, work, late_libraries(tools, cache))
             else:
                 simulator_tree(prefix, tree, version, cache["CPUTRAIN_SMPIRUN"])
-            finish(tree, tools, out, work)
+                finish(tree, tools, out, work)
 
 
 if __name__ == "__main__":

@@ -267,13 +267,12 @@ TEST_F(KerasReader, DamageIsSurvived) {
 }
 
 TEST(Hdf5Calls, ALibraryThatIsNotThere) {
-  const char* const files[]{"libno-such-hdf5.so.9", "/no/such/libhdf5.so"};
+  const system::LateFiles files{"libno-such-hdf5.so.9", "/no/such/libhdf5.so", "libhdf5-dev"};
   const std::string text = testing::refused(ExitCode::usage, [&] { load_calls(files); });
   EXPECT_NE(text.find("LD_LIBRARY_PATH"), std::string::npos);
   EXPECT_NE(text.find("safetensors.numpy"), std::string::npos);
   // Some other library: its functions are not those.
-  const char* const other[]{"libc.so.6"};
-  EXPECT_THROW(load_calls(other), Error);
+  EXPECT_THROW(load_calls({"libc.so.6", "/no/such/libc.so", "libc6"}), Error);
 }
 
 constexpr Limits kLittle{.cpu_seconds = 1, .seconds = 60, .memory = std::size_t{256} << 20};

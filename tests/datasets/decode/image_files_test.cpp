@@ -97,7 +97,7 @@ TEST(FilledMemory, DoesNotShowInPixels) {
   }
 }
 
-TEST(Libraries, AreNamedWithTheVersionThatRuns) {
+TEST(Libraries, AreNamedWithTheirVersion) {
   EXPECT_TRUE(png_library().starts_with("libpng 1."));
   EXPECT_TRUE(webp_library().empty() || webp_library().starts_with("libwebp 1."));
   EXPECT_TRUE(tiff_library().empty() || tiff_library().starts_with("libtiff 4."));

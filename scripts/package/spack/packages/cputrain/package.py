@@ -56,10 +56,10 @@ class Cputrain(CMakePackage):
     depends_on("protobuf@3.12:")
     depends_on("onednn@2.6: cpu_runtime=omp", when="+onednn")
     depends_on("openmpi@4.1:", when="+mpi")
-    depends_on("hdf5@1.10: ~mpi", when="+hdf5")  # loaded for such weights alone
+    depends_on("hdf5@1.10: ~mpi", when="+hdf5")  # loaded with its first use
     depends_on("libwebp", when="+webp")
     depends_on("libtiff@4.5:", when="+tiff")
-    depends_on("libheif@1.15:", when="+heif")
+    depends_on("libheif@1.15:", when="+heif")  # loaded with its first use, as are the next three
     depends_on("libde265", when="+heif")
     depends_on("dav1d", when="+heif")
     depends_on("libarchive@3.6:", when="+archive")
