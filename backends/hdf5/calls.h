@@ -2,7 +2,7 @@
 
 #include <hdf5.h>
 
-#include "system/libraries/late_library.h"
+#include "system/late_library.h"
 
 /// Functions of libhdf5 that are called here.
 // clang-format off

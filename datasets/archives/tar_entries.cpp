@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "datasets/archives/archive_entry.h"
 #include "datasets/decode/limits.h"
-#include "system/libraries/late_library.h"
+#include "system/late_library.h"
 
 namespace cputrain::datasets {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "system/write_queue.h"
+#include "system/usage/write_queue.h"
 
 namespace cputrain::checkpoint {
 

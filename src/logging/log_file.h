@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "system/files.h"
-#include "system/write_queue.h"
+#include "system/usage/write_queue.h"
 
 namespace cputrain::logging {
 

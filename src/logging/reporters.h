@@ -12,7 +12,7 @@
 #include "runfiles/metrics.h"
 #include "system/clock.h"
 #include "system/files.h"
-#include "system/write_queue.h"
+#include "system/usage/write_queue.h"
 
 /// Reporters that write files open them when they are made. What comes later the queue writes,
 /// which outlives them; without one it is written at once.

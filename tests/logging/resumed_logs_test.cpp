@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "logging/reporters.h"
-#include "system/write_queue.h"
+#include "system/usage/write_queue.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cputrain::logging {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "system/libraries/late_library.h"
+#include "system/late_library.h"
 
 #if LIBHEIF_HAVE_VERSION(1, 19, 0)
 #define CPUTRAIN_HEIF_LIMIT heif_context_get_security_limits

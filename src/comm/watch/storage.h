@@ -13,7 +13,7 @@
 #include "comm/watch/narrator.h"
 #include "system/signals.h"
 #include "system/usage/work_meter.h"
-#include "system/write_queue.h"
+#include "system/usage/write_queue.h"
 
 /// What a rank finds out about itself: where its work is, what it lacks, and whether its storage
 /// answers. Storage that does not is named, and no reason for a job to survive a signal.

@@ -16,7 +16,7 @@
 #include "comm/watch/storage.h"
 #include "system/clock.h"
 #include "system/signals.h"
-#include "system/write_queue.h"
+#include "system/usage/write_queue.h"
 #include "training/run/run_folder.h"
 #include "training/training.h"
 

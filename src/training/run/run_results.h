@@ -11,7 +11,7 @@
 
 #include "comm/watch/storage.h"
 #include "logging/reporters.h"
-#include "system/write_queue.h"
+#include "system/usage/write_queue.h"
 #include "training/training.h"
 
 namespace cputrain::training {

@@ -1,4 +1,4 @@
-#include "system/write_queue.h"
+#include "system/usage/write_queue.h"
 
 #include <pthread.h>
 

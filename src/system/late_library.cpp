@@ -1,4 +1,4 @@
-#include "system/libraries/late_library.h"
+#include "system/late_library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
