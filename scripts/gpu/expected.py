@@ -29,8 +29,8 @@ CIFAR = {"model": "resnet50v2", "image_size": 128, "classes": 10, "train": 2000,
          "cpu": [2.281, 1.274]}
 CIFAR_RECORD = 1 + 3 * 32 * 32  # bytes of an image in CIFAR-10's binary files
 CIFAR_FILES = (("data_batch_1.bin", "train"), ("test_batch.bin", "val"))
-# Images and results together have at most so many bytes before they are compressed. A test puts as many in their place
-# that no program can compress, and so knows without any result that a pack may travel.
+# Images and results together have at most so many bytes before they are compressed. A test adds as many to the pack, as
+# if no program could compress them, and so knows without any result that a pack may travel.
 MOST_BYTES = ((CIFAR["train"] + CIFAR["val"]) * CIFAR_RECORD + PHOTOGRAPHS["images"] * 3 * PHOTOGRAPHS["size"] ** 2 +
               1_500_000)
 

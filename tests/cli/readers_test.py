@@ -57,14 +57,14 @@ class Readers(TinyTest):
         self.assertIn(b"Run folder: run", text)
 
     def test_signals_end_it_where_nobody_reads(self):
-        for both in (False, True):
-            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 75), (signal.SIGUSR1, 75), (signal.SIGHUP, 75)):
-                with self.subTest(number, both=both):
-                    job, _ = self.unread(both)
-                    job.send_signal(number)
-                    self.assertEqual(job.wait(60), code)
-                    self.evaluate("synthetic:24")
-                    os.rename(self.path("run"), self.path(f"run-{number}-{both}"))
+        for number, code, both in ((signal.SIGINT, 130, False), (signal.SIGINT, 130, True), (signal.SIGTERM, 75, True),
+                                   (signal.SIGUSR1, 75, False), (signal.SIGHUP, 75, True)):
+            with self.subTest(number, both=both):
+                job, _ = self.unread(both)
+                job.send_signal(number)
+                self.assertEqual(job.wait(60), code)
+                self.evaluate("synthetic:24")
+                os.rename(self.path("run"), self.path(f"run-{number}-{both}"))
 
     def test_a_terminal_that_is_held_keeps_no_step(self):
         ours, theirs = pty.openpty()

@@ -103,17 +103,15 @@ class Networks(ProgramTest):
 @unittest.skipIf(why_no_pack(PROGRAM), why_no_pack(PROGRAM))
 class Size(ProgramTest):
     def test_a_pack_may_travel(self):
-        """With bytes that nobody can compress in the place of images and results, as many as these can be."""
-        for folder in ("bundle/cifar10", "pack"):
+        """Beside images and results, which nobody can compress, as many as these can be."""
+        for folder in ("bundle", "pack"):
             os.makedirs(self.path(folder))
         _, missing = pack.fill_programs(self.path("bundle"), os.path.dirname(PROGRAM))
         if missing:
             self.skipTest(f"this build has not made {', '.join(missing)}")
-        self.write(self.path("bundle", "cifar10", "data"), os.urandom(expected.MOST_BYTES))
         pack.bundle(self.path("bundle"), self.path("pack", "bundle.tar.xz"))
-        self.assertGreater(os.path.getsize(self.path("pack", "bundle.tar.xz")), expected.MOST_BYTES)
         pack.copy_scripts(self.path("pack"))
-        self.assertLess(pack.size_of(self.path("pack")), pack.MOST_BYTES)
+        self.assertLess(pack.size_of(self.path("pack")) + expected.MOST_BYTES, pack.MOST_BYTES)
 
 
 class Launches(ProgramTest):
