@@ -11,6 +11,7 @@ import time
 import unittest
 
 from program import PROGRAM, ProgramTest
+from tiny import TINY
 
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../results")
 SIMULATES = os.environ.get("CPUTRAIN_SIMULATES") == "1"
@@ -97,7 +98,8 @@ class Simulate(ProgramTest):
 
     @needs_simulator
     def test_costs_measured_here_add_up_to_the_forecast(self):
-        done = self.expect(0, "simulate", "--platform", "here", "--np", "1", "--batch", "64", "--image-size", "64",
+        self.write("tiny.json", TINY)
+        done = self.expect(0, "simulate", "--platform", "here", "--np", "1", "--batch", "64", "--model", "tiny.json",
                            "--data", "synthetic:1000", "--json", "-", "--out", "here", "--repeat", "9",
                            "--measure-seconds", "1", timeout=240)  # a busy machine takes its time for twelve rounds
         self.assertIn("at least 1 s", done.stderr)
