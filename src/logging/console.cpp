@@ -1,5 +1,7 @@
 // Keras' lines and the bar on a terminal, and lines of progress where there is none.
 
+#include <algorithm>
+
 #include "core/text.h"
 #include "logging/reporters.h"
 #include "system/clock.h"
@@ -168,8 +170,8 @@ class Console final : public RunReporter {
   }
 
   void print_straggler(const loop::Straggler& s, double seconds) {
-    constexpr double kWorthALine = 0.1;
-    if (s.seconds < kWorthALine * seconds) return;
+    constexpr double kWorthALine = 0.1, kLeastSeconds = 0.1;
+    if (s.seconds < std::max(kWorthALine * seconds, kLeastSeconds)) return;
     notice(fmt::format(
         "Straggler: the other ranks waited {:.1f} s ({:.0f} % of the epoch) for rank {} "
         "on {}",

@@ -142,7 +142,7 @@ std::string taken_text(const WeightArrays& file, const WeightMatch& match,
     text += fmt::format("; of {} the outputs of {} that both know", first_few(by_class),
                         counted(classes.by_name, "class"));
   }
-  if (!match.whole()) text += "; left: " + misfit_text(match);
+  if (!match.whole()) text += "; not taken: " + misfit_text(match);
   if (!file.ignored.empty()) {
     text += fmt::format("; not needed: {} without weights", counted(file.ignored.size(), "array"));
   }

@@ -67,7 +67,7 @@ ClassMatch match_classes(std::span<const std::string> classes, std::span<const s
                          std::size_t named);
 
 /// "158 of 160 parameter arrays are those of FILE (PyTorch's layout, torchvision's names; 54
-/// rearranged); left: ..." for a match that was loaded.
+/// rearranged); not taken: ..." for a match that was loaded.
 std::string taken_text(const WeightArrays&, const WeightMatch&, const ClassMatch&,
                        const std::string& file);
 

@@ -107,10 +107,14 @@ void read_prices(const std::string& file, cells::Prices& prices) {
   check_prices(prices);
 }
 
-/// What people want to see at once: the first tables; all of it is in the files.
+/// What people want to see at once: the first tables, and what is there only where it was asked
+/// for. All of it is in the files.
 report::Document beginning(report::Document document, std::size_t sections) {
   constexpr std::size_t kMostRows = 40;
-  if (document.sections.size() > sections) document.sections.resize(sections);
+  std::size_t place = 0;
+  std::erase_if(document.sections, [&](const report::Section& section) {
+    return place++ >= sections && section.id != "reference" && section.id != "cost";
+  });
   for (report::Section& section : document.sections) {
     for (report::DocumentTable& table : section.tables) {
       if (table.rows.size() <= kMostRows) continue;

@@ -194,7 +194,7 @@ std::string way_to_go_on(const RunRecord& run) {
   std::string how = "the command that started it, with";
   if (fs::is_regular_file(config, error)) {
     how = run.ranks > 1 ? fmt::format("mpirun -np {} ", *run.ranks) : "";
-    how += "./cputrain --config " + quoted(config.string());
+    how += "cputrain --config " + quoted(config.string());
   }
   return fmt::format("{} is not finished. To go on{}: {} --out {} --resume auto", run.name,
                      run.checkpoint ? fmt::format(" from step {}", *run.checkpoint)

@@ -228,7 +228,7 @@ class Damage(RunsTest):
         self.assertNotIn("\u202e", done.stdout)
         self.assertIn("Left out, since these folders hold no run: empty.", made["md"])
         self.assertEqual(done.stdout.splitlines()[-2:], [
-            "killed is not finished. To go on from step 4: mpirun -np 2 ./cputrain --config "
+            "killed is not finished. To go on from step 4: mpirun -np 2 cputrain --config "
             "runs/killed/config.json --out runs/killed --resume auto",
             "broken is not finished. To go on (from the beginning, as there is no checkpoint): the command that "
             "started it, with --out runs/broken --resume auto"])
