@@ -15,7 +15,8 @@ namespace {
 /// A row's name says what kind of figures the row has.
 std::string row_name(const ScalingTable& table, const Series& series, const ScalingCell& c) {
   const std::string mark = mark_of(c.cell.status);
-  const bool said = mark.empty() || shared_status(table) == c.cell.status;
+  const bool said = mark.empty() || shared_status(table) == c.cell.status ||
+                    (table.series.size() > 1 && series.name.ends_with(mark));
   return place_text(table, series, c.cell) + (said ? "" : ", " + mark);
 }
 

@@ -28,7 +28,7 @@
     const values = name => [...new Set(sets.map(s => s[name]).filter(value => value !== undefined))];
     const kinds = values('kind');
     return [
-      ...values('batch').map(batch => ({ text: `batch ${batch}`, colour: first('batch', batch).borderColor,
+      ...values('batch').sort((a, b) => a - b).map(batch => ({ text: `batch ${batch}`, colour: first('batch', batch).borderColor,
         has: s => s.batch === batch })),
       ...(kinds.length < 2 ? [] : kinds.map(kind => ({ text: kind, colour: css('--soft'), dash: first('kind', kind).borderDash,
         has: s => s.kind === kind })))];
@@ -101,7 +101,7 @@
     const forecast = [...new Set(sets.flatMap(s => s.data.filter(p => p.cell && isForecast(p.cell)).map(p => p.cell.status)))];
     const note = 'Logarithmic axes. ' + (sets.some(s => s.data.some(p => p.range)) ? 'Bars: least and most of the repeats. ' : '')
       + (forecast.length ? `Hollow points are ${forecast.join(' or ')}. ` : '')
-      + (sets.some(s => s.ideal) ? 'Ideal: the seconds of the fewest CPUs, divided among more.' : '');
+      + (sets.some(s => s.ideal) ? `Ideal: the seconds of the fewest ${units}, divided among more.` : '');
     return draw(holder, 'Seconds per epoch', { type: 'line', data: { datasets: sets },
       options: lineOptions(logAxis(units, cpus, cpus), logAxis('time of an epoch (s)', all),
         (p, set) => `${place(p, set)}: ${short(p.y)} s` + (p.cell ? mark(p.cell.status) : '')) }, null, note);
@@ -116,7 +116,7 @@
     const ideals = bases.map((base, i) => ({
       label: bases.length > 1 ? `ideal, against ${base}` : 'ideal', base, kind: bases.length > 1 ? `ideal, against ${base}` : 'ideal',
       data: cpus.filter(x => x >= base).map(x => ({ x, y: x / base })),
-      borderColor: css('--soft'), borderDash: at([[4, 4], [1, 3], [8, 3], [12, 3, 2, 3]], i), borderWidth: 1.5, pointRadius: 0,
+      borderColor: css('--soft'), borderDash: at([at(dashes, figures.series.length + 1), [1, 3], [8, 3], [12, 3, 2, 3]], i), borderWidth: 1.5, pointRadius: 0,
     }));
     const values = [...all, ...ideals.flatMap(s => s.data.map(p => p.y))];
     sets.unshift(...ideals);
@@ -124,7 +124,7 @@
       options: lineOptions(logAxis(units, cpus, cpus), logAxis('speed-up (times)', values),
         (p, set) => p.cell ? `${place(p, set)}: ${short(p.y)} times` + markOfSpeedUp(p.cell)
           : `${set.label}, on ${p.x}: ${short(p.y)} times`) }, null, 'Logarithmic axes.'
-      + (bases.length > 1 ? ' Each batch has the ideal line of the fewest CPUs that it has a time of.' : ''));
+      + (bases.length > 1 ? ` Each batch has the ideal line of the fewest ${units} that it has a time of.` : ''));
   }
 
   function accuracyByCpus(holder) {

@@ -12,11 +12,11 @@ const tunePlots = (() => {
       const data = found.rungs.map(r => ({ x: r.value, y: r.images_per_second,
         ...(r.gain ? { range: r.gain.interval.map(part => speed(r.gain.over) * (1 + part)) } : {}) }))
         .sort((a, b) => a.x - b.x);
-      const colour = at(colours, 0), values = data.map(p => p.x);
+      const colour = at(colours, 0), values = data.map(p => p.x), top = most(data.flatMap(p => p.range || [p.y]));
       return drawPlot(holder, { title, config: { type: 'line',
         data: { datasets: [{ label: 'images/s', data, borderColor: colour, backgroundColor: colour, borderWidth: 2,
           pointRadius: 4, clip: false }] },
-        options: lineOptions(logAxis(flag, values, values), axis('images/s', { suggestedMin: 0 }),
+        options: lineOptions(logAxis(flag, values, values), axis('images/s', { suggestedMin: 0, suggestedMax: top }),
           p => `${flag} ${p.x}: ${short(p.y)} images/s`) },
       note: 'Logarithmic across. Bars: the interval of the gain over the size that it was compared with.' });
     };
