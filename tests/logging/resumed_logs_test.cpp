@@ -171,7 +171,7 @@ TEST(History, ThatWaitsForStorageGivesWayToTheNext) {
   answers.set_value();
   epochs.join();
   queue.finish();
-  EXPECT_EQ(nlohmann::json::parse(text_of(path))["loss"].size(), 100U);
+  EXPECT_EQ(nlohmann::json::parse(testing::text_of(path))["loss"].size(), 100U);
 }
 
 class ResumedHistory : public ::testing::Test {
