@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/statistics/statistics.h"
@@ -9,6 +10,7 @@
 #include "scaling/cells/explanation.h"
 #include "scaling/report/grid_tables.h"
 #include "scaling/report/trainings/run_list.h"
+#include "training/request/flag_grammars.h"
 
 namespace cputrain::report {
 namespace {
@@ -16,7 +18,11 @@ namespace {
 std::string document_title(const ScalingTable& table) {
   if (table.series.empty()) return "Seconds per epoch";
   const cells::CellTable& about = table.series.front().about;
-  std::string title = "Seconds per epoch by CPUs and batch size";
+  const auto computes_on_device = [](const Series& s) { return training::is_device(s.backend); };
+  const bool any = std::ranges::any_of(table.series, computes_on_device);
+  const bool all = std::ranges::all_of(table.series, computes_on_device);
+  std::string title = fmt::format("Seconds per epoch by {} and batch size",
+                                  all ? "GPUs" : any ? "CPUs, GPUs" : "CPUs");
   if (!about.model.empty()) title += ": " + about.model;
   if (about.image_size > 0) title += fmt::format(" at {0}x{0}", about.image_size);
   return title;

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <utility>
 
 #include "core/error.h"
@@ -108,6 +111,16 @@ std::string lost_text(const std::filesystem::path& folder) {
   return text_of(runfiles::lost_seconds(folder, metrics_of(folder)));
 }
 
+/// val_accuracy of all epochs in metrics.jsonl, those before a resume too.
+std::vector<double> validation_accuracies(const std::filesystem::path& folder) {
+  std::vector<double> accuracies;
+  for (const runfiles::EpochLine& line : metrics_of(folder).epochs) {
+    if (line.validation && line.validation->accuracy)
+      accuracies.push_back(*line.validation->accuracy);
+  }
+  return accuracies;
+}
+
 /// What metrics.jsonl has of this epoch, which may be one before a resume.
 std::optional<double> validation_accuracy(const std::filesystem::path& folder, int epoch) {
   const auto epochs = metrics_of(folder).epochs;
@@ -206,6 +219,7 @@ std::vector<std::string> end_lines(const RunEnd& end) {
   if (end.keeps_best && (end.kept_best || !has_best)) lines.push_back(best_weights_line(end));
   if (summary.memory) lines.push_back(memory_line(*summary.memory, end.is_alone));
   lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
+  if (!end.little.empty()) lines.push_back(end.little);
   if (!end.limit.empty()) lines.push_back(end.limit);
   if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
   const runfiles::ProgramSeconds& s = summary.program;
@@ -213,6 +227,21 @@ std::vector<std::string> end_lines(const RunEnd& end) {
       "Program: {:.1f} s (start-up {:.1f}, training {:.1f}, evaluation {:.1f}, other {:.1f})",
       s.all, s.start_up, s.training, s.evaluation, s.other()));
   return lines;
+}
+
+std::string learned_little(std::span<const double> accuracies,
+                           std::span<const std::int32_t> labels) {
+  if (accuracies.empty() || labels.empty()) return "";
+  std::map<std::int32_t, std::size_t> images;
+  for (const std::int32_t label : labels) ++images[label];
+  const std::size_t most = std::ranges::max(images | std::views::values);
+  const double best = std::ranges::max(accuracies) * static_cast<double>(labels.size());
+  if (images.size() < 2 || std::llround(best) > static_cast<long long>(most)) return "";
+  return fmt::format(
+      "Learned little: no epoch was better than one answer for all images (val_accuracy {:.4f}). "
+      "Try more epochs, the rate that 'cputrain tune' finds, or trained weights (--weights "
+      "imagenet)",
+      static_cast<double>(most) / static_cast<double>(labels.size()));
 }
 
 std::string input_limit(const ImageWait& wait) {
@@ -343,6 +372,8 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
                                  .limit = limit_of(training_, result),
                                  .averages = averages,
                                  .lost = lost_text(folder_),
+                                 .little = learned_little(validation_accuracies(folder_),
+                                                          training_.data()->validation.labels),
                                  .is_alone = session.is_alone()})) {
     say(session, line);
   }

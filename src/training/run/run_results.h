@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,10 +73,16 @@ struct RunEnd {
   std::string limit{};      ///< input_limit()
   bool averages = false;    ///< averages of weights were saved
   std::string lost{};       ///< runfiles/lost_seconds.h: text_of()
+  std::string little{};     ///< learned_little()
   bool is_alone = false;    ///< one rank trained
 };
 
 std::vector<std::string> end_lines(const RunEnd&);
+
+/// A line where no epoch was better than one answer for all images of validation, with what to try;
+/// else empty. `accuracies`: val_accuracy of all epochs; `labels`: of the images.
+std::string learned_little(std::span<const double> accuracies,
+                           std::span<const std::int32_t> labels);
 
 /// Where images lie that steps wait for.
 enum class ImageSource { decoders, disk, packed_file };
