@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/mpi/check.h"
+#include "backends/mpi/giving_way.h"
 #include "backends/mpi/start_guard.h"
 #include "system/scratch/scratch_file.h"
 
@@ -55,6 +56,7 @@ MpiSession::MpiSession(HoldSignals hold, const StartLimit& limit)
   // where each barrier then lasts as long as the scheduler's turns. Giving way costs nothing
   // measurable on a free core. A value that is set already wins; other MPIs do not know it.
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  sleep_where_cores_are_wanted();
   // Open MPI 5 asks the kernel's routes which addresses reach each other, and finds no pair on
   // hosts that have IPv4 and IPv6 alike: a warning per rank, and between hosts no connection. Its
   // other way compares networks, as Open MPI 4 does.
