@@ -21,8 +21,9 @@ std::string document_title(const ScalingTable& table) {
   const auto computes_on_device = [](const Series& s) { return training::is_device(s.backend); };
   const bool any = std::ranges::any_of(table.series, computes_on_device);
   const bool all = std::ranges::all_of(table.series, computes_on_device);
-  std::string title = fmt::format("Seconds per epoch by {} and batch size",
-                                  all ? "GPUs" : any ? "CPUs, GPUs" : "CPUs");
+  std::string title = fmt::format("Seconds per epoch by {} and batch size", all   ? "GPUs"
+                                                                            : any ? "CPUs, GPUs"
+                                                                                  : "CPUs");
   if (!about.model.empty()) title += ": " + about.model;
   if (about.image_size > 0) title += fmt::format(" at {0}x{0}", about.image_size);
   return title;

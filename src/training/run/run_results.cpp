@@ -365,16 +365,16 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
       .training = identity_};
   reporter.summary(summary);
   logs.finish();
-  for (const std::string& line : end_lines({.summary = summary,
-                                 .folder = folder_,
-                                 .keeps_best = flags.safety.keeps_best(),
-                                 .kept_best = kept_best,
-                                 .limit = limit_of(training_, result),
-                                 .averages = averages,
-                                 .lost = lost_text(folder_),
-                                 .little = learned_little(validation_accuracies(folder_),
-                                                          training_.data()->validation.labels),
-                                 .is_alone = session.is_alone()})) {
+  for (const std::string& line : end_lines(
+           {.summary = summary,
+ .folder = folder_,
+ .keeps_best = flags.safety.keeps_best(),
+ .kept_best = kept_best,
+ .limit = limit_of(training_, result),
+ .averages = averages,
+ .lost = lost_text(folder_),
+ .little = learned_little(validation_accuracies(folder_), training_.data()->validation.labels),
+ .is_alone = session.is_alone()})) {
     say(session, line);
   }
   if (no_averages) std::rethrow_exception(no_averages);

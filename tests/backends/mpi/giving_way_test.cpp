@@ -50,7 +50,8 @@ TEST(GivingWay, SleepsWhereAnotherThreadComputesOnItsCpu) {
     sleep_where_cores_are_wanted();
     EXPECT_TRUE(sleeps_within(std::chrono::seconds(20)));
     ends = true;
-  }).join();
+  })
+      .join();
 }
 
 }  // namespace
