@@ -3,10 +3,11 @@
 #include <array>
 #include <concepts>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/text.h"
 
 namespace cputrain {
 
@@ -57,12 +58,6 @@ std::vector<std::string> all_words() {
   for (const Name<E>& name : names(E{})) words.emplace_back(name.word);
   return words;
 }
-
-/// Error(usage): "--exif aply: must be one of apply, ignore; did you mean apply?"; the hint at its
-/// end may be another one.
-[[noreturn]] void refuse_word(std::string_view flag, std::string_view word,
-                              std::span<const std::string> words,
-                              std::optional<std::string> hint = {});
 
 /// The value that the word of a flag means. Error(usage).
 template <Named E>

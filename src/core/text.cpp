@@ -7,6 +7,8 @@
 #include <cctype>
 #include <numeric>
 
+#include "core/error.h"
+
 namespace cputrain {
 namespace {
 
@@ -198,6 +200,12 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> wor
   const std::size_t allowed = std::max<std::size_t>(2, word.size() / 3);
   if (distance(*nearest) > allowed) return {};
   return fmt::format("; did you mean {}?", *nearest);
+}
+
+void refuse_word(std::string_view flag, std::string_view word, std::span<const std::string> words,
+                 std::optional<std::string> hint) {
+  fail(ExitCode::usage, "--{} {}: must be one of {}{}", flag, word, join(words, ", "),
+       hint ? *hint : did_you_mean(word, words));
 }
 
 std::string plural(std::string_view what, double count) {

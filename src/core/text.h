@@ -28,6 +28,12 @@ std::string first_few(std::span<const std::string> parts, std::size_t most = 10)
 /// "; did you mean X?" where one of the words is near, else nothing.
 std::string did_you_mean(std::string_view word, std::span<const std::string> words);
 
+/// Error(usage): "--exif aply: must be one of apply, ignore; did you mean apply?"; the hint at its
+/// end may be another one.
+[[noreturn]] void refuse_word(std::string_view flag, std::string_view word,
+                              std::span<const std::string> words,
+                              std::optional<std::string> hint = {});
+
 /// Text that came from outside (a name, a file's words, a library's message) on one line: control
 /// characters, signs that end lines or turn the direction of text, and bytes that are not UTF-8
 /// become \n, \t, \x1b, \u202e. Letters of all scripts stay.

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "compute/program.h"
-#include "core/error.h"
 
 namespace cputrain::data {
 
@@ -34,12 +33,5 @@ class BatchSource {
   /// Whether that is still to come; the same on all ranks.
   virtual bool filling() const { return false; }
 };
-
-/// Error(data) where an image was not the data's.
-inline void require_whole(const BatchSource& batches) {
-  if (const std::string failure = batches.failure(); !failure.empty()) {
-    fail(ExitCode::data, failure);
-  }
-}
 
 }  // namespace cputrain::data

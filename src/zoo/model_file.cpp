@@ -92,8 +92,7 @@ ModelEntry read_model_file(const std::filesystem::path& path) {
   const JsonFields recipe =
       model::model_fields(r.has("recipe") ? r.required("recipe") : nothing, where + ", recipe");
   ModelEntry entry{.name = r.text("name", path.stem().string()),
-                   .spec = system::absolute_path(path.string()),
-                   .aliases = {},
+                   .file = system::absolute_path(path.string()),
                    .description = r.text("description", "a model file"),
                    .recipe = read_recipe(recipe, where),
                    .build = [file, where](Shape image, int classes) {
@@ -113,9 +112,8 @@ std::string model_file_text(const ModelEntry& entry, Shape image, int classes) {
   Recipe recipe = entry.recipe;
   recipe.image_size = image.height;
   recipe.classes = classes;
-  const bool built_in = entry.spec == entry.name;
   const ordered_json file{{"format", kFormat},
-                          {"name", (built_in ? "my-" : "") + entry.name},
+                          {"name", (entry.built_in() ? "my-" : "") + entry.name},
                           {"description", entry.description},
                           {"recipe", recipe_json(recipe)},
                           {"input", graph["input"]},

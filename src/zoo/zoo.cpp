@@ -14,8 +14,6 @@ namespace {
 ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
   return {
       .name = name,
-      .spec = name,
-      .aliases = {},
       .description = "residual network with pre-activation, as in Keras",
       .recipe = {.image_size = 128,
                  .classes = 1000,
@@ -45,12 +43,7 @@ Recipe imagenet_recipe(const std::string& source) {
 ModelEntry torch_entry(const std::string& name, const std::string& description,
                        const Recipe& recipe,
                        std::function<model::Graph(Shape image, int classes)> build) {
-  return {.name = name,
-          .spec = name,
-          .aliases = {},
-          .description = description,
-          .recipe = recipe,
-          .build = std::move(build)};
+  return {.name = name, .description = description, .recipe = recipe, .build = std::move(build)};
 }
 
 std::vector<ModelEntry> residual_entries() {
@@ -90,7 +83,6 @@ ModelEntry densenet_entry() {
 std::vector<ModelEntry> plain_entries() {
   return {
       {.name = "dogcat",
-       .spec = "dogcat",
        .aliases = {"paper"},
        .description = "Dogs-vs-Cats CNN: 4 convolutions with max pooling, 3 dense layers",
        .recipe = {.image_size = 256,
@@ -103,8 +95,6 @@ std::vector<ModelEntry> plain_entries() {
                   .source = "paper on synchronous SGD with large batches, Table I"},
        .build = dogcat},
       {.name = "nature7",
-       .spec = "nature7",
-       .aliases = {},
        .description = "iNaturalist CNN: 5 convolutions with max pooling, 2 dense layers",
        .recipe = {.image_size = 299,
                   .classes = 10,
@@ -118,8 +108,6 @@ std::vector<ModelEntry> plain_entries() {
                   .source = "W&B report on distributed training in Keras"},
        .build = nature7},
       {.name = "chips",
-       .spec = "chips",
-       .aliases = {},
        .description = "potato chip CNN: 5 convolutions, 4 of them pooled, 2 dense layers, L2",
        .recipe = {.image_size = 500,
                   .classes = 2,
@@ -131,8 +119,6 @@ std::vector<ModelEntry> plain_entries() {
                   .source = "post on training with Horovod"},
        .build = chips},
       {.name = "vgg16",
-       .spec = "vgg16",
-       .aliases = {},
        .description = "VGG configuration D: 13 convolutions, 3 dense layers",
        .recipe = {.image_size = 224,
                   .classes = 1000,

@@ -35,15 +35,16 @@ struct Recipe {
 /// A model is a function from the image's size and the number of classes to a graph.
 struct ModelEntry {
   std::string name;
-  std::string spec;  ///< what `--model` takes: the name, or a model file's path
-  std::vector<std::string> aliases;
+  std::string file{};  ///< the path of a model file; empty of a built-in model
+  std::vector<std::string> aliases{};
   std::string description;
   Recipe recipe;
   std::function<model::Graph(Shape image, int classes)> build;
   std::vector<weights::ModuleNames> modules{};  ///< what other programs call its layers
 
-  /// Not of a model file.
-  bool built_in() const { return spec == name; }
+  bool built_in() const { return file.empty(); }
+  /// What `--model` takes.
+  const std::string& spec() const { return built_in() ? name : file; }
 };
 
 /// The built-in models.

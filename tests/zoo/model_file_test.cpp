@@ -47,7 +47,7 @@ TEST_F(ModelFile, ABuiltInModelComesBackWholeButForItsName) {
     const auto path = write(entry.name + ".json", model_file_text(entry, image, 7));
     const auto back = find_model(path);
     EXPECT_EQ(back->name, "my-" + entry.name);
-    EXPECT_EQ(back->spec, path);
+    EXPECT_EQ(back->spec(), path);
     Recipe expected = entry.recipe;
     expected.image_size = 64;
     expected.classes = 7;

@@ -108,8 +108,6 @@ void write_model_file(const ExportOptions& options, const zoo::ModelEntry& model
 zoo::ModelEntry entry_of(const weights::ModelDescription& description) {
   const int classes = static_cast<int>(description.classes.size());
   return {.name = description.model,
-          .spec = description.model,
-          .aliases = {},
           .description = "the network of a weight file",
           .recipe = {.image_size = description.graph.image().height,
                      .classes = classes,

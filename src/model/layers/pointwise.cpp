@@ -51,35 +51,33 @@ void LayerNorm::members(JsonMembers& m) {
   m.may("offset", offset);
 }
 
-LayerFacts Relu::facts() const {
-  return {.keras_name = "re_lu",
-          .passage = Passage::bends,
-          .keeps_order = true,
-          .in_place = true,
-          .formula = std::string(kWord),
-          .has_kinks = true,
-          .dies_at_zero = true,
-          .behind_pools = true};
-}
+namespace {
 
-LayerFacts Relu6::facts() const {
-  return {.keras_name = "relu6",
+/// Facts that all ReLUs share.
+LayerFacts facts_of_relu(std::string_view keras_name, std::string formula) {
+  return {.keras_name = keras_name,
           .passage = Passage::bends,
           .keeps_order = true,
           .in_place = true,
-          .formula = std::string(kWord),
+          .formula = std::move(formula),
           .has_kinks = true,
           .dies_at_zero = true};
 }
 
+}  // namespace
+
+LayerFacts Relu::facts() const {
+  LayerFacts facts = facts_of_relu("re_lu", std::string(kWord));
+  facts.behind_pools = true;
+  return facts;
+}
+
+LayerFacts Relu6::facts() const { return facts_of_relu("relu6", std::string(kWord)); }
+
 LayerFacts LeakyRelu::facts() const {
-  return {.keras_name = "leaky_re_lu",
-          .passage = Passage::bends,
-          .keeps_order = true,
-          .in_place = true,
-          .formula = fmt::format("{} of slope {}", kWord, slope),
-          .has_kinks = true,
-          .dies_at_zero = slope == 0};
+  LayerFacts facts = facts_of_relu("leaky_re_lu", fmt::format("{} of slope {}", kWord, slope));
+  facts.dies_at_zero = slope == 0;
+  return facts;
 }
 
 void LeakyRelu::members(JsonMembers& m) { m.may("slope", slope, 0, 1); }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "core/json_text.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
@@ -78,7 +79,7 @@ void KernelTrial::round(data::BatchSource& batches) {
     program_->backward(
         {loss_scale, k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add});
   }
-  data::require_whole(batches);
+  if (const std::string why = batches.failure(); !why.empty()) fail(ExitCode::data, why);
 }
 
 void KernelTrial::warm_up(data::BatchSource& batches) {

@@ -375,7 +375,7 @@ SweepPlan plan_sweep(const training::TrainingFlags& flags, const SweepRequest& r
   if (plan.full_epochs) plan.table.validation_images = source.validation.size();
   nlohmann::ordered_json given = flags_of(flags, grid, plan.repeats, plan.folder.string());
   plan.table.command = command_text(plan.program, given);
-  if (given.contains("model")) given["model"] = spec.model->spec;
+  if (given.contains("model")) given["model"] = spec.model->spec();
   plan.flags = training::from_any_folder(std::move(given));
   return plan;
 }

@@ -71,7 +71,7 @@ void add_model(FlagRows& r) {
   r.text("model", &Flags::model, "NAME",
          "network: " + join(model_names(), ", ") + ", or a model file (.json) [dogcat]")
       .suggests(model_names())
-      .recorded([](const TrainingSpec& s) { return s.model->spec; });
+      .recorded([](const TrainingSpec& s) { return s.model->spec(); });
   r.whole("image-size", &Flags::image_size, 1, 16384,
           "width and height to which images are resized [the model's]")
       .identity()

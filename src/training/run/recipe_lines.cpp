@@ -342,7 +342,7 @@ void say_plan(const Training& training) {
       "Model {}: {} parameters{}, {:.3g} GFLOP per image and training step (`cputrain info --model "
       "{}` lists the layers)",
       spec.model->name, with_commas(graph.parameter_count()), learn, graph.training_flops() / 1e9,
-      spec.model->spec);
+      spec.model->spec());
   say(session, batch_line(session, spec, plan, ranks));
   for (const std::string& line : recipe_lines(spec, plan)) say_detail(session, line);
   const std::string penalty = penalty_line(graph);

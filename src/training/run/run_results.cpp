@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <utility>
 
+#include "core/casts.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -107,25 +107,13 @@ runfiles::Metrics metrics_of(const std::filesystem::path& folder) {
   return runfiles::read_metrics(folder / runfiles::kMetricsName);
 }
 
-std::string lost_text(const std::filesystem::path& folder) {
-  return text_of(runfiles::lost_seconds(folder, metrics_of(folder)));
-}
-
-/// val_accuracy of all epochs in metrics.jsonl, those before a resume too.
-std::vector<double> validation_accuracies(const std::filesystem::path& folder) {
-  std::vector<double> accuracies;
+/// val_accuracy by epoch, from metrics.jsonl: those before a resume, too.
+std::map<int, double> validation_accuracies(const std::filesystem::path& folder) {
+  std::map<int, double> accuracies;
   for (const runfiles::EpochLine& line : metrics_of(folder).epochs) {
-    if (line.validation && line.validation->accuracy)
-      accuracies.push_back(*line.validation->accuracy);
+    if (const auto accuracy = line.val_accuracy()) accuracies[line.epoch] = *accuracy;
   }
   return accuracies;
-}
-
-/// What metrics.jsonl has of this epoch, which may be one before a resume.
-std::optional<double> validation_accuracy(const std::filesystem::path& folder, int epoch) {
-  const auto epochs = metrics_of(folder).epochs;
-  const auto found = std::ranges::find(epochs, epoch, &runfiles::EpochLine::epoch);
-  return found != epochs.end() && found->validation ? found->validation->accuracy : std::nullopt;
 }
 
 struct OfRank {
@@ -229,19 +217,19 @@ std::vector<std::string> end_lines(const RunEnd& end) {
   return lines;
 }
 
-std::string learned_little(std::span<const double> accuracies,
+std::string learned_little(const std::map<int, double>& accuracies,
                            std::span<const std::int32_t> labels) {
-  if (accuracies.empty() || labels.empty()) return "";
-  std::map<std::int32_t, std::size_t> images;
+  std::map<std::int32_t, double> images;
   for (const std::int32_t label : labels) ++images[label];
-  const std::size_t most = std::ranges::max(images | std::views::values);
-  const double best = std::ranges::max(accuracies) * static_cast<double>(labels.size());
-  if (images.size() < 2 || std::llround(best) > static_cast<long long>(most)) return "";
+  if (accuracies.empty() || images.size() < 2) return "";
+  const double most = std::ranges::max(images | std::views::values) / to_double(labels.size());
+  constexpr double kRounding = 1e-6;  // of metrics.jsonl
+  if (std::ranges::max(accuracies | std::views::values) > most + kRounding) return "";
   return fmt::format(
       "Learned little: no epoch was better than one answer for all images (val_accuracy {:.4f}). "
       "Try more epochs, the rate that 'cputrain tune' finds, or trained weights (--weights "
       "imagenet)",
-      static_cast<double>(most) / static_cast<double>(labels.size()));
+      most);
 }
 
 std::string input_limit(const ImageWait& wait) {
@@ -353,10 +341,12 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
   saved_ = true;
   has_earlier_ = false;
   const TrainingFlags& flags = training_.plan().spec.flags;
+  const std::map<int, double> accuracies = validation_accuracies(folder_);
+  const auto best = accuracies.find(result.progress.best.epoch);
   const logging::SummaryRecord summary{
       .result = result,
       .target_accuracy = flags.target_accuracy,
-      .best_accuracy = validation_accuracy(folder_, result.progress.best.epoch),
+      .best_accuracy = best == accuracies.end() ? std::nullopt : std::optional(best->second),
       .memory = peaks_of(training_.compiled().memory.capacities, held),
       .program = program_seconds(result),
       .weights_hash = weights::weights_hash(*training_.compiled().program, training_.weights()),
@@ -365,16 +355,16 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
       .training = identity_};
   reporter.summary(summary);
   logs.finish();
-  for (const std::string& line : end_lines(
-           {.summary = summary,
- .folder = folder_,
- .keeps_best = flags.safety.keeps_best(),
- .kept_best = kept_best,
- .limit = limit_of(training_, result),
- .averages = averages,
- .lost = lost_text(folder_),
- .little = learned_little(validation_accuracies(folder_), training_.data()->validation.labels),
- .is_alone = session.is_alone()})) {
+  for (const std::string& line :
+       end_lines({.summary = summary,
+       .folder = folder_,
+       .keeps_best = flags.safety.keeps_best(),
+       .kept_best = kept_best,
+       .limit = limit_of(training_, result),
+       .averages = averages,
+       .lost = text_of(runfiles::lost_seconds(folder_, metrics_of(folder_))),
+       .little = learned_little(accuracies, training_.data()->validation.labels),
+       .is_alone = session.is_alone()})) {
     say(session, line);
   }
   if (no_averages) std::rethrow_exception(no_averages);

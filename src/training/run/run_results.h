@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -80,8 +81,8 @@ struct RunEnd {
 std::vector<std::string> end_lines(const RunEnd&);
 
 /// A line where no epoch was better than one answer for all images of validation, with what to try;
-/// else empty. `accuracies`: val_accuracy of all epochs; `labels`: of the images.
-std::string learned_little(std::span<const double> accuracies,
+/// else empty. `accuracies`: val_accuracy by epoch; `labels`: of the images.
+std::string learned_little(const std::map<int, double>& accuracies,
                            std::span<const std::int32_t> labels);
 
 /// Where images lie that steps wait for.

@@ -100,7 +100,7 @@ class Simulate(ProgramTest):
     def test_costs_measured_here_add_up_to_the_forecast(self):
         self.write("tiny.json", TINY)
         words = ["simulate", "--platform", "here", "--np", "1", "--batch", "64", "--model", "tiny.json", "--data",
-                 "synthetic:1000", "--json", "-"]
+                 "synthetic:1000", "--image-size", "64", "--micro-batch", "8", "--json", "-"]
         done = self.expect(0, *words, "--out", "here", "--repeat", "9", "--measure-seconds", "1",
                            timeout=240)  # a busy machine takes its time for twelve rounds
         self.assertIn("at least 1 s", done.stderr)
@@ -110,7 +110,7 @@ class Simulate(ProgramTest):
         self.write("calm.json", table)
         cell, = json.loads(self.expect(0, *words, "--costs", "calm.json").stdout)["cells"]
         alone = table["by_active"][0]
-        at = table["sizes"].index(8)  # images at once of one rank with one thread
+        at = table["sizes"].index(8)  # images at once
         seconds = {way: sum(layer[way][at] for layer in alone["layers"]) / 8 * IMAGES for way in ("forward", "backward")}
         for way, each in seconds.items():
             self.assertGreater(each, 0)

@@ -66,15 +66,15 @@ TEST(EndLines, SayWhichWeightsWereKept) {
 
 TEST(EndLines, SayThatTheTrainingLearnedLittle) {
   const std::vector<std::int32_t> labels{0, 1, 1, 0, 1, 1};  // one answer is right for two thirds
-  const auto line = [&](std::vector<double> accuracies) {
+  const auto line = [&](const std::map<int, double>& accuracies) {
     return learned_little(accuracies, labels);
   };
-  const std::string text = line({0.5, 2.0 / 3, 1.0 / 3});
+  const std::string text = line({{1, 0.5}, {2, 2.0 / 3}, {3, 1.0 / 3}});
   EXPECT_NE(text.find("(val_accuracy 0.6667)"), std::string::npos) << text;
-  EXPECT_FALSE(line({0.0}).empty());
-  EXPECT_EQ(line({0.5, 5.0 / 6, 0.5}), "");  // any epoch counts
-  EXPECT_EQ(line({}), "");                   // none was evaluated
-  const std::vector<double> right{1};
+  EXPECT_FALSE(line({{1, 0.0}}).empty());
+  EXPECT_EQ(line({{1, 0.5}, {2, 5.0 / 6}, {3, 0.5}}), "");  // any epoch counts
+  EXPECT_EQ(line({}), "");                                  // none was evaluated
+  const std::map<int, double> right{{1, 1.0}};
   EXPECT_EQ(learned_little(right, {}), "");
   EXPECT_EQ(learned_little(right, std::vector<std::int32_t>(4, 1)), "");  // of one class
 
