@@ -2,14 +2,15 @@
 
 namespace cputrain::mpi {
 
-/// From now on a rank that waits inside MPI sleeps where others want its core.
+/// From now on a thread that gives way, as ranks do that wait inside MPI, sleeps where others want
+/// its core.
 ///
-/// Open MPI's ranks wait by calling sched_yield for ever. On a core with other work, one such call
-/// lasts as long as the scheduler's turn, and ranks that only wait take turns from those that
-/// compute: 7 ranks on 2 busy cores were four times as slow. So this program has its own
-/// sched_yield, which sleeps for a moment once a call has lasted so long. (Open MPI 5 has the same
-/// as threads_pthreads_yield_strategy, Open MPI 4 has nothing.) Ranks with a core of their own
-/// never sleep.
+/// Open MPI's ranks wait by calling sched_yield again and again. On a core with other work each
+/// call lasts as long as the scheduler's turn, and messages wait for it. So this program has its
+/// own sched_yield, which sleeps for a moment after calls that lasted so long. (Open MPI 5 can
+/// always sleep instead.) Seven ranks beside three busy programs on 2 cores took half the time with
+/// it; 24 ranks alone there take a sixth more. Ranks with cores of their own are as quick as
+/// before, unless a hypervisor takes the cores away.
 void sleep_where_cores_are_wanted();
 
 }  // namespace cputrain::mpi

@@ -35,7 +35,7 @@ struct Recipe {
 /// A model is a function from the image's size and the number of classes to a graph.
 struct ModelEntry {
   std::string name;
-  std::string file{};  ///< the path of a model file; empty of a built-in model
+  std::string file{};  ///< the path of a model file; empty for a built-in model
   std::vector<std::string> aliases{};
   std::string description;
   Recipe recipe;

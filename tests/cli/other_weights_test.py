@@ -32,7 +32,7 @@ class OtherClasses(TinyTest):
         first = self.head("run")
         same, text = self.go_on("data")
         self.assertEqual(same, first)
-        self.assertNotRegex(text, "--weights (?!imagenet)")
+        self.assertNotIn("--weights", text)
         with self.subTest("another order"):
             def turn(metadata, tensors):
                 metadata["classes"] = json.dumps(["cow", "ant", "bee"])

@@ -19,6 +19,11 @@ class Ranks(ProgramTest):
         last = self.metrics(run, "epoch")[-1]
         return [s["loss"] for s in steps] + [last["val_loss"]]
 
+    @unittest.skipUnless(OPEN_MPI, "other launchers' ranks wait in ways of their own")
+    def test_mpi_gives_way_by_the_program(self):
+        bound = self.run_program("--version", LD_DEBUG="bindings", LD_BIND_NOW="1").stderr
+        self.assertRegex(bound, r"binding file \S*libopen-pal\S* \[0\] to \S*cputrain\S* .*`sched_yield'")
+
     def test_float_curves_agree(self):
         alone = self.losses("1", *SGD)
         for ranks in (2, 7):

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "core/json_fields.h"
 
 namespace cputrain::model {
@@ -53,7 +55,7 @@ void LayerNorm::members(JsonMembers& m) {
 
 namespace {
 
-/// Facts that all ReLUs share.
+/// What ReLUs have in common.
 LayerFacts facts_of_relu(std::string_view keras_name, std::string formula) {
   return {.keras_name = keras_name,
           .passage = Passage::bends,

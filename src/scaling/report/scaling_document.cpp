@@ -15,15 +15,16 @@
 namespace cputrain::report {
 namespace {
 
+std::string processors_of(const ScalingTable& table) {
+  const auto devices = std::ranges::count_if(table.series, training::is_device, &Series::backend);
+  if (devices == 0) return "CPUs";
+  return devices == std::ssize(table.series) ? "GPUs" : "CPUs, GPUs";
+}
+
 std::string document_title(const ScalingTable& table) {
   if (table.series.empty()) return "Seconds per epoch";
   const cells::CellTable& about = table.series.front().about;
-  const auto computes_on_device = [](const Series& s) { return training::is_device(s.backend); };
-  const bool any = std::ranges::any_of(table.series, computes_on_device);
-  const bool all = std::ranges::all_of(table.series, computes_on_device);
-  std::string title = fmt::format("Seconds per epoch by {} and batch size", all   ? "GPUs"
-                                                                            : any ? "CPUs, GPUs"
-                                                                                  : "CPUs");
+  std::string title = fmt::format("Seconds per epoch by {} and batch size", processors_of(table));
   if (!about.model.empty()) title += ": " + about.model;
   if (about.image_size > 0) title += fmt::format(" at {0}x{0}", about.image_size);
   return title;

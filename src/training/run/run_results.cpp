@@ -107,13 +107,11 @@ runfiles::Metrics metrics_of(const std::filesystem::path& folder) {
   return runfiles::read_metrics(folder / runfiles::kMetricsName);
 }
 
-/// val_accuracy by epoch, from metrics.jsonl: those before a resume, too.
-std::map<int, double> validation_accuracies(const std::filesystem::path& folder) {
-  std::map<int, double> accuracies;
-  for (const runfiles::EpochLine& line : metrics_of(folder).epochs) {
-    if (const auto accuracy = line.val_accuracy()) accuracies[line.epoch] = *accuracy;
-  }
-  return accuracies;
+/// Of an epoch, which may be one before a resume.
+std::optional<double> validation_accuracy(const std::vector<runfiles::EpochLine>& epochs,
+                                          int epoch) {
+  const auto found = std::ranges::find(epochs, epoch, &runfiles::EpochLine::epoch);
+  return found != epochs.end() && found->validation ? found->validation->accuracy : std::nullopt;
 }
 
 struct OfRank {
@@ -207,7 +205,7 @@ std::vector<std::string> end_lines(const RunEnd& end) {
   if (end.keeps_best && (end.kept_best || !has_best)) lines.push_back(best_weights_line(end));
   if (summary.memory) lines.push_back(memory_line(*summary.memory, end.is_alone));
   lines.push_back(fmt::format("Run folder: {}", end.folder.string()));
-  if (!end.little.empty()) lines.push_back(end.little);
+  if (!end.learned_little.empty()) lines.push_back(end.learned_little);
   if (!end.limit.empty()) lines.push_back(end.limit);
   if (!end.lost.empty()) lines.push_back("Lost: " + end.lost);
   const runfiles::ProgramSeconds& s = summary.program;
@@ -217,19 +215,25 @@ std::vector<std::string> end_lines(const RunEnd& end) {
   return lines;
 }
 
-std::string learned_little(const std::map<int, double>& accuracies,
+std::string learned_little(std::span<const runfiles::EpochLine> epochs,
                            std::span<const std::int32_t> labels) {
-  std::map<std::int32_t, double> images;
-  for (const std::int32_t label : labels) ++images[label];
-  if (accuracies.empty() || images.size() < 2) return "";
-  const double most = std::ranges::max(images | std::views::values) / to_double(labels.size());
-  constexpr double kRounding = 1e-6;  // of metrics.jsonl
-  if (std::ranges::max(accuracies | std::views::values) > most + kRounding) return "";
+  constexpr std::size_t kFewest = 50;  // of fewer images an accuracy says little
+  std::map<std::int32_t, std::size_t> counts;
+  for (const std::int32_t label : labels) ++counts[label];
+  double best = -1;
+  for (const runfiles::EpochLine& line : epochs) {
+    for (const auto& figures : {line.validation, line.averaged}) {
+      if (figures) best = std::max(best, figures->accuracy.value_or(-1));
+    }
+  }
+  if (best < 0 || labels.size() < kFewest || counts.size() < 2) return "";
+  const double share =
+      to_double(std::ranges::max(counts | std::views::values)) / to_double(labels.size());
+  if (best > share) return "";
   return fmt::format(
-      "Learned little: no epoch was better than one answer for all images (val_accuracy {:.4f}). "
-      "Try more epochs, the rate that 'cputrain tune' finds, or trained weights (--weights "
-      "imagenet)",
-      most);
+      "Learned little: the best val_accuracy is {:.4f}, and one answer for all images has {:.4f}. "
+      "More epochs or another rate may help (`cputrain tune`)",
+      best, share);
 }
 
 std::string input_limit(const ImageWait& wait) {
@@ -341,12 +345,11 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
   saved_ = true;
   has_earlier_ = false;
   const TrainingFlags& flags = training_.plan().spec.flags;
-  const std::map<int, double> accuracies = validation_accuracies(folder_);
-  const auto best = accuracies.find(result.progress.best.epoch);
+  const std::vector<runfiles::EpochLine> epochs = metrics_of(folder_).epochs;
   const logging::SummaryRecord summary{
       .result = result,
       .target_accuracy = flags.target_accuracy,
-      .best_accuracy = best == accuracies.end() ? std::nullopt : std::optional(best->second),
+      .best_accuracy = validation_accuracy(epochs, result.progress.best.epoch),
       .memory = peaks_of(training_.compiled().memory.capacities, held),
       .program = program_seconds(result),
       .weights_hash = weights::weights_hash(*training_.compiled().program, training_.weights()),
@@ -355,18 +358,18 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
       .training = identity_};
   reporter.summary(summary);
   logs.finish();
-  for (const std::string& line :
-       end_lines({.summary = summary,
-       .folder = folder_,
-       .keeps_best = flags.safety.keeps_best(),
-       .kept_best = kept_best,
-       .limit = limit_of(training_, result),
-       .averages = averages,
-       .lost = text_of(runfiles::lost_seconds(folder_, metrics_of(folder_))),
-       .little = learned_little(accuracies, training_.data()->validation.labels),
-       .is_alone = session.is_alone()})) {
-    say(session, line);
-  }
+  RunEnd end{.summary = summary,
+             .folder = folder_,
+             .keeps_best = flags.safety.keeps_best(),
+             .kept_best = kept_best,
+             .limit = limit_of(training_, result),
+             .averages = averages,
+             .lost = text_of(runfiles::lost_seconds(folder_, metrics_of(folder_))),
+             .is_alone = session.is_alone()};
+  // Where it came to its end, and accuracy is what it was for.
+  if (!result.stopped && !flags.steps && !flags.class_weights.given())
+    end.learned_little = learned_little(epochs, training_.data()->validation.labels);
+  for (const std::string& line : end_lines(end)) say(session, line);
   if (no_averages) std::rethrow_exception(no_averages);
 }
 

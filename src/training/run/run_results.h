@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "comm/watch/storage.h"
 #include "logging/reporters.h"
+#include "runfiles/metrics.h"
 #include "system/usage/write_queue.h"
 #include "training/training.h"
 
@@ -74,16 +74,15 @@ struct RunEnd {
   std::string limit{};      ///< input_limit()
   bool averages = false;    ///< averages of weights were saved
   std::string lost{};       ///< runfiles/lost_seconds.h: text_of()
-  std::string little{};     ///< learned_little()
   bool is_alone = false;    ///< one rank trained
+  std::string learned_little{};
 };
 
 std::vector<std::string> end_lines(const RunEnd&);
 
-/// A line where no epoch was better than one answer for all images of validation, with what to try;
-/// else empty. `accuracies`: val_accuracy by epoch; `labels`: of the images.
-std::string learned_little(const std::map<int, double>& accuracies,
-                           std::span<const std::int32_t> labels);
+/// A line where no epoch was better than one answer for all images of validation; else empty.
+std::string learned_little(std::span<const runfiles::EpochLine> epochs,
+                           std::span<const std::int32_t> labels_of_validation);
 
 /// Where images lie that steps wait for.
 enum class ImageSource { decoders, disk, packed_file };

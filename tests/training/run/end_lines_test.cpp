@@ -65,21 +65,31 @@ TEST(EndLines, SayWhichWeightsWereKept) {
 }
 
 TEST(EndLines, SayThatTheTrainingLearnedLittle) {
-  const std::vector<std::int32_t> labels{0, 1, 1, 0, 1, 1};  // one answer is right for two thirds
-  const auto line = [&](const std::map<int, double>& accuracies) {
-    return learned_little(accuracies, labels);
+  std::vector<std::int32_t> labels(60, 1);  // one answer is right for two thirds
+  std::fill_n(labels.begin(), 20, 0);
+  const auto line = [&](const std::vector<double>& accuracies,
+                        std::optional<double> averaged = {}) {
+    std::vector<runfiles::EpochLine> epochs(accuracies.size());
+    for (std::size_t i = 0; i < epochs.size(); ++i) {
+      epochs[i].validation = {.loss = 1, .accuracy = accuracies[i]};
+      if (averaged) epochs[i].averaged = {.loss = 1, .accuracy = averaged};
+    }
+    return learned_little(epochs, labels);
   };
-  const std::string text = line({{1, 0.5}, {2, 2.0 / 3}, {3, 1.0 / 3}});
-  EXPECT_NE(text.find("(val_accuracy 0.6667)"), std::string::npos) << text;
-  EXPECT_FALSE(line({{1, 0.0}}).empty());
-  EXPECT_EQ(line({{1, 0.5}, {2, 5.0 / 6}, {3, 0.5}}), "");  // any epoch counts
-  EXPECT_EQ(line({}), "");                                  // none was evaluated
-  const std::map<int, double> right{{1, 1.0}};
-  EXPECT_EQ(learned_little(right, {}), "");
-  EXPECT_EQ(learned_little(right, std::vector<std::int32_t>(4, 1)), "");  // of one class
+  const std::string text = line({0.5, 40.0 / 60, 0.4});
+  EXPECT_NE(text.find("is 0.6667, and one answer for all images has 0.6667"), std::string::npos)
+      << text;
+  EXPECT_FALSE(line({0.0}).empty());
+  EXPECT_EQ(line({0.5, 41.0 / 60, 0.5}), "");  // any epoch counts
+  EXPECT_EQ(line({0.5}, 41.0 / 60), "");       // and averages of weights
+  EXPECT_EQ(line({}), "");                     // none was evaluated
+  labels.resize(49);
+  EXPECT_EQ(line({0.0}), "");  // too few images
+  labels.assign(60, 1);
+  EXPECT_EQ(line({1.0}), "");  // of one class
 
   const logging::SummaryRecord summary = after_seven_epochs();
-  const Lines lines = end_lines({.summary = summary, .folder = "r", .little = text});
+  const Lines lines = end_lines({.summary = summary, .folder = "r", .learned_little = text});
   EXPECT_EQ(lines.at(lines.size() - 2), text);
 }
 
