@@ -53,11 +53,11 @@ def tested(a, folder, name):
 
 
 def same(found, value):
-    """Whether a figure or word of config.json is that of the command line."""
+    """Whether a figure, word or path of config.json, where paths are absolute, is that of the command line."""
     try:
         return float(found) == float(value)
     except (TypeError, ValueError):
-        return str(found) == value
+        return str(found) in (value, os.path.abspath(value))
 
 
 def refuse_other_flags(folder, wanted):
