@@ -48,7 +48,7 @@ def text_of(a, result):
     made = sorted({accuracy.origin.sentence(t["origin"]) for v in result["variants"] for t in v["trainings"]})
     return (f"{' '.join(made)} {runs.sentence_start(a.about)}, {a.image_size}x{a.image_size} pixels, on {a.ranks} "
             f"CPU{'s' if a.ranks > 1 else ''}. Test accuracy after the last epoch: mean over seeds "
-            f"{', '.join(map(str, a.seeds))} with intervals of 95 % as in the table of accuracy; differences are between "
+            f"{', '.join(map(str, a.seeds))} with intervals of 95 % as in the table of accuracy. Differences are between "
             "trainings of the same seed.\n\n"
             + runs.table(["training", "epochs", "steps", "test accuracy", f"difference from batch {a.small}", ""], rows))
 
