@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+
 namespace cputrain::mpi {
 
 /// From now on a thread that gives way, as ranks do that wait inside MPI, sleeps where others want
@@ -12,5 +14,18 @@ namespace cputrain::mpi {
 /// it; 24 ranks alone there take a sixth more. Ranks with cores of their own are as quick as
 /// before, unless a hypervisor takes the cores away.
 void sleep_where_cores_are_wanted();
+
+/// Whether a thread sleeps instead of giving way: for a tenth of a second after two calls within
+/// that time that each lasted as long as a turn of the scheduler.
+class TurnsOfOthers {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  bool sleeps(Time now) const { return now < until_; }
+  /// A call of sched_yield is over.
+  void gave_way(Time begin, Time end);
+
+ private:
+  Time until_{}, last_{};
+};
 
 }  // namespace cputrain::mpi

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 namespace cputrain::mpi {
@@ -36,29 +37,37 @@ bool sleeps_within(std::chrono::milliseconds time) {
   return true;
 }
 
-/// In one of several tries: other programs may want the CPU, too.
-bool stays_awake() {
-  for (int i = 0; i < 100; ++i) {
-    if (!sleeps_within(std::chrono::milliseconds(200))) return true;
-  }
-  return false;
-}
-
 TEST(GivingWay, SleepsWhileAnotherThreadComputesOnItsCpu) {
   sleep_where_cores_are_wanted();
   std::atomic<bool> ends = false;
   std::thread([&] {  // whose place later tests do not inherit
     stay_on_this_cpu();
-    EXPECT_TRUE(stays_awake());
     std::thread computes([&] {
       while (!ends) continue;
     });
     EXPECT_TRUE(sleeps_within(std::chrono::seconds(20)));
     ends = true;
     computes.join();
-    EXPECT_TRUE(stays_awake());
   })
       .join();
+}
+
+TEST(GivingWay, TwoLongTurnsAreBelievedForAWhile) {
+  TurnsOfOthers turns;
+  const TurnsOfOthers::Time start = std::chrono::steady_clock::now();
+  const auto at = [&](double milliseconds) {
+    return start + std::chrono::microseconds(std::llround(1000 * milliseconds));
+  };
+  for (int i = 0; i < 100; ++i) turns.gave_way(at(i), at(i + 0.4));  // short ones, all the time
+  EXPECT_FALSE(turns.sleeps(at(101)));
+  turns.gave_way(at(200), at(203));
+  EXPECT_FALSE(turns.sleeps(at(204)));  // one alone
+  turns.gave_way(at(400), at(403));
+  EXPECT_FALSE(turns.sleeps(at(404)));  // and another, long after it
+  turns.gave_way(at(450), at(453));
+  EXPECT_TRUE(turns.sleeps(at(454)));
+  EXPECT_TRUE(turns.sleeps(at(552)));
+  EXPECT_FALSE(turns.sleeps(at(554)));
 }
 
 }  // namespace
