@@ -11,7 +11,7 @@ namespace cputrain::mpi {
 /// call lasts as long as the scheduler's turn, and messages wait for it. So this program has its
 /// own sched_yield, which sleeps for a moment after calls that lasted so long. (Open MPI 5 can
 /// always sleep instead.) Seven ranks beside three busy programs on 2 cores took half the time with
-/// it; 24 ranks alone there take a sixth more. Ranks with cores of their own are as quick as
+/// it; 24 ranks alone there take a tenth more. Ranks with cores of their own are as quick as
 /// before, unless a hypervisor takes the cores away.
 void sleep_where_cores_are_wanted();
 
