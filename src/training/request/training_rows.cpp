@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
+#include "core/error.h"
 #include "core/text.h"
 #include "data/dataset.h"
 #include "model/normalization.h"
