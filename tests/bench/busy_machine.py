@@ -74,7 +74,8 @@ def train(ranks, setting, data, folder, steps):
     out = os.path.join(folder, "run")
     process = subprocess.Popen(
         [*launch, PROGRAM, "--data", data, "--image-size", str(SIZE), "--batch", str(BATCH), "--threads",
-         str(2 // ranks), "--limit-val", "0", "--steps", str(steps), "--log-every", "1", "--out", out, "--overwrite"],
+         str(max(1, 2 // ranks)), "--limit-val", "0", "--steps", str(steps), "--log-every", "1", "--out", out,
+         "--overwrite"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(setting))
     errors = process.stderr.read()
     _, status, used = os.wait4(process.pid, 0)
@@ -94,7 +95,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--load", default="0,1,2", help="numbers of compilers [0,1,2]")
-    parser.add_argument("--ranks", default="1,2", help="1: one process of two threads, 2: two ranks [1,2]")
+    parser.add_argument("--ranks", default="1,2", help="1: one process of two threads; N: N ranks of one [1,2]")
     parser.add_argument("--spins", default="default,passive,500,2000,10000,300000", help="settings, as above")
     parser.add_argument("--steps", type=int, default=120, help="of each training [120]")
     parser.add_argument("--images", type=int, default=800, help="images of the packed file [800]")
@@ -124,7 +125,7 @@ def main():
         known = [w for w in waits if w is not None]
         rate = f"{statistics.median(rates):.1f} ({min(rates):.1f} to {max(rates):.1f})"
         wait = f"{100 * statistics.median(known):.0f} %" if known else "unknown"
-        print(f"{load:>9} {'1 process, 2 threads' if ranks == 1 else '2 ranks':<22} {setting:<10} {rate:<28} "
+        print(f"{load:>9} {'1 process, 2 threads' if ranks == 1 else f'{ranks} ranks':<22} {setting:<10} {rate:<28} "
               f"{statistics.median(cpu):>18.2f} {wait:>17}")
     if a.json:
         with open(a.json, "w") as f:

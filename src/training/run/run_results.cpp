@@ -107,7 +107,7 @@ runfiles::Metrics metrics_of(const std::filesystem::path& folder) {
   return runfiles::read_metrics(folder / runfiles::kMetricsName);
 }
 
-/// Of an epoch, which may be one before a resume.
+/// An epoch's val_accuracy. It may be an epoch before a resume.
 std::optional<double> validation_accuracy(const std::vector<runfiles::EpochLine>& epochs,
                                           int epoch) {
   const auto found = std::ranges::find(epochs, epoch, &runfiles::EpochLine::epoch);
@@ -217,7 +217,7 @@ std::vector<std::string> end_lines(const RunEnd& end) {
 
 std::string learned_little(std::span<const runfiles::EpochLine> epochs,
                            std::span<const std::int32_t> labels) {
-  constexpr std::size_t kFewest = 50;  // of fewer images an accuracy says little
+  constexpr std::size_t kFewest = 50;  // the accuracy of fewer images says little
   std::map<std::int32_t, std::size_t> counts;
   for (const std::int32_t label : labels) ++counts[label];
   double best = -1;

@@ -80,9 +80,9 @@ struct RunEnd {
 
 std::vector<std::string> end_lines(const RunEnd&);
 
-/// A line where no epoch was better than one answer for all images of validation; else empty.
+/// Where no epoch was better than one answer for all validation images (`labels`); else empty.
 std::string learned_little(std::span<const runfiles::EpochLine> epochs,
-                           std::span<const std::int32_t> labels_of_validation);
+                           std::span<const std::int32_t> labels);
 
 /// Where images lie that steps wait for.
 enum class ImageSource { decoders, disk, packed_file };

@@ -104,6 +104,7 @@ class Simulate(ProgramTest):
         done = self.expect(0, *words, "--out", "here", "--repeat", "9", "--measure-seconds", "1",
                            timeout=240)  # a busy machine takes its time for twelve rounds
         self.assertIn("at least 1 s", done.stderr)
+        self.assertGreater(json.loads(done.stdout)["cells"][0]["budget"]["backward"], 0)
         table = self.json_of("here", "costs.json")
         for active in table["by_active"]:
             active["spread"] = 0  # disturbances are drawn by what was measured, whatever that was here
