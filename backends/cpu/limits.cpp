@@ -164,6 +164,7 @@ double measure_tiles(const amx::Kernels& kernels, int threads, const compute::To
     amx::Bf16 a[kTileFactors], b[kTileFactors];
     float sums[4 * amx::kSums];
   };
+  const ThreadCount scope(threads);
   std::vector<Operands> operands(to_size(threads));
   for (Operands& own : operands) {
     draw_factors(true, 1, own.a);

@@ -3,16 +3,20 @@ function(cputrain_name_files_from_root target)
   target_compile_options(${target} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 endfunction()
 
-# The libraries that are tested are optimised as ever; of tests' own code little is worth waiting for.
+# The libraries that are tested are optimised as ever. Tests' own code is not, which saves the compiler a quarter of its
+# time, except where COMPUTES says that it computes much: that is -O1, and without the precompiled header, which is -O0.
 function(cputrain_compile_as_test target)
   cputrain_name_files_from_root(${target})
-  # GCC 13 and 14 take a reference into a container for one to the temporary key that found it.
-  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow
-                                           $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-reference>)
-  if(TARGET cputrain_headers_of_tests AND NOT target STREQUAL cputrain_headers_of_tests)
+  set(optimised -O0)
+  if(ARGN STREQUAL COMPUTES)
+    set(optimised $<$<NOT:$<CONFIG:Debug>>:-O1>)
+  elseif(TARGET cputrain_headers_of_tests AND NOT target STREQUAL cputrain_headers_of_tests)
     target_precompile_headers(${target} REUSE_FROM cputrain_headers_of_tests)
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
   endif()
+  # GCC 13 and 14 take a reference into a container for one to the temporary key that found it.
+  target_compile_options(${target} PRIVATE ${optimised} -Wno-stringop-overflow
+                                           $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-reference>)
 endfunction()
 
 # GoogleTest and what most tests include are parsed once, which is a third of the compiler's work for them. One
@@ -66,9 +70,10 @@ endfunction()
 #   [TIMEOUT seconds]          default 300, since a shared machine may stand still for minutes
 #   [COST seconds]             of long ones, which begin first: a core is not left idle at the end
 #   [LABELS label...]          besides the folder's
+#   [COMPUTES]                 so much that its code is worth optimising
 #   [ENVIRONMENT VAR=value...])
 function(cputrain_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "COST;TIMEOUT;PARTS" "SOURCES;LABELS;LIBRARIES;RANKS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMPUTES" "COST;TIMEOUT;PARTS" "SOURCES;LABELS;LIBRARIES;RANKS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
@@ -79,7 +84,11 @@ function(cputrain_add_test name)
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE cputrain_modules cputrain_backends cputrain_datasets
                         cputrain_test_data cputrain_options GTest::gtest ${arg_LIBRARIES})
-  cputrain_compile_as_test(test_${name})
+  set(computes)
+  if(arg_COMPUTES)
+    set(computes COMPUTES)
+  endif()
+  cputrain_compile_as_test(test_${name} ${computes})
   cputrain_compile_together(test_${name})
   if(NOT arg_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)

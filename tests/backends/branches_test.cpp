@@ -12,7 +12,7 @@
 /// Networks with branches on every backend against plain loops in double: residual blocks of both
 /// kinds, and graphs drawn at random. Wherever a map has several readers their gradients must meet,
 /// and a backend may share memory among them in ways that only a few graphs give away.
-namespace cputrain::testing {
+namespace cputrain::testing::branches_test {
 namespace {
 
 constexpr Shape kImage{10, 9, 3};
@@ -381,4 +381,4 @@ INSTANTIATE_TEST_SUITE_P(NarrowBackends, Branches,
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::branches_test

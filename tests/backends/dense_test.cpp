@@ -6,7 +6,7 @@
 
 /// Dense layers large enough that the cpu backend skips zeros of what they read, against
 /// `reference` in double: behind every kind of ReLU, and where there is none.
-namespace cputrain::testing {
+namespace cputrain::testing::dense_test {
 namespace {
 
 constexpr Shape kImage{22, 22, 3};
@@ -102,4 +102,4 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, LargeDenseLayers, ::testing::ValuesIn(back
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::dense_test

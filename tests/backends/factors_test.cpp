@@ -11,7 +11,7 @@
 
 /// Leaves whose dense gradients are left as factors: added up, they are the gradient that
 /// `reference` finds for the whole batch, whatever the slices in which sums are formed.
-namespace cputrain::testing {
+namespace cputrain::testing::factors_test {
 namespace {
 
 constexpr Shape kImage{22, 22, 3};
@@ -158,4 +158,4 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, FactorsOfChunks, ::testing::ValuesIn(backe
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::factors_test

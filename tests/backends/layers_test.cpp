@@ -7,7 +7,7 @@
 #include "tests/backends/layer_cases.h"
 
 /// Every layer on every backend, against plain loops in double.
-namespace cputrain::testing {
+namespace cputrain::testing::layers_test {
 namespace {
 
 using Parameters = std::tuple<BackendUnderTest, LayerCase>;
@@ -99,4 +99,4 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, Layers,
                          });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::layers_test

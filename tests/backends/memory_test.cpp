@@ -17,7 +17,7 @@
 #include "tests/support/locked_backend.h"
 #include "tests/support/refusal.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::memory_test {
 namespace {
 
 struct Kind {
@@ -205,4 +205,4 @@ TEST(LockedBackend, HasTheLayoutOfTheBackendInIt) {
 }
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::memory_test

@@ -5,7 +5,7 @@
 #include "tests/backends/backends_under_test.h"
 #include "tests/backends/trial.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::mixed_labels_test {
 namespace {
 
 class MixedLabels : public ::testing::TestWithParam<BackendUnderTest> {};
@@ -50,4 +50,4 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, MixedLabels, ::testing::ValuesIn(backends_
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::mixed_labels_test

@@ -13,7 +13,7 @@
 /// and the tensor: where terms cancel (a bias's gradient, over all pixels) it is ten times the
 /// roundings. So the bounds come from plain loops in double over rounded factors, which have no
 /// other error.
-namespace cputrain::testing {
+namespace cputrain::testing::narrow_layers_test {
 namespace {
 
 using reference::Factors;
@@ -192,4 +192,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, NarrowBounds, ::testing::ValuesIn(cases_where([]
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::narrow_layers_test

@@ -14,7 +14,7 @@
 /// double. A normalization has sums that begin anew in each pass. The layer before may take them
 /// while it writes the map, or the normalization takes them itself: a backend may confuse the two,
 /// or the sums of values and of gradients, only from the second pass on.
-namespace cputrain::testing {
+namespace cputrain::testing::norm_steps_test {
 namespace {
 
 constexpr Shape kImage{8, 7, 3};
@@ -195,4 +195,4 @@ INSTANTIATE_TEST_SUITE_P(NarrowBackends, NormSteps,
                          name_of);
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::norm_steps_test

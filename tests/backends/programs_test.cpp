@@ -9,7 +9,7 @@
 #include "tests/backends/trial.h"
 
 /// What programs promise beyond arithmetic: pieces of a batch, empty pieces, readiness, layouts.
-namespace cputrain::testing {
+namespace cputrain::testing::programs_test {
 namespace {
 
 constexpr Shape kImage{20, 22, 3};
@@ -223,4 +223,4 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, Programs, ::testing::ValuesIn(backends_und
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::programs_test

@@ -12,7 +12,7 @@
 
 /// Dense layers that the ranks of a node compute together: the gradients of some images on 1 to 7
 /// ranks, some of which have none, are those of all images on one rank with plain layers.
-namespace cputrain::testing {
+namespace cputrain::testing::sharded_dense_test {
 namespace {
 
 constexpr Shape kImage{9, 8, 3};
@@ -179,4 +179,4 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, ShardedDenseLayers,
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::sharded_dense_test

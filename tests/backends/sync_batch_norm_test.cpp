@@ -11,7 +11,7 @@
 
 /// Batch normalization over the images of all ranks: five images on 1 to 7 ranks, so that some have
 /// none, give the gradients and moving statistics of five images on one.
-namespace cputrain::testing {
+namespace cputrain::testing::sync_batch_norm_test {
 namespace {
 
 constexpr Shape kImage{9, 8, 3};
@@ -97,4 +97,4 @@ INSTANTIATE_TEST_SUITE_P(NarrowBackends, SyncBatchNorm,
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::sync_batch_norm_test

@@ -10,7 +10,7 @@
 #include "tests/backends/backends_under_test.h"
 #include "tests/backends/trial.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::updates_test {
 namespace {
 
 struct Rule {
@@ -213,4 +213,4 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, Updates,
                          });
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::testing::updates_test

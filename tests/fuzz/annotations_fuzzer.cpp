@@ -4,7 +4,7 @@
 #include "datasets/lists/annotations.h"
 #include "tests/fuzz/fuzzer.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::annotations_fuzzer {
 namespace {
 
 bool parsed(const std::string& text, datasets::LabelBy by) {
@@ -26,9 +26,7 @@ bool parsed(const std::string& text, datasets::LabelBy by) {
   return true;
 }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {
       R"({"images":[{"id":1,"file_name":"a/1.jpg"},{"id":2,"file_name":"2.jpg"}],)"
       R"("categories":[{"id":7,"name":"cat","supercategory":"animal"}],)"
@@ -38,9 +36,12 @@ std::vector<std::string> fuzzer_seeds() {
       R"("images":[{"file_name":"b.png","id":1}],"categories":[{"name":"dog","id":1}]})"};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   parsed(text, datasets::LabelBy::super_category);
   return parsed(text, datasets::LabelBy::category);
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"annotations", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::annotations_fuzzer

@@ -1,7 +1,7 @@
 #include "tests/datasets/archives/made_archives.h"
 #include "tests/fuzz/datasets_seen.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::archive_fuzzer {
 namespace {
 
 using datasets::ArchivedFile;
@@ -19,9 +19,7 @@ std::vector<std::vector<ArchivedFile>> trees() {
   return trees;
 }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   std::vector<std::string> seeds;
   for (const auto& files : trees()) {
     seeds.push_back(text_of(datasets::zip_of(files)));
@@ -34,7 +32,7 @@ std::vector<std::string> fuzzer_seeds() {
 
 /// As it is, and, as a tar archive, with the checksums that its headers should have, compressed,
 /// too.
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const bool taken = is_data(own_file("a.zip", text));
   if (taken || text.starts_with("PK")) return taken;
   const Bytes mended = datasets::with_tar_checksums(datasets::bytes_of(text));
@@ -43,4 +41,7 @@ bool fuzzer_takes(const std::string& text) {
   return false;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"archive", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::archive_fuzzer

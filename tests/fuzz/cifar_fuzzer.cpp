@@ -1,6 +1,6 @@
 #include "tests/fuzz/datasets_seen.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::cifar_fuzzer {
 namespace {
 
 constexpr std::size_t kPixels = 3072;
@@ -14,21 +14,22 @@ bool is_cifar(const std::string& word, const std::string& good, std::size_t labe
   return is_data(word + ":" + (own_folder() / folder).string());
 }
 
-}  // namespace
-
 /// Two records, and names of classes.
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   std::string hundred;
   for (int i = 0; i < 100; ++i) hundred += "class " + std::to_string(i) + "\n";
   return {std::string(2 * (1 + kPixels), '\7'), std::string(2 * (2 + kPixels), '\7'),
           "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n", hundred};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   bool taken = is_cifar("cifar10", "data_batch_1.bin", 1, "data_batch_2.bin", text);
   taken |= is_cifar("cifar10", "data_batch_1.bin", 1, "batches.meta.txt", text);
   taken |= is_cifar("cifar100", "train.bin", 2, "test.bin", text);
   return is_cifar("cifar100", "train.bin", 2, "fine_label_names.txt", text) || taken;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"cifar", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::cifar_fuzzer

@@ -6,7 +6,7 @@
 #include "scaling/commands/commands.h"
 #include "tests/fuzz/fuzzer.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::config_fuzzer {
 namespace {
 
 const cli::CommandLineChoices kChoices{
@@ -15,10 +15,8 @@ const cli::CommandLineChoices kChoices{
     .commands = {commands::make_train, commands::make_sweep,
                  [] { return commands::make_simulate({}); }}};
 
-}  // namespace
-
 /// Settings of trainings, of a sweep and of a simulation.
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {
       R"({"model": "dogcat", "batch": 32, "lr": "0.1", "schedule": "cosine", "warmup-epochs": 1,
           "augment": "flip,crop:4", "reproducible": true, "checkpoint-every": "7",
@@ -31,7 +29,7 @@ std::vector<std::string> fuzzer_seeds() {
 }
 
 /// As the file of --config of three commands.
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const std::string path = own_file("config.json", text);
   // The flags of a command take milliseconds to declare.
   if (!is_taken([&] { cli::read_settings(path); }, ExitCode::usage)) return false;
@@ -46,4 +44,7 @@ bool fuzzer_takes(const std::string& text) {
   return taken;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"config", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::config_fuzzer

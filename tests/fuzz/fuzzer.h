@@ -9,16 +9,29 @@
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 
-/// A fuzzer feeds a parser with bytes, and throws where it breaks a promise. Each is a file that
-/// defines the two functions below; libfuzzer.cpp and mutations_test.cpp call them.
 namespace cputrain::testing {
 
-/// Inputs to begin with, which the parser takes.
-std::vector<std::string> fuzzer_seeds();
+/// Feeds a parser with bytes. Each is a file with one object of this; libfuzzer.cpp runs it alone
+/// and mutations_test.cpp all of them.
+struct Fuzzer {
+  const char* name;
+  /// Inputs to begin with, which the parser takes.
+  std::vector<std::string> (*seeds)();
+  /// Whether the parser takes this; a refusal is no fault. Throws std::logic_error, or whatever the
+  /// parser does, where a promise is broken.
+  bool (*takes)(const std::string& text);
 
-/// Whether the parser takes this; a refusal is no fault. Throws std::logic_error, or whatever the
-/// parser does, where a promise is broken.
-bool fuzzer_takes(const std::string& text);
+  Fuzzer(const char* its_name, decltype(seeds) its_seeds, decltype(takes) its_parser)
+      : name(its_name), seeds(its_seeds), takes(its_parser) {
+    all().push_back(this);
+  }
+
+  /// Those that the program is linked from.
+  static std::vector<const Fuzzer*>& all() {
+    static std::vector<const Fuzzer*> list;
+    return list;
+  }
+};
 
 inline void promise(bool kept, const char* what) {
   if (!kept) throw std::logic_error(what);

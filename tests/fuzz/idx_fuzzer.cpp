@@ -2,7 +2,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/fuzz/datasets_seen.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::idx_fuzzer {
 namespace {
 
 constexpr std::uint32_t kImages = 4;
@@ -23,18 +23,19 @@ std::string good_images() {
 }
 std::string good_labels() { return text_of(datasets::idx_of({kImages}, {2, 0, 1, 255})); }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   const auto zipped = [](const std::string& text) {
     return text_of(datasets::gzip_of(datasets::bytes_of(text)));
   };
   return {good_images(), good_labels(), zipped(good_images()), zipped(good_labels())};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const bool images = is_idx(text, good_labels());
   return is_idx(good_images(), text) || images;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"idx", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::idx_fuzzer

@@ -3,7 +3,7 @@
 #include "tests/datasets/decode/image_files.h"
 #include "tests/fuzz/fuzzer.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::images_fuzzer {
 namespace {
 
 using data::ReadStatus;
@@ -28,11 +28,9 @@ bool decoded(const datasets::Bytes& file) {
   return true;
 }
 
-}  // namespace
-
 /// The good files of the formats that this build reads, as Pillow, libtiff and libheif wrote them,
 /// and JPEG files of libjpeg.
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   std::vector<std::string> seeds;
   for (const auto& file : datasets::image_files()) {
     if (file.status == "ok" && datasets::is_built(file) && file.name.starts_with(kFormat)) {
@@ -51,7 +49,7 @@ std::vector<std::string> fuzzer_seeds() {
 }
 
 /// PNG also with the checksums that it should have: no mutation would hit those.
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const datasets::Bytes file = datasets::bytes_of(text);
   const bool taken = decoded(file);
   if (!taken && datasets::format_of(file) == datasets::Format::png) {
@@ -60,4 +58,7 @@ bool fuzzer_takes(const std::string& text) {
   return taken;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"images", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::images_fuzzer

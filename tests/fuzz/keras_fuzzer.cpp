@@ -6,7 +6,7 @@
 #include "weights/keras_arrays.h"
 #include "weights/keras_network.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::keras_fuzzer {
 namespace {
 
 using weights::safetensors::OutTensor;
@@ -111,16 +111,17 @@ std::string listed_layers() {
                            ones("inner/norm/moving_variance:0", {4}), ones("inner/x/mean", {3})});
 }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {numbered_layers(), listed_layers(), kConfig, made_zip({{"config.json", "null"}})};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   if (text.starts_with("PK")) return read_archive(text);
   if (text.starts_with("{")) return is_read([&] { weights::read_keras_network(text); });
   return read_layers(text);
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"keras", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::keras_fuzzer

@@ -16,6 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
+const cputrain::testing::Fuzzer& fuzzer() { return *cputrain::testing::Fuzzer::all().front(); }
+
 /// libFuzzer's own limit is one of the clock on the wall, which says little on a machine that
 /// others use, too. It ends in peace at SIGUSR1.
 void end_after(long cpu_seconds) {
@@ -35,7 +37,7 @@ void end_after(long cpu_seconds) {
 /// Puts the seeds into the first folder of the command line, which libFuzzer reads inputs from and
 /// keeps new ones in.
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  const auto seeds = cputrain::testing::fuzzer_seeds();
+  const auto seeds = fuzzer().seeds();
   for (int i = 1; i < *argc; ++i) {
     const std::filesystem::path folder = (*argv)[i];
     if (!std::filesystem::is_directory(folder)) continue;
@@ -49,6 +51,6 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  cputrain::testing::fuzzer_takes({reinterpret_cast<const char*>(data), size});
+  fuzzer().takes({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -5,7 +5,7 @@
 #include "datasets/lists/list_table.h"
 #include "tests/fuzz/fuzzer.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::list_fuzzer {
 namespace {
 
 /// By commas, or by tabs.
@@ -30,19 +30,20 @@ bool parsed(const std::string& text, const std::string& name) {
   return !list.files.empty();
 }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {"a.png,cat\nb.png,dog\n",
           "filename;width;label\r\n\"a;\"\"b\"\".png\";7;cat\r\nb.png;8;dog\r\n",
           "# made by hand\npath,label,split\na.png,cat,train\nb.png,dog,val\nc.png,cat,test\n",
           "\xEF\xBB\xBFpath,label,is_train,set\na.png,\"two\nlines\",1,train\nb.png,d,1,valid\n"};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const bool taken = parsed(text, "no such folder/list.csv");
   parsed(text, "no such folder/list.tsv");
   return taken;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"list", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::list_fuzzer

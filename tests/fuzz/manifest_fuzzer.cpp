@@ -7,7 +7,7 @@
 #include "core/hash.h"
 #include "tests/fuzz/fuzzer.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::manifest_fuzzer {
 namespace {
 
 bool parsed(const std::string& text) {
@@ -29,9 +29,7 @@ bool parsed(const std::string& text) {
   return true;
 }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {checkpoint::manifest_text({}),
           checkpoint::manifest_text(std::vector<checkpoint::ManifestFile>{
               {"model.safetensors", 52871940, 0x0f3a99c2},
@@ -40,7 +38,7 @@ std::vector<std::string> fuzzer_seeds() {
 }
 
 /// As it is, and with the checksum that it should have: no mutation would hit that.
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   constexpr std::size_t kLastLine = 18;
   const bool taken = parsed(text);
   const std::string lines = text.substr(0, text.size() - std::min(text.size(), kLastLine));
@@ -49,4 +47,7 @@ bool fuzzer_takes(const std::string& text) {
   return taken;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"manifest", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::manifest_fuzzer

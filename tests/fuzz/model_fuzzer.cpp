@@ -4,7 +4,7 @@
 #include "tests/fuzz/fuzzer.h"
 #include "zoo/model_file.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::model_fuzzer {
 namespace {
 
 std::string again(const zoo::ModelEntry& entry) {
@@ -21,10 +21,8 @@ void look_at(const model::Graph& graph) {
   promise(graph.learnt_count() <= graph.parameter_count(), "parameters are counted");
 }
 
-}  // namespace
-
 /// Small networks with every type of layer, and one of the zoo.
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   std::vector<std::string> seeds{
       R"({"format": "cputrain model 1", "name": "small", "recipe": {"image_size": 8},
           "input": {"scale": 0.5, "offset": -1},
@@ -45,7 +43,7 @@ std::vector<std::string> fuzzer_seeds() {
   return seeds;
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const auto path = own_file("model.json", text);
   return is_taken([&] {
     const zoo::ModelEntry entry = zoo::read_model_file(path);
@@ -58,4 +56,7 @@ bool fuzzer_takes(const std::string& text) {
   });
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"model", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::model_fuzzer

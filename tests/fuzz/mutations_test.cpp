@@ -53,18 +53,23 @@ class Mutations {
   std::mt19937 random_{1};
 };
 
-TEST(Fuzzer, TakesItsSeeds) {
-  for (const auto& seed : fuzzer_seeds()) EXPECT_TRUE(fuzzer_takes(seed)) << seed;
-  EXPECT_FALSE(fuzzer_takes(""));
+class Fuzzers : public ::testing::TestWithParam<const Fuzzer*> {};
+
+TEST_P(Fuzzers, TakesItsSeeds) {
+  for (const auto& seed : GetParam()->seeds()) EXPECT_TRUE(GetParam()->takes(seed)) << seed;
+  EXPECT_FALSE(GetParam()->takes(""));
 }
 
-TEST(Fuzzer, KeepsItsPromisesWhateverIsChanged) {
-  Mutations mutations(fuzzer_seeds());
+TEST_P(Fuzzers, KeepsItsPromisesWhateverIsChanged) {
+  Mutations mutations(GetParam()->seeds());
   for (int i = 0; i < 1500; ++i) {
     const std::string text = mutations.next();
-    ASSERT_NO_THROW(fuzzer_takes(text)) << text;
+    ASSERT_NO_THROW(GetParam()->takes(text)) << text;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, Fuzzers, ::testing::ValuesIn(Fuzzer::all()),
+                         [](const auto& made) { return std::string(made.param->name); });
 
 }  // namespace
 }  // namespace cputrain::testing

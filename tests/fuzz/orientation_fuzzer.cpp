@@ -3,7 +3,7 @@
 #include "datasets/decode/orientation.h"
 #include "tests/fuzz/fuzzer.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::orientation_fuzzer {
 namespace {
 
 using datasets::Format;
@@ -15,9 +15,7 @@ const std::string kBigTiff =
     "II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
     "\x12\x01\x03\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0"s;
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {
       kTiff,
       kBigEndian,
@@ -28,7 +26,7 @@ std::vector<std::string> fuzzer_seeds() {
 }
 
 /// As each format, from memory of just the size: a sanitizer sees what is read behind it.
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const std::vector<std::uint8_t> bytes(text.begin(), text.end());
   bool turned = false;
   for (const Format format : {Format::jpeg, Format::png, Format::webp, Format::tiff}) {
@@ -39,4 +37,7 @@ bool fuzzer_takes(const std::string& text) {
   return turned;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"orientation", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::orientation_fuzzer

@@ -2,9 +2,10 @@
 #include "tests/datasets/made_files.h"
 #include "tests/fuzz/datasets_seen.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::packed_fuzzer {
+namespace {
 
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   std::vector<std::string> seeds;
   for (const int side : {1, 4}) {
     const auto path = own_folder() / "seed.ctpack";
@@ -16,7 +17,7 @@ std::vector<std::string> fuzzer_seeds() {
 }
 
 /// As it is, and with the checksum that its head should have: no mutation would hit that.
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const bool taken = is_data(own_file("p.ctpack", text));
   if (taken) return true;
   const datasets::Bytes mended = datasets::with_packed_checksum(datasets::bytes_of(text));
@@ -24,4 +25,7 @@ bool fuzzer_takes(const std::string& text) {
   return false;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"packed", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::packed_fuzzer

@@ -9,7 +9,7 @@
 #include "tests/fuzz/fuzzer.h"
 #include "training/weights/named_weights.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::run_fuzzer {
 namespace {
 
 constexpr const char* kSettings =
@@ -68,15 +68,13 @@ void read_run(const std::string& name, std::initializer_list<const char*> hostil
   }
 }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {kSettings, kEnvironment, kMetrics, kEvaluations, kLimits};
 }
 
 /// As files of settings and as logs of a run. JSON is taken, and a log of which a line is one of a
 /// run's.
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   read_run("run", {"config.json", "environment.json", "limits.json"}, text);
   read_run("logged", {"metrics.jsonl", "evaluations.jsonl"}, text);
   try {
@@ -88,4 +86,7 @@ bool fuzzer_takes(const std::string& text) {
   }
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"run", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::run_fuzzer

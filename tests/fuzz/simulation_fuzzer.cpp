@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzzer.h"
 #include "tests/scaling/simulation/made_gpus.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::simulation_fuzzer {
 namespace {
 
 using namespace simulation;
@@ -47,19 +47,20 @@ void use(const GpuCosts& costs) {
           "a cell has seconds or a reason");
 }
 
-}  // namespace
-
 /// Platforms, and what a model costs.
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {json_text(platform()), json_text(growing()), json_text(to_json(costs())),
           json_text(gpus()), json_text(gpu_costs_file())};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const auto path = own_file("simulation.json", text);
   const bool is_platform = is_taken([&] { use(platform_from_json(read_file(path), "it")); });
   const bool is_of_gpus = is_taken([&] { use(read_gpu_costs(path)); });
   return is_taken([&] { use(read_costs(path)); }) || is_platform || is_of_gpus;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"simulation", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::simulation_fuzzer

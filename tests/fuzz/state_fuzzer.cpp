@@ -8,7 +8,7 @@
 #include "tests/fuzz/fuzzer.h"
 #include "training/run/run_logs.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::state_fuzzer {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,9 +22,7 @@ std::string state_text(const loop::Progress& progress) {
                    1);
 }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   loop::Progress mid_epoch;
   mid_epoch.steps = 1234;
   mid_epoch.epochs = 7;
@@ -43,7 +41,7 @@ std::vector<std::string> fuzzer_seeds() {
   return {state_text({}), state_text(mid_epoch), state_text(by_accuracy)};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   return is_taken([&] {
     const Json state = checkpoint::parse_state(text);
     if (const auto logs = state.find("logs"); logs != state.end()) {
@@ -57,4 +55,7 @@ bool fuzzer_takes(const std::string& text) {
   });
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"state", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::state_fuzzer

@@ -5,7 +5,7 @@
 #include "scaling/sweep/sweep_request.h"
 #include "tests/fuzz/fuzzer.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::sweep_fuzzer {
 namespace {
 
 /// The grid of a sweep.json, and its cells where these are few enough.
@@ -18,17 +18,15 @@ void plan(const nlohmann::json& flags) {
   }
 }
 
-}  // namespace
-
 /// What two files in the folder of a sweep say: its grid, and what was there before it grew.
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {R"({"np": "1,2,96", "threads": "1,2", "batch": "8,16", "backend": "cpu,cuda",
               "allreduce": "auto,ring", "lr": "0.1"})",
           R"({"np": "1,2", "threads": "1", "batch-per-rank": "8", "backend": "cpu"})",
           R"({"order": ["np1-t1-b8-cpu"], "images": {"8": 112, "16": 224}})"};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   own_file(sweep::kKeptName, text);
   const bool is_kept = is_taken([&] {
     const sweep::Kept kept = sweep::kept_in(own_folder());
@@ -44,4 +42,7 @@ bool fuzzer_takes(const std::string& text) {
   return is_taken([&] { plan(flags); }) || is_kept;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"sweep", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::sweep_fuzzer

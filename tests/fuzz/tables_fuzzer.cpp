@@ -7,7 +7,7 @@
 #include "scaling/report/scaling_table.h"
 #include "tests/fuzz/fuzzer.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::tables_fuzzer {
 namespace {
 
 std::string text_of(const cells::CellTable& table) { return json_text(to_json(table)); }
@@ -46,10 +46,8 @@ cells::CellTable good_table() {
   return table;
 }
 
-}  // namespace
-
 /// Tables of cells, and one that somebody published.
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {text_of(good_table()),
           R"({"version": 1, "cells": [{"cpus": 2, "batch": 16, "backend": "cpu",
               "seconds_per_epoch": 3.5, "spread": [3.0, 4.0], "status": "scaled"}]})",
@@ -57,7 +55,7 @@ std::vector<std::string> fuzzer_seeds() {
           "2,64,10.5\n4,64,\n\"192\",64,0.25\n"};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const bool is_table = is_taken([&] {
     const cells::CellTable table = cells::read_cells(own_file("cells.json", text));
     const std::string written = text_of(table);
@@ -73,4 +71,7 @@ bool fuzzer_takes(const std::string& text) {
   return is_table || is_reference;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"tables", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::tables_fuzzer

@@ -2,7 +2,7 @@
 #include "tests/weights/made_torch.h"
 #include "weights/formats/tensor_file.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::torch_fuzzer {
 namespace {
 
 const std::vector<MadeTensor> kTensors{
@@ -21,9 +21,7 @@ std::string checkpoint() {
          pickled_text("args") + flags + "s" + kStop;
 }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   const std::vector<MadeTensor> floats(kTensors.begin(), kTensors.begin() + 2);
   // Without checksums, which would refuse nearly all that is changed.
   return {torch_archive(pickled_state(kTensors), kNumbers, false),
@@ -31,7 +29,7 @@ std::vector<std::string> fuzzer_seeds() {
           torch_pickles(pickled_state(floats, true), 6, kNumbers)};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const auto path = own_file("w.pth", text);
   return is_taken([&] {
     const weights::TensorFile file = weights::open_torch_file(path);
@@ -48,4 +46,7 @@ bool fuzzer_takes(const std::string& text) {
   });
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"torch", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::torch_fuzzer

@@ -6,7 +6,7 @@
 #include "weights/description.h"
 #include "weights/safetensors.h"
 
-namespace cputrain::testing {
+namespace cputrain::testing::weights_fuzzer {
 namespace {
 
 namespace safetensors = weights::safetensors;
@@ -71,17 +71,18 @@ weights::ModelDescription description() {
   return described;
 }
 
-}  // namespace
-
-std::vector<std::string> fuzzer_seeds() {
+std::vector<std::string> seeds() {
   return {file_of({}), file_of({{"format", "pt"}}),
           file_of(weights::weights_metadata(description()))};
 }
 
-bool fuzzer_takes(const std::string& text) {
+bool takes(const std::string& text) {
   const bool taken = read(text);
   if (!taken) read(with_right_length(text));
   return taken;
 }
 
-}  // namespace cputrain::testing
+const Fuzzer kFuzzer{"weights", seeds, takes};
+
+}  // namespace
+}  // namespace cputrain::testing::weights_fuzzer

@@ -18,7 +18,7 @@
 #include "tests/golden/golden_file.h"
 #include "tests/golden/replica.h"
 
-namespace cputrain::golden {
+namespace cputrain::golden::float_test {
 namespace {
 
 /// The worst tensor of the worst batch, and the worst tensor when each is taken at its best.
@@ -106,4 +106,4 @@ INSTANTIATE_TEST_SUITE_P(Networks, FloatError, ::testing::Values("layers", "dogc
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace cputrain::golden
+}  // namespace cputrain::golden::float_test

@@ -16,7 +16,7 @@
 #include "tests/golden/model_figures.h"
 #include "tests/golden/replica.h"
 
-namespace cputrain::golden {
+namespace cputrain::golden::models_test {
 namespace {
 
 constexpr double kTolerance = 1e-9;  // of a loss, or of a tensor's norm
@@ -277,4 +277,4 @@ INSTANTIATE_TEST_SUITE_P(Zoo, Models,
                          });
 
 }  // namespace
-}  // namespace cputrain::golden
+}  // namespace cputrain::golden::models_test

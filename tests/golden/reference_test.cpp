@@ -8,7 +8,7 @@
 #include "tests/golden/golden_file.h"
 #include "tests/golden/replica.h"
 
-namespace cputrain::golden {
+namespace cputrain::golden::reference_test {
 namespace {
 
 constexpr double kTolerance = 1e-8;  // of a loss, or of a tensor's norm
@@ -71,4 +71,4 @@ INSTANTIATE_TEST_SUITE_P(Networks, Golden, ::testing::Values("layers", "dogcat")
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace cputrain::golden
+}  // namespace cputrain::golden::reference_test

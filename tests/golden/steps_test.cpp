@@ -10,7 +10,7 @@
 #include "tests/golden/model_figures.h"
 #include "tests/golden/replica.h"
 
-namespace cputrain::golden {
+namespace cputrain::golden::steps_test {
 namespace {
 
 constexpr double kTolerance = 1e-8;  // of a loss, or of the norm of a tensor's change
@@ -66,4 +66,4 @@ TEST(ResNet50V2, StepsWithMomentumArePyTorchs) {
 }
 
 }  // namespace
-}  // namespace cputrain::golden
+}  // namespace cputrain::golden::steps_test

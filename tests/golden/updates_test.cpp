@@ -15,7 +15,7 @@
 #include "tests/support/sliced_exchange.h"
 #include "tests/support/test_data.h"
 
-namespace cputrain::golden {
+namespace cputrain::golden::updates_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -181,4 +181,4 @@ INSTANTIATE_TEST_SUITE_P(Golden, WholeUpdate,
                          });
 
 }  // namespace
-}  // namespace cputrain::golden
+}  // namespace cputrain::golden::updates_test

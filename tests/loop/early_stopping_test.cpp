@@ -45,7 +45,7 @@ TEST(EarlyStopping, EndsAndKeepsTheBestWhereKerasDoes) {
   std::size_t ended = 0, apart = 0;
   for (const int patience : {0, 1, 3, 20}) {
     for (const double min_delta : {0.0, 0.003, 10.0}) {
-      SCOPED_TRACE(testing::Message() << patience << ":" << min_delta);
+      SCOPED_TRACE(::testing::Message() << patience << ":" << min_delta);
       KerasCallbacks keras{patience, min_delta};
       int epochs = 0;
       while (epochs < kEpochs) {
@@ -112,7 +112,7 @@ TEST(EarlyStopping, FollowsTheAccuracyWhereThatIsAskedFor) {
   int ended = 0, ties = 0, apart = 0;
   for (const int patience : {1, 3, 20}) {
     for (const double min_delta : {0.0, 0.07, 1.0}) {
-      SCOPED_TRACE(testing::Message() << patience << ":" << min_delta);
+      SCOPED_TRACE(::testing::Message() << patience << ":" << min_delta);
       KerasByAccuracy keras{patience, min_delta};
       int epochs = 0, lowest = 0;
       double least = std::numeric_limits<double>::infinity();

@@ -10,7 +10,7 @@
 #include "comm/communicator.h"
 #include "tests/loop/made_training.h"
 
-namespace cputrain::loop {
+namespace cputrain::loop::sharded_training_test {
 namespace {
 
 void expect_near(const std::vector<double>& a, const std::vector<double>& b,
@@ -90,4 +90,4 @@ TEST(ShardedOverNodes, TravelsBetweenNodesByAnyAlgorithm) {
 }
 
 }  // namespace
-}  // namespace cputrain::loop
+}  // namespace cputrain::loop::sharded_training_test

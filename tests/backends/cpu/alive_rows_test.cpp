@@ -1,7 +1,6 @@
 #include "backends/cpu/kernels/alive_rows.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +10,11 @@
 #include "backends/cpu/kernels/dense_product.h"
 #include "tests/backends/cpu/each_instruction_set.h"
 #include "tests/backends/cpu/numbers.h"
+#include "tests/backends/cpu/team.h"
 
 /// Products that skip zeros, against plain loops in double, with every instruction set that this
 /// machine has, on 1 to 3 threads.
-namespace cputrain::cpu {
+namespace cputrain::cpu::alive_rows_test {
 namespace {
 
 using alive_rows::Sizes;
@@ -41,7 +41,7 @@ struct Results {
 };
 
 Results run(InstructionSet set, Problem p, bool add, int threads) {
-  omp_set_num_threads(threads);
+  const Team team(threads);
   std::vector<std::uint64_t> masks(alive_rows::mask_count(p.sizes));
   std::vector<float> scratch(alive_rows::forward_scratch(p.sizes));
   const std::size_t alive = cpu::alive_rows::find_alive(set, p.sizes, p.x.data(), masks.data());
@@ -141,7 +141,7 @@ TEST_P(AliveRows, NanIsAliveAndMinusZeroIsNot) {
 }
 
 Results run_product(Problem p, bool add) {
-  omp_set_num_threads(1);
+  const Team team(1);
   const Sizes& s = p.sizes;
   DenseProduct product({s.in, s.out, s.images, s.row_x}, true);
   std::vector<std::byte> kept(product.kept_bytes()), for_forward(product.forward_bytes());
@@ -174,4 +174,4 @@ TEST(DenseProductTest, MultipliesLikePlainLoops) {
 INSTANTIATE_TEST_SUITE_P(AllSets, AliveRows, all_instruction_sets(), name_of_set);
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::alive_rows_test

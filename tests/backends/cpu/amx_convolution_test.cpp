@@ -3,7 +3,6 @@
 #include "backends/cpu/amx/convolution.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +12,9 @@
 #include "tests/backends/cpu/each_tiles.h"
 #include "tests/backends/cpu/exact_convolution.h"
 #include "tests/backends/cpu/numbers.h"
+#include "tests/backends/cpu/team.h"
 
-namespace cputrain::cpu::amx {
+namespace cputrain::cpu::amx::amx_convolution_test {
 namespace {
 
 class TilesUnderTest {
@@ -47,7 +47,7 @@ class AmxConvolution : public EachTiles {
  protected:
   void check(const ExactCase& c) {
     SCOPED_TRACE(::testing::Message() << c.height << " x " << c.width);
-    omp_set_num_threads(c.threads);
+    const Team team(c.threads);
     ExactConvolution<TilesUnderTest> problem(c, kBlock, GetParam().kernels());
     problem.check_all();
   }
@@ -134,7 +134,7 @@ TEST_P(AmxConvolution, BitsOfPassesDependOnNoNumberOfThreads) {
              diff = numbers(kImages * dst.size(), 1, 3);
   std::vector<std::vector<float>> forward, backward;
   for (const int threads : {1, 2, 7}) {
-    omp_set_num_threads(threads);
+    const Team team(threads);
     TilesUnderTest tested(shape, threads, GetParam().kernels());
     std::vector<std::uint8_t> winners(kImages * dst.size());
     auto& made = forward.emplace_back(winners.size());
@@ -150,4 +150,4 @@ TEST_P(AmxConvolution, BitsOfPassesDependOnNoNumberOfThreads) {
 INSTANTIATE_TEST_SUITE_P(Tiles, AmxConvolution, all_tiles(), name_of_tiles);
 
 }  // namespace
-}  // namespace cputrain::cpu::amx
+}  // namespace cputrain::cpu::amx::amx_convolution_test

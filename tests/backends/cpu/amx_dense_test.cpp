@@ -2,7 +2,6 @@
 #include "backends/cpu/amx/dense.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +10,9 @@
 #include <vector>
 
 #include "tests/backends/cpu/each_tiles.h"
+#include "tests/backends/cpu/team.h"
 
-namespace cputrain::cpu::amx {
+namespace cputrain::cpu::amx::amx_dense_test {
 namespace {
 
 struct Sizes {
@@ -30,9 +30,8 @@ class Layer {
         x_(draw(s.images * s.in)),
         weights_(draw(s.in * s.out)),
         diff_(draw(s.images * s.out)),
-        memory_(std::max(tested_.forward_bytes(), tested_.backward_bytes()) + 64) {
-    omp_set_num_threads(threads);
-  }
+        memory_(std::max(tested_.forward_bytes(), tested_.backward_bytes()) + 64),
+        team_(threads) {}
 
   void check() {
     Numbers y(diff_.size(), 3), diff_x(x_.size(), -77), diff_weights(weights_.size(), -77);
@@ -85,6 +84,7 @@ class Layer {
   std::mt19937 generator_{5};
   Numbers x_, weights_, diff_;
   std::vector<std::byte> memory_;
+  Team team_;
 };
 
 class AmxDense : public EachTiles {
@@ -128,4 +128,4 @@ TEST_P(AmxDense, BitsDependOnNoNumberOfThreads) {
 INSTANTIATE_TEST_SUITE_P(Tiles, AmxDense, all_tiles(), name_of_tiles);
 
 }  // namespace
-}  // namespace cputrain::cpu::amx
+}  // namespace cputrain::cpu::amx::amx_dense_test

@@ -1,7 +1,6 @@
 // The first convolution in tiles of bf16, from bytes of images: small integers against exact sums,
 // then numbers that are rounded.
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +10,9 @@
 
 #include "backends/cpu/amx/convolution.h"
 #include "tests/backends/cpu/each_tiles.h"
+#include "tests/backends/cpu/team.h"
 
-namespace cputrain::cpu::amx {
+namespace cputrain::cpu::amx::amx_first_layer_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -35,6 +35,7 @@ class ImageProblem {
               kBlock},
         dst_(wide_),
         bytes_(to_size(c.images * c.height * c.width * 3)),
+        team_(c.threads),
         weights(27 * to_size(c.outs)),
         bias(to_size(c.outs)) {
     if (c.pool) dst_.shape = {wide_.shape.height / 2, wide_.shape.width / 2, c.outs};
@@ -60,7 +61,6 @@ class ImageProblem {
                                      .image = model::Input{.scale = c.scale, .offset = c.offset}},
                     c.threads, kernels);
     memory_.resize(std::max(tested_->pass_bytes(), tested_->gradient_bytes()) + 64);
-    omp_set_num_threads(c.threads);
   }
 
   void forward(Floats& made, std::vector<std::uint8_t>& winners) {
@@ -137,6 +137,7 @@ class ImageProblem {
   std::uniform_real_distribution<float> unit_;
   std::optional<Convolution> tested_;
   std::vector<std::byte> memory_;
+  Team team_;
 
  public:
   Floats weights, bias, diff, dst;
@@ -231,4 +232,4 @@ TEST_P(AmxFirstLayer, RoundsWeightsAndGradientsToTheNearest) {
 INSTANTIATE_TEST_SUITE_P(Tiles, AmxFirstLayer, all_tiles(), name_of_tiles);
 
 }  // namespace
-}  // namespace cputrain::cpu::amx
+}  // namespace cputrain::cpu::amx::amx_first_layer_test

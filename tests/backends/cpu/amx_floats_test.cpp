@@ -1,7 +1,6 @@
 // Convolutions of floats, each the sum of three factors of bf16, in tiles: against sums in double,
 // beside chains of fused multiply-adds of floats.
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +10,9 @@
 
 #include "backends/cpu/amx/convolution.h"
 #include "tests/backends/cpu/each_tiles.h"
+#include "tests/backends/cpu/team.h"
 
-namespace cputrain::cpu::amx {
+namespace cputrain::cpu::amx::amx_floats_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -42,9 +42,8 @@ class FloatProblem {
         map(src_.size() * images()),
         weights(static_cast<std::size_t>(c.kernel * c.kernel * c.ins * c.outs)),
         diff(dst_.size() * images()),
-        memory_(std::max(tested_.pass_bytes(), tested_.gradient_bytes()) + 64) {
-    omp_set_num_threads(c.threads);
-  }
+        memory_(std::max(tested_.pass_bytes(), tested_.gradient_bytes()) + 64),
+        team_(c.threads) {}
 
   /// Numbers of each kind by `draw`.
   template <class Draw>
@@ -148,6 +147,7 @@ class FloatProblem {
 
  private:
   std::vector<std::byte> memory_;
+  Team team_;
 };
 
 class AmxFloats : public EachTiles {
@@ -276,4 +276,4 @@ TEST_P(AmxFloats, BitsDependOnNoNumberOfThreads) {
 INSTANTIATE_TEST_SUITE_P(Tiles, AmxFloats, all_tiles(), name_of_tiles);
 
 }  // namespace
-}  // namespace cputrain::cpu::amx
+}  // namespace cputrain::cpu::amx::amx_floats_test

@@ -15,7 +15,7 @@
 #include "core/random/random.h"
 #include "tests/backends/cpu/each_tiles.h"
 
-namespace cputrain::cpu::amx {
+namespace cputrain::cpu::amx::amx_tiles_test {
 namespace {
 
 using Bits = std::uint32_t;
@@ -272,4 +272,4 @@ TEST(AmxLimits, AreTheHardwares) {
 INSTANTIATE_TEST_SUITE_P(Tiles, AmxTiles, all_tiles(), name_of_tiles);
 
 }  // namespace
-}  // namespace cputrain::cpu::amx
+}  // namespace cputrain::cpu::amx::amx_tiles_test

@@ -11,7 +11,7 @@
 #include "tests/checkpoint/rank_jobs.h"
 #include "zoo/zoo.h"
 
-namespace cputrain::training {
+namespace cputrain::training::amx_trainings_test {
 namespace {
 
 constexpr cpu::KernelChoice kEmulated{.tiles = cpu::KernelChoice::Tiles::emulated};
@@ -261,4 +261,4 @@ TEST_F(TileTrainings, ReproducibleOnesHaveTheSameBitsAtAnyNumberOfRanksAndThread
 }
 
 }  // namespace
-}  // namespace cputrain::training
+}  // namespace cputrain::training::amx_trainings_test

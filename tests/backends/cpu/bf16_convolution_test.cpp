@@ -13,7 +13,7 @@
 
 /// The library's kernels of bf16, one sum at a time: each is given factors of its own, so that an
 /// error is that kernel's alone.
-namespace cputrain::cpu {
+namespace cputrain::cpu::bf16_convolution_test {
 namespace {
 
 using Numbers = std::vector<float>;
@@ -313,4 +313,4 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Bf16Convolution, ::testing::ValuesIn(kSizes), na
 INSTANTIATE_TEST_SUITE_P(Sizes, Bf16Bounds, ::testing::ValuesIn(kSizes), name_of);
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::bf16_convolution_test

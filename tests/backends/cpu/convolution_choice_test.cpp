@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain::cpu {
+namespace cputrain::cpu::convolution_choice_test {
 namespace {
 
 TEST(Pieces, CoverEveryImageOnceWithTwoSizesAtMost) {
@@ -107,4 +107,4 @@ TEST(WinogradPays, WhereTilesAreManyAndNearlyFull) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::convolution_choice_test

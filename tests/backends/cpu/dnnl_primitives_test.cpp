@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain::cpu {
+namespace cputrain::cpu::dnnl_primitives_test {
 namespace {
 
 /// As behind the last halving of a ResNet on images of 32 or 64 pixels. Plain loops ("ref") take
@@ -22,4 +22,4 @@ TEST(Kernels, OfMapsOfAFewPixelsAreNoPlainLoops) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::dnnl_primitives_test

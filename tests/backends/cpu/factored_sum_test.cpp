@@ -1,15 +1,15 @@
 #include "backends/cpu/kernels/factored_sum.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <vector>
 
 #include "tests/backends/cpu/numbers.h"
+#include "tests/backends/cpu/team.h"
 
 /// Sums of products against plain loops in double, with every instruction set that this machine
 /// has, on 1 to 3 threads and from parts that begin and end inside rows.
-namespace cputrain::cpu {
+namespace cputrain::cpu::factored_sum_test {
 namespace {
 
 struct Problem {
@@ -58,7 +58,7 @@ TEST(FactoredSum, AgreesWithPlainLoops) {
         if (!supports(set)) continue;
         std::vector<float> first;
         for (const int threads : {1, 2, 3}) {
-          omp_set_num_threads(threads);
+          const Team team(threads);
           std::vector<float> sum = before;
           const std::size_t cut = sum.size() / static_cast<std::size_t>(threads + 1) / 16 * 16;
           for (const Range part : {Range{0, cut}, Range{cut, sum.size()}}) {
@@ -83,4 +83,4 @@ TEST(FactoredSum, TransposesWithZerosForImagesThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::factored_sum_test

@@ -14,7 +14,7 @@
 
 /// The first layer's own kernels against plain loops in double, with every instruction set that
 /// this machine has (AVX2 and plain have blocks of 8 channels).
-namespace cputrain::cpu {
+namespace cputrain::cpu::first_layer_test {
 namespace {
 
 using first_layer::Shape;
@@ -307,4 +307,4 @@ TEST_P(FirstLayer, NanPassesForwardAndInGradients) {
 INSTANTIATE_TEST_SUITE_P(AllSets, FirstLayer, all_instruction_sets(), name_of_set);
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::first_layer_test

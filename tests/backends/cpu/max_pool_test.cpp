@@ -8,7 +8,7 @@
 #include "backends/cpu/kernels/lanes.h"
 #include "core/random/random.h"
 
-namespace cputrain::cpu {
+namespace cputrain::cpu::max_pool_test {
 namespace {
 
 constexpr int kImages = 3;
@@ -87,4 +87,4 @@ TEST(MaxPool, NaNWins) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::max_pool_test

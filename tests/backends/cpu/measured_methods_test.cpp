@@ -6,7 +6,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "tests/backends/trial.h"
 
-namespace cputrain::cpu {
+namespace cputrain::cpu::measured_methods_test {
 namespace {
 
 constexpr Shape kImage{128, 128, 3};
@@ -71,4 +71,4 @@ TEST_P(MeasuredMethods, TakeNoForwardFromWhatAnotherRankFound) {
 INSTANTIATE_TEST_SUITE_P(SkippingZeros, MeasuredMethods, ::testing::Bool());
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::measured_methods_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain::cpu {
+namespace cputrain::cpu::method_trials_test {
 namespace {
 
 using enum ConvolutionMethod;
@@ -59,4 +59,4 @@ TEST(MethodTrials, MethodsAsText) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::method_trials_test

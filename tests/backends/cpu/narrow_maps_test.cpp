@@ -18,7 +18,7 @@
 #include "tests/backends/cpu/numbers.h"
 #include "tests/backends/trial.h"
 
-namespace cputrain::cpu {
+namespace cputrain::cpu::narrow_maps_test {
 namespace {
 
 using Map = std::vector<Bf16>;
@@ -320,4 +320,4 @@ TEST_F(NarrowPrograms, WithoutNormalizationKeepFloats) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::narrow_maps_test

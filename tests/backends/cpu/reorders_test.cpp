@@ -12,7 +12,7 @@
 /// From AVX2 on, activations of floats keep their layout through the whole step. The witness is the
 /// library itself: it prints each primitive that it runs as
 /// "onednn_verbose,exec,cpu,kind,implementation,...,shape,ms".
-namespace cputrain::cpu {
+namespace cputrain::cpu::reorders_test {
 namespace {
 
 std::vector<std::string> fields(const std::string& line) {
@@ -72,4 +72,4 @@ TEST(CpuBackend, ReordersNoActivationInAStep) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::reorders_test

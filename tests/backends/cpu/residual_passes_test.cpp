@@ -9,7 +9,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "tests/backends/trial.h"
 
-namespace cputrain::cpu {
+namespace cputrain::cpu::residual_passes_test {
 namespace {
 
 constexpr int kClasses = 3;
@@ -85,4 +85,4 @@ TEST(ResidualPasses, SumsAreTheSameBitsForAnyNumberOfThreads) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::residual_passes_test

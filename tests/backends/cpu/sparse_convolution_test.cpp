@@ -2,15 +2,15 @@
 #include "backends/cpu/sparse/sparse_convolution.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "tests/backends/cpu/each_instruction_set.h"
 #include "tests/backends/cpu/exact_convolution.h"
+#include "tests/backends/cpu/team.h"
 
-namespace cputrain::cpu {
+namespace cputrain::cpu::sparse_convolution_test {
 namespace {
 
 class SkippingUnderTest {
@@ -46,7 +46,7 @@ class SkippingUnderTest {
 class SparseConvolutionTest : public EachInstructionSet {
  protected:
   static void check(const ExactCase& c) {
-    omp_set_num_threads(c.threads);
+    const Team team(c.threads);
     const sparse::Kernels& kernels = sparse::kernels_for(GetParam());
     ExactConvolution<SkippingUnderTest> problem(c, kernels.block, kernels);
     problem.check_all();
@@ -86,4 +86,4 @@ TEST_P(SparseConvolutionTest, ThreadsShareLargeKernels) {
 INSTANTIATE_TEST_SUITE_P(AllSets, SparseConvolutionTest, all_instruction_sets(), name_of_set);
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::sparse_convolution_test

@@ -1,7 +1,6 @@
 #include "backends/cpu/kernels/sum.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -13,10 +12,11 @@
 
 #include "tests/backends/cpu/each_instruction_set.h"
 #include "tests/backends/cpu/numbers.h"
+#include "tests/backends/cpu/team.h"
 
 /// Sums of arrays, bit by bit: in the order of the sources, whatever their number, however long
 /// they are and wherever they begin.
-namespace cputrain::cpu {
+namespace cputrain::cpu::sum_test {
 namespace {
 
 constexpr float kUntouched = 1000;  // more than any sum here
@@ -95,7 +95,7 @@ TEST_P(Sum, GoesInTheOrderOfItsSources) {
 
 TEST_P(Sum, IsWrittenPastTheCache) {
   for (const int threads : {1, 3}) {
-    omp_set_num_threads(threads);
+    const Team team(threads);
     for (const int count : {1, 2, 3}) expect_sums(count, kPastCache + 21);
     for (const int count : {1, 2}) expect_sums(count, kPastCache);
   }
@@ -104,4 +104,4 @@ TEST_P(Sum, IsWrittenPastTheCache) {
 INSTANTIATE_TEST_SUITE_P(AllSets, Sum, all_instruction_sets(), name_of_set);
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::sum_test

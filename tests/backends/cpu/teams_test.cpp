@@ -6,7 +6,7 @@
 #include "backends/cpu/kernels/parallel.h"
 #include "core/error.h"
 
-namespace cputrain::cpu {
+namespace cputrain::cpu::teams_test {
 namespace {
 
 /// Run by ctest with OMP_DYNAMIC=true, too, on machines that are busy.
@@ -31,4 +31,4 @@ TEST(Teams, ThatAreSmallerAreRefusedBeforeTheLibraryWaitsForThem) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::cpu::teams_test

@@ -1,6 +1,5 @@
 // Winograd's algorithm against loops in double, by the norm of the difference.
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +8,9 @@
 #include "backends/cpu/winograd/pass.h"
 #include "tests/backends/cpu/each_instruction_set.h"
 #include "tests/backends/cpu/numbers.h"
+#include "tests/backends/cpu/team.h"
 
-namespace cputrain::cpu::winograd {
+namespace cputrain::cpu::winograd::winograd_test {
 namespace {
 
 constexpr double kBound = 3e-6;
@@ -187,7 +187,7 @@ class Convolution {
  private:
   template <class Kernel, class Run>
   static void run(const Kernel& kernel, int threads, const Run& f) {
-    omp_set_num_threads(threads);
+    const Team team(threads);
     std::vector<std::byte> scratch(kernel.scratch_bytes());
     f(kernel, scratch.data());
   }
@@ -310,4 +310,4 @@ TEST(LargeWinograd, ComputesWhatLeavesTheCaches) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu::winograd
+}  // namespace cputrain::cpu::winograd::winograd_test

@@ -17,7 +17,7 @@ constexpr std::uint16_t kJpeg = 7;
 /// A progressive JPEG of 8x8 pixels that is complete: a bit of 0 in each scan, filled up with ones.
 Bytes complete_jpeg(int scans) { return jpeg_of_scans(8, 8, scans, 0xC2, {0x7F}); }
 
-class TiffWork : public testing::Test {
+class TiffWork : public ::testing::Test {
  protected:
   void SetUp() override {
     if (tiff_library().empty()) GTEST_SKIP() << "no libtiff in this build";
@@ -71,8 +71,8 @@ TEST_F(TiffWork, OfATileLargerThanItsImageIsClaimed) {
 }
 
 TEST_F(TiffWork, SaysNothingToTheTerminal) {
-  testing::internal::CaptureStderr();
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
   for (const GoldenFile& file : image_files()) {
     decode(file.bytes);
     if (file.status == "too large") continue;  // a little smaller they would only be slow
@@ -80,8 +80,8 @@ TEST_F(TiffWork, SaysNothingToTheTerminal) {
       decode(patched(file.bytes, at, 0xFF, 1));
     }
   }
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace
