@@ -14,7 +14,7 @@ THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 FACTS = 80      # bytes of kernels/pass_facts.h
 MOVED = 24      # bytes of a channel's moved statistics (kernels/batch_norm/batch_norm.h)
-TURNED = 32     # input and output channels of a tap that a block of turn_weights takes
+TRANSPOSED = 32  # input and output channels of a tap that a block of transpose_weights takes
 READS = 8       # of a thread that sums slices, on their way at a time (kernels/products/gemm_slices.cu)
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
 LINES_OF_PARTS = 8  # of threads that share the parts of a channel (kernels/batch_norm/channels.cu)
@@ -193,7 +193,7 @@ class Network:
                                   n * dst.count, self.precision, bias * FLOAT),
             kernel=weights, penalised="l2" in layer)
         if self.learns:
-            operation.data = [self.turn_weights(src.channels, dst.channels, size * size),
+            operation.data = [self.transpose_weights(src.channels, dst.channels, size * size),
                               *self.multiply("backward_data", "BackwardData", data, bytes_of(of_dst, weights),
                                              n * src.count, self.precision, self.old(bytes_of(n * src.count)))]
         of_weights = self.multiply("backward_weights", "BackwardWeights",
@@ -202,16 +202,16 @@ class Network:
         operation.weights = of_weights
         if bias:
             made = of_weights[0].plan
-            of_bias = self.add_slices(bias, made.slices * made.turns, "exact", self.old_gradient(bias))
+            of_bias = self.add_slices(bias, made.slices * made.bias_parts, "exact", self.old_gradient(bias))
             of_weights[0] = with_partials(of_weights[0], of_bias.partials)
             of_weights.append(of_bias)
             operation.bias = bias
         self.operations.append(operation)
         self.map, self.learns = dst, True
 
-    def turn_weights(self, inputs, outputs, taps):
-        blocks = taps * pieces(inputs, TURNED) * pieces(outputs, TURNED)
-        return Launch("turn_weights", f"turn_weights_kernel<{self.stored()}>", blocks,
+    def transpose_weights(self, inputs, outputs, taps):
+        blocks = taps * pieces(inputs, TRANSPOSED) * pieces(outputs, TRANSPOSED)
+        return Launch("transpose_weights", f"transpose_weights_kernel<{self.stored()}>", blocks,
                       2 * inputs * outputs * taps * self.element, warps=blocks * THREADS // 32, round_trips=2)
 
     def multiply(self, name, problem, extent, factors, result, numbers, added):
@@ -233,7 +233,7 @@ class Network:
     def add_slices(self, result, slices, numbers, added):
         lines = lines_of_sum(slices)
         blocks = pieces(result, THREADS // lines * QUAD)
-        launch = Launch("add_slices", f"add_slices_kernel<{numbers.capitalize()}Numbers>", blocks,
+        launch = Launch("add_slices", f"add_slices_kernel<BiasAndAdd<{numbers.capitalize()}Numbers>>", blocks,
                         result * NUMBERS[numbers] + added, warps=blocks * THREADS // 32,
                         round_trips=pieces(pieces(slices, lines), READS))
         return with_partials(launch, slices * result * FLOAT)

@@ -2,11 +2,11 @@
 them."""
 from dataclasses import dataclass
 
-TILES = {"tall": (128, 32), "wide": (32, 128), "square": (64, 64), "large": (128, 64),
-         "huge": (128, 128), "tower": (256, 64)}  # in the order of GemmTileSize
-WARPS_BESIDE = {"tall": 1, "wide": 4, "square": 2, "large": 2, "huge": 2, "tower": 1}
+TILES = {"128x32": (128, 32), "32x128": (32, 128), "64x64": (64, 64), "128x64": (128, 64),
+         "128x128": (128, 128), "256x64": (256, 64)}
+WARPS_ACROSS = {"128x32": 1, "32x128": 4, "64x64": 2, "128x64": 2, "128x128": 2, "256x64": 1}
 NUMBERS = {"exact": 4, "tf32": 4, "bf16": 2}  # bytes of an operand's number, by precision
-MOST_TURNS = 8
+MOST_BIAS_PARTS = 8
 STEP_BYTES = 128
 SUM_BYTES = 4
 WEIGHTS_ARE_B = ("Forward", "BackwardData")  # problems in which all blocks read the same columns
@@ -33,11 +33,11 @@ class Extent:
 
 @dataclass(frozen=True)
 class Plan:
-    tile: str
-    tiles: int   # of all parts
-    slices: int  # of the depth
-    steps: int   # of the whole depth
-    turns: int   # of warps that sum the bias' gradient
+    tile: str        # rows by columns, as in TILES
+    tiles: int       # of all parts
+    slices: int      # of the depth
+    steps: int       # of the whole depth
+    bias_parts: int  # partial sums of the bias' gradient in a slice
 
     @property
     def blocks(self):
@@ -50,19 +50,19 @@ def fits(side):
 
 def choose_tile(extent, precision, most_slices, multiprocessors):
     if extent.columns <= 32:
-        return "tall"
+        return "128x32"
     if extent.rows <= 32:
-        return "wide"
+        return "32x128"
     if not fits(extent.rows):
-        return "square"
-    busy = [tile for tile in ("huge", "large") if extent.tiles(tile) * most_slices >= multiprocessors]
+        return "64x64"
+    busy = [tile for tile in ("128x128", "128x64") if extent.tiles(tile) * most_slices >= multiprocessors]
     waves = lambda tile: pieces(extent.tiles(tile), multiprocessors * BLOCKS_OF_MULTIPROCESSOR)
     if precision != "exact":
-        if "huge" in busy and fits(extent.columns):
-            return "huge"
-        if extent.depth_inside and 2 * waves("tower") * 8 <= waves("large") * 9:
-            return "tower"
-    return "large" if "large" in busy else "square"
+        if "128x128" in busy and fits(extent.columns):
+            return "128x128"
+        if extent.depth_inside and 2 * waves("256x64") * 8 <= waves("128x64") * 9:
+            return "256x64"
+    return "128x64" if "128x64" in busy else "64x64"
 
 
 def plan(extent, precision, multiprocessors):
@@ -71,5 +71,5 @@ def plan(extent, precision, multiprocessors):
     tile = choose_tile(extent, precision, most, multiprocessors)
     tiles, wave = extent.tiles(tile), multiprocessors * BLOCKS_OF_MULTIPROCESSOR
     wanted = 1 if tiles == 0 or wave < tiles else wave // tiles
-    turns = min(pieces(extent.columns, TILES[tile][1]) * WARPS_BESIDE[tile], MOST_TURNS)
-    return Plan(tile, tiles, min(wanted, most), steps, turns)
+    bias_parts = min(pieces(extent.columns, TILES[tile][1]) * WARPS_ACROSS[tile], MOST_BIAS_PARTS)
+    return Plan(tile, tiles, min(wanted, most), steps, bias_parts)

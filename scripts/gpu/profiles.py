@@ -10,7 +10,6 @@ import step
 
 PRODUCTS_AND_POOLS = "gemm|pool"
 ALL_FAMILIES = "gemm|pool|normalize|measure|sum_slopes|finish|add_slices"
-TILES = {str(number): f"{rows}x{columns}" for number, (rows, columns) in enumerate(plan.TILES.values())}
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,8 @@ def in_order(network):
 def family_of(launch):
     """As day/kernel_waits.py calls what ncu saw."""
     if launch.plan is None:
-        return kernel_waits.family_of(launch.kernel, TILES)
-    rows, columns = plan.TILES[launch.plan.tile]
-    return f"gemm {launch.kernel} {rows}x{columns}"
+        return kernel_waits.family_of(launch.kernel)
+    return f"gemm {launch.kernel} {launch.plan.tile}"
 
 
 def seen(profile, network):
@@ -75,5 +73,5 @@ def foreseen(profile, model):
         network = step.networks_of(gpu, model, profile.precision, profile.batch)[0]
         skip[name], kernels = seen(profile, network)
         families[name] = sorted(set(kernels))
-    return {"words": profile.words(), "kernels": profile.kernels, "count": profile.count(), "tiles": TILES,
+    return {"words": profile.words(), "kernels": profile.kernels, "count": profile.count(),
             "skip": skip, "families": families}

@@ -27,7 +27,7 @@ from kernels import KERNELS
 HERE = os.path.dirname(os.path.abspath(__file__))
 HARDWARE = os.path.join(HERE, "hardware.json")
 INSTRUCTIONS = os.path.join(KERNELS, "instructions.txt")
-PRODUCT = re.compile(r"gemm<(\w+)Numbers,GemmTile<\(GemmTileSize\)(\d),(\d+),(\d+)>,(\w+)>")
+PRODUCT = re.compile(r"gemm<(\w+)Numbers,GemmTile<(\d+),(\d+),(\d+),(\d+),\d+>,(\w+)>")
 TABLE_REMEDY = "give a table that scripts/kernel_instructions prints"
 HARDWARE_REMEDY = "give a file made like scripts/gpu/hardware.json"
 UNITS = {"ghz": 1e9, "gbs": 1e9, "us": 1e-6}  # at the end of a figure's name
@@ -78,9 +78,9 @@ class Kernel:
         self.outside, self.loop, self.tensor, self.warps = outside, loop, tensor, warps
         self.turn, self.turn_tensor, self.rows, self.columns = turn, turn_tensor, rows, columns
 
-    def of_step(self, turns):
+    def of_step(self, bias_parts):
         """(instructions, HMMA) of a warp, on average."""
-        return self.loop + self.turn / turns, self.tensor + self.turn_tensor / turns
+        return self.loop + self.turn / bias_parts, self.tensor + self.turn_tensor / bias_parts
 
 
 def text_of(path, remedy):
@@ -119,13 +119,12 @@ def add_kernel(found, line, words):
 
 
 def add_product(found, product, words):
-    precision, tile, rows_of_warp, columns_of_warp, problem = product.groups()
-    tile = list(plan.TILES)[int(tile)]
-    rows, columns = plan.TILES[tile]
-    warps = rows // int(rows_of_warp) * (columns // int(columns_of_warp))
+    precision, *sides, problem = product.groups()
+    rows, columns, rows_of_warp, columns_of_warp = map(int, sides)
+    warps = rows // rows_of_warp * (columns // columns_of_warp)
     outside, loop, turn, _, tensor, turn_tensor = words[:6]
-    found[precision.lower(), problem, tile] = Kernel(int(outside), int(loop), int(tensor), warps, int(turn),
-                                                     int(turn_tensor), int(rows_of_warp), int(columns_of_warp))
+    found[precision.lower(), problem, f"{rows}x{columns}"] = Kernel(
+        int(outside), int(loop), int(tensor), warps, int(turn), int(turn_tensor), rows_of_warp, columns_of_warp)
 
 
 def figures_of(name, figures):
@@ -164,7 +163,7 @@ class Gpu:
                         l2_trips=launch.l2_trips)
         made, kernel = launch.plan, self.instructions[precision, launch.kernel, launch.plan.tile]
         steps = made.tiles * made.steps  # of blocks' main loops
-        instructions, hmma = kernel.of_step(made.turns)
+        instructions, hmma = kernel.of_step(made.bias_parts)
         rows, columns = plan.TILES[made.tile]
         # A step is written once, and each warp reads its part of both operands; sums go through there to the result.
         shared = (steps * plan.STEP_BYTES * (rows + columns + kernel.warps * (kernel.rows + kernel.columns)) +

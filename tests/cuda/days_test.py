@@ -39,7 +39,7 @@ class Days(unittest.TestCase):
         self.assertRegex(done.stdout, rf"H100 exact conv2d_2 forward +{microseconds:.2f} ")
 
     def test_instructions_that_were_counted_replace_those_of_the_table(self):
-        row = {"name": "void gemm<Bf16Numbers, GemmTile<4, 64, 64>, BackwardData>(T3)", "grid": "(8, 3, 1)",
+        row = {"name": "void gemm<Bf16Numbers, GemmTile<128, 128, 64, 64, 2>, BackwardData>(T3)", "grid": "(8, 3, 1)",
                "metrics": {"smsp__inst_executed.sum": 1234.0}}
         old = {**row, "name": "void gemm<Exact, GemmTile<0, 32, 32>, ForwardProblem<float>>(T3)", "metrics": {
             "Achieved Active Warps Per SM": 12, "Warp Cycles Per Issued Instruction": 6, "SM Active Cycles": 100}}

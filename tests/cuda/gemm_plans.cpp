@@ -1,6 +1,6 @@
 // Plans of matrix products for prediction_test.py: reads lines "rows columns depth parts inside
 // numbers multiprocessors", inside as 0 or 1, the numbers as 0 (exact), 1 (tf32) or 2 (bf16), and
-// writes "tile tiles slices turns" for each.
+// writes "tile tiles slices bias_parts", a tile as 128x32, for each.
 #include "backends/cuda/kernels/products/convolution_plan.h"
 
 #include <iostream>
@@ -12,8 +12,8 @@ int main() {
          extent.depth_inside >> numbers >> multiprocessors) {
     using namespace cputrain::cuda;
     const GemmPlan plan = plan_gemm(extent, static_cast<Numbers>(numbers), multiprocessors);
-    std::cout << static_cast<int>(plan.tile) << ' '
+    std::cout << plan.tile.rows << 'x' << plan.tile.columns << ' '
               << plan.row_tiles * plan.column_tiles * extent.parts << ' ' << plan.slices << ' '
-              << turns_of_bias(plan) << '\n';
+              << bias_parts(plan) << '\n';
   }
 }

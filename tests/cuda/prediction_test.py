@@ -41,12 +41,11 @@ class Plans(unittest.TestCase):
                  for processors in (1, 108, 132)]
         done = subprocess.run([os.environ["GEMM_PLANS"]], text=True, capture_output=True, check=True,
                               input="".join(" ".join(map(str, case)) + "\n" for case in cases))
-        tiles = list(plan.TILES)
         answers = done.stdout.splitlines()
         self.assertEqual(len(answers), len(cases))
         for case, answer in zip(cases, answers):
             made = plan.plan(plan.Extent(*case[:5]), precisions[case[5]], case[6])
-            self.assertEqual(f"{tiles.index(made.tile)} {made.tiles} {made.slices} {made.turns}", answer, case)
+            self.assertEqual(f"{made.tile} {made.tiles} {made.slices} {made.bias_parts}", answer, case)
 
 
 class Counts(ProgramTest):
@@ -136,8 +135,8 @@ class Times(unittest.TestCase):
         self.gpu = speed.Gpu("X", {"gpus": {"X": {"architecture": "90a", **entry(figures)}}, "of_all": entry(of_all)},
                              speed.INSTRUCTIONS)
         product = speed.Kernel(1000, loop=896, tensor=188, warps=4, turn=16, turn_tensor=16, rows=64, columns=32)
-        self.gpu.instructions = {"copy_kernel": speed.Kernel(100), ("exact", "Forward", "large"): product,
-                                 ("exact", "BackwardWeights", "large"): product}
+        self.gpu.instructions = {"copy_kernel": speed.Kernel(100), ("exact", "Forward", "128x64"): product,
+                                 ("exact", "BackwardWeights", "128x64"): product}
 
     def launch(self, **changes):
         return launches.Launch("copy", "copy_kernel", **{"blocks": 10, "bytes": 0, **changes})
@@ -167,8 +166,8 @@ class Times(unittest.TestCase):
         self.assertEqual({launch.name: launch.l2_trips for launch in [*norm.forward, *norm.data] if launch.l2_trips},
                          {"finish_statistics": 2 * 9, "finish_slopes": 2 * 3})
 
-    def product(self, tiles, steps, problem="Forward", slices=1, turns=4):
-        made = plan.Plan("large", tiles, slices, steps, turns=turns)
+    def product(self, tiles, steps, problem="Forward", slices=1, bias_parts=4):
+        made = plan.Plan("128x64", tiles, slices, steps, bias_parts)
         return launches.Launch("convolution", problem, made.blocks, 0, plan=made)
 
     def assert_bound(self, launch, bound, seconds):

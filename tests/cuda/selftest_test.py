@@ -9,8 +9,8 @@ from program import ProgramTest
 
 BUGS = os.path.join(os.environ["CUDA_TESTS_BUILD"], "tests", "cuda", "bugs")
 KERNEL_CASES = os.environ["CUDA_TESTS_KERNEL_CASES"]
-TILES = ("tall", "wide", "square", "large")  # of exact
-OTHERS = "wide tiles"  # cases of the other directions, where a bug is in one
+TILES = ("128x32", "32x128", "64x64", "128x64")  # of exact
+OTHERS = "32x128 tiles"  # cases of the other directions, where a bug is in one
 
 
 def names(cases, passed):
@@ -38,10 +38,10 @@ class Selftest(ProgramTest):
                 for slices in (r"1 slice\b", r"[1-9]\d* slices"):
                     self.assertRegex(here, f"convolution {direction}, {tile} tiles, {slices}")
             for numbers in ("tf32", "bf16"):
-                for kind in (r"huge tiles, \d+ slices?", "tall tiles, .*"):
+                for kind in (r"128x128 tiles, \d+ slices?", "128x32 tiles, .*"):
                     self.assertRegex(here, rf"convolution {direction}, {kind} in {numbers}\b")
                 if direction != "weights":
-                    self.assertRegex(here, rf"convolution {direction}, tower tiles, 1 slice in {numbers}\b")
+                    self.assertRegex(here, rf"convolution {direction}, 256x64 tiles, 1 slice in {numbers}\b")
         for what in ("data", "weights"):
             self.assertRegex(here, f"convolution {what}, .*, added")
         for size in range(1, 8):

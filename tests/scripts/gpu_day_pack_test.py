@@ -71,7 +71,7 @@ class Networks(ProgramTest):
 
     def test_they_have_each_tile_in_each_direction(self):
         wanted = {(problem, tile) for problem in ("Forward", "BackwardData", "BackwardWeights") for tile in plan.TILES}
-        wanted.remove(("BackwardWeights", "tower"))  # which the plan never takes there
+        wanted.remove(("BackwardWeights", "256x64"))  # which the plan never takes there
         for gpu, multiprocessors in MULTIPROCESSORS.items():
             found = {}
             for network in (networks.SMALL, networks.LARGE):
@@ -81,7 +81,7 @@ class Networks(ProgramTest):
                         found[launch.kernel, launch.plan.tile] = max(steps, launch.plan.steps)
             self.assertEqual(set(found), wanted, gpu)
             for (problem, tile), steps in found.items():
-                if tile in ("large", "huge", "tower"):
+                if tile in ("128x64", "128x128", "256x64"):
                     self.assertGreater(steps, 2, f"{problem} {tile}: its loop goes round the stages of shared memory")
 
     def test_they_launch_every_kernel_of_a_training(self):

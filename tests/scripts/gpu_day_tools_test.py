@@ -8,7 +8,6 @@ from gpu_day_folder import Folder, STAND_INS
 import kernel_waits
 import processes
 import profile_steps
-import profiles
 import pytorch_steps
 import results
 import sanitizer_steps
@@ -81,7 +80,7 @@ class Sanitizers(Folder):
 
 
 class Profiles(Folder):
-    FORESEEN = {"words": ["--model", "dogcat"], "kernels": "gemm|pool", "count": 12, "tiles": profiles.TILES,
+    FORESEEN = {"words": ["--model", "dogcat"], "kernels": "gemm|pool", "count": 12,
                 "skip": {"H100": 19, "A100": 17},
                 "families": {"H100": ["gemm Forward 128x128", "gemm Forward 256x64"], "A100": []}}
 

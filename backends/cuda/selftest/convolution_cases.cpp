@@ -204,24 +204,6 @@ const Kind kKinds[] = {
     {4, 1, same, 1, kOne, {21, 22}, {22, 23}, {33, 47}, {33, 47}},
 };
 
-const char* tile_name(GemmTileSize size) {
-  switch (size) {
-    case GemmTileSize::tall:
-      return "tall";
-    case GemmTileSize::wide:
-      return "wide";
-    case GemmTileSize::square:
-      return "square";
-    case GemmTileSize::large:
-      return "large";
-    case GemmTileSize::huge:
-      return "huge";
-    case GemmTileSize::tower:
-      break;
-  }
-  return "tower";
-}
-
 /// For other ways to store numbers some kinds are enough, with the last three, which have the
 /// largest tiles.
 bool takes_part(Numbers format, std::size_t kind) {
@@ -229,10 +211,10 @@ bool takes_part(Numbers format, std::size_t kind) {
   return kind % 3 == (format == Numbers::bf16 ? 0 : 1);
 }
 
-/// "convolution forward, tall tiles, 3 slices"
+/// "convolution forward, 128x32 tiles, 3 slices"
 std::string name_of(const char* direction, const GemmPlan& plan) {
-  return fmt::format("convolution {}, {} tiles, {} slice{}", direction, tile_name(plan.tile),
-                     plan.slices, plan.slices == 1 ? "" : "s");
+  return fmt::format("convolution {}, {}x{} tiles, {} slice{}", direction, plan.tile.rows,
+                     plan.tile.columns, plan.slices, plan.slices == 1 ? "" : "s");
 }
 
 void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, Numbers format,

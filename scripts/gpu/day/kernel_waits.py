@@ -16,12 +16,12 @@ METRICS = (*WAITS.values(), SHARED, TENSOR, "sm__inst_executed_pipe_tensor.sum",
            "dram__bytes.sum", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum")
 RATES = {"shared": SHARED, "tensor": TENSOR, "l2": "L2 Cache Throughput", "dram": "DRAM Throughput",
          "issue": ISSUE}
-TILE = re.compile(r"GemmTile<(?:\([\w:]+\))?(\d+)")
+TILE = re.compile(r"GemmTile<(?:\(int\))?(\d+), ?(?:\(int\))?(\d+)")
 MICROSECONDS = {"ns": 1e-3, "nsecond": 1e-3, "us": 1, "usecond": 1, "ms": 1e3, "msecond": 1e3}
 
 
-def launches_of(text, tiles):
-    """Launches in order, from ncu's CSV: a line for each metric. `tiles`: names by number."""
+def launches_of(text):
+    """Launches in order, from ncu's CSV: a line for each metric."""
     lines = [line for line in text.splitlines() if line.startswith('"')]
     launches = {}
     for row in csv.DictReader(lines):
@@ -29,7 +29,7 @@ def launches_of(text, tiles):
             continue
         name = row["Kernel Name"]
         launch = launches.setdefault(row["ID"], {
-            "kernel": family_of(name, tiles), "name": name, "grid": row.get("Grid Size"),
+            "kernel": family_of(name), "name": name, "grid": row.get("Grid Size"),
             "block": row.get("Block Size"), "metrics": {}, "units": {}})
         launch["metrics"][row["Metric Name"]] = as_number(row["Metric Value"])
         launch["units"][row["Metric Name"]] = row.get("Metric Unit", "")
@@ -38,13 +38,13 @@ def launches_of(text, tiles):
     return list(launches.values())
 
 
-def family_of(name, tiles):
+def family_of(name):
     """`max_pool_forward`, `gemm Forward 128x128` of the whole signature."""
     plain = re.sub(r"<.*", "", name.replace("(anonymous namespace)::", "")).split("(")[0].split("::")[-1]
     plain = (plain.split() or [name])[-1].removesuffix("_kernel")
     direction, tile = re.search(r"gemm<.*\b(\w+)>\(", name), TILE.search(name)
     return " ".join([plain, *([direction[1]] if direction else []),
-                     *([tiles.get(tile[1], f"tile {tile[1]}")] if tile else [])])
+                     *([f"{tile[1]}x{tile[2]}"] if tile else [])])
 
 
 def as_number(text):

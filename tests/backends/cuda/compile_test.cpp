@@ -74,10 +74,8 @@ TEST(Weights, MayBeAsManyAsKernelsCount) {
 /// Neither the last row of the last tile nor the last thread of the last block is beyond an int.
 TEST(Positions, LeaveRoomForTheLastTile) {
   constexpr std::int64_t kLargestInt = std::numeric_limits<int>::max(), kMost = kMostChunks;
-  for (const GemmTileSize size : {GemmTileSize::tall, GemmTileSize::wide, GemmTileSize::square,
-                                  GemmTileSize::large, GemmTileSize::huge, GemmTileSize::tower}) {
-    const int rows = tile_extent(size).rows;
-    EXPECT_LE(pieces(kMost, rows) * rows, kLargestInt);
+  for (const TileShape& tile : kTiles) {
+    EXPECT_LE(pieces(kMost, tile.rows) * tile.rows, kLargestInt);
   }
   EXPECT_LE(pieces(kMost, 256) * 256, kLargestInt);
   // A thread of the sums of batch norm goes on by eight times the rows of a block.

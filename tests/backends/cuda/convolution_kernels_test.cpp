@@ -105,16 +105,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, Convolution, testing::ValuesIn(trials()));
 /// All products of a convolution by one size of tile.
 class TilesOfOneSize {
  public:
-  TilesOfOneSize(GemmTileSize tile, int slices, const ConvolutionTrial& trial)
+  TilesOfOneSize(const TileShape& tile, int slices, const ConvolutionTrial& trial)
       : tile_(tile), slices_(slices), trial_(trial), shape_(trial.shape()) {}
-
-  static std::vector<GemmTileSize> of(Numbers numbers, bool depth_inside) {
-    using enum GemmTileSize;
-    std::vector<GemmTileSize> sizes{square, tall, wide, large};
-    if (numbers != Numbers::exact) sizes.push_back(huge);
-    if (numbers != Numbers::exact && depth_inside) sizes.push_back(tower);
-    return sizes;
-  }
 
   Floats forward() const { return trial_.forward(plan(forward_extent(shape_)), kNaN); }
   Floats data() const { return trial_.data(plan(data_extent(shape_)), kNaN); }
@@ -124,13 +116,12 @@ class TilesOfOneSize {
 
  private:
   ConvolutionPlan plan(const GemmExtent& e) const {
-    const TileExtent extent = tile_extent(tile_);
-    const GemmPlan cut{tile_, static_cast<int>(pieces(e.rows, extent.rows)),
-                       static_cast<int>(pieces(e.columns, extent.columns)), slices_};
+    const GemmPlan cut{tile_, static_cast<int>(pieces(e.rows, tile_.rows)),
+                       static_cast<int>(pieces(e.columns, tile_.columns)), slices_};
     return {cut, cut, cut};
   }
 
-  GemmTileSize tile_;
+  TileShape tile_;
   int slices_;
   const ConvolutionTrial& trial_;
   const WindowShape& shape_;
@@ -141,21 +132,25 @@ void expect_all_tiles_right(Numbers numbers, int stride) {
   const WindowShape& s = trial.shape();
   const double limit = tolerance(numbers, s.taps());
   const double of_map = limit + unit_roundoff(numbers);
-  const TilesOfOneSize square(GemmTileSize::square, 2, trial);
+  const TilesOfOneSize square(kTile64x64, 2, trial);
   const Floats dst = square.forward(), diff = square.data();
   EXPECT_LE(distance(dst, reference_forward(s, trial.src(), trial.weights(), trial.bias())),
             of_map);
   EXPECT_LE(distance(diff, reference_data(s, trial.diff_dst(), trial.weights())), of_map);
-  for (const GemmTileSize size : TilesOfOneSize::of(numbers, true)) {
-    const TilesOfOneSize tiles(size, 2, trial);
-    EXPECT_TRUE(same_bits(dst, tiles.forward())) << static_cast<int>(size);
-    EXPECT_TRUE(same_bits(diff, tiles.data())) << static_cast<int>(size);
+  for (const TileShape& tile : kTiles) {
+    if (!has_kernels(tile, numbers, true)) continue;
+    SCOPED_TRACE(testing::PrintToString(tile));
+    const TilesOfOneSize tiles(tile, 2, trial);
+    EXPECT_TRUE(same_bits(dst, tiles.forward()));
+    EXPECT_TRUE(same_bits(diff, tiles.data()));
   }
   const Floats weights = std::get<0>(square.gradients());
   EXPECT_LE(distance(weights, reference_weights(s, trial.src(), trial.diff_dst())), limit);
-  for (const GemmTileSize size : TilesOfOneSize::of(numbers, false)) {
-    const auto [others, bias] = TilesOfOneSize(size, 2, trial).gradients();
-    EXPECT_TRUE(same_bits(weights, others)) << static_cast<int>(size);
+  for (const TileShape& tile : kTiles) {
+    if (!has_kernels(tile, numbers, false)) continue;
+    SCOPED_TRACE(testing::PrintToString(tile));
+    const auto [others, bias] = TilesOfOneSize(tile, 2, trial).gradients();
+    EXPECT_TRUE(same_bits(weights, others));
     EXPECT_LE(distance(bias, reference_bias(s, trial.diff_dst())), limit);
   }
 }
@@ -168,17 +163,17 @@ TEST(ConvolutionTiles, AllAreRight) {
   }
 }
 
-/// The tallest tile has a table of 16 steps, which it writes anew for the 17th and the 33rd.
-TEST(ConvolutionTiles, TablesOfTheTallestOneAreWrittenAnew) {
+/// The tile of 256 rows has a table of 16 steps, which it writes anew for the 17th and the 33rd.
+TEST(ConvolutionTiles, TablesOf256RowsAreWrittenAnew) {
   for (const Numbers numbers : {Numbers::tf32, Numbers::bf16}) {
     const int of_step = kStepBytes / stored_bytes(numbers);
     for (const int steps : {16, 17, 33}) {
       const ConvolutionTrial trial({1, 20, 10, steps * of_step / 4, 40, 2, 1}, -1, numbers);
       const WindowShape& s = trial.shape();
       ASSERT_EQ(steps_of(forward_extent(s), numbers), steps);
-      const TilesOfOneSize square(GemmTileSize::square, 1, trial);
-      const TilesOfOneSize tower(GemmTileSize::tower, 1, trial);
-      EXPECT_TRUE(same_bits(square.forward(), tower.forward())) << steps;
+      const TilesOfOneSize square(kTile64x64, 1, trial);
+      const TilesOfOneSize tall(kTile256x64, 1, trial);
+      EXPECT_TRUE(same_bits(square.forward(), tall.forward())) << steps;
     }
   }
 }

@@ -47,14 +47,14 @@ TEST(ConvolutionOrders, SumsHaveTheSameBitsWhateverBlockIsFirst) {
   }
 }
 
-/// Two of the tallest tiles, one of them in part; those of TF32 numbers write their tables anew.
-TEST(ConvolutionOrders, SumsOfTheTallestTilesDoSo) {
+/// Two tiles of 256 rows, one of them in part; those of TF32 numbers write their tables anew.
+TEST(ConvolutionOrders, SumsOf256RowsDoSo) {
   const Orders orders;
   for (const Numbers numbers : {Numbers::tf32, Numbers::bf16}) {
     const ConvolutionTrial trial({3, 13, 12, 64, 64, 3, 1}, -1, numbers);
     const ConvolutionPlan plan = plan_convolution(trial.shape(), numbers, 1);
-    ASSERT_EQ(plan.forward.tile, GemmTileSize::tower);
-    ASSERT_EQ(plan.data.tile, GemmTileSize::tower);
+    ASSERT_EQ(plan.forward.tile, kTile256x64);
+    ASSERT_EQ(plan.data.tile, kTile256x64);
     orders.expect_same_bits([&] { return trial.forward(plan, kNaN); });
     orders.expect_same_bits([&] { return trial.data(plan, kNaN); });
     orders.expect_same_bits([&] { return trial.gradients(plan, kNaN); });

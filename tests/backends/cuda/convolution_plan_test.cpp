@@ -25,14 +25,13 @@ TEST(GemmPlan, SlicesCoverEveryStepOnceAndDifferByOne) {
 
 void expect_covers(const GemmExtent& e, Numbers numbers, int multiprocessors) {
   const GemmPlan plan = plan_gemm(e, numbers, multiprocessors);
-  const TileExtent tile = tile_extent(plan.tile);
+  const TileShape& tile = plan.tile;
   EXPECT_GE(std::int64_t{plan.row_tiles} * tile.rows, e.rows);
   EXPECT_LT((std::int64_t{plan.row_tiles} - 1) * tile.rows, e.rows);
   EXPECT_GE(std::int64_t{plan.column_tiles} * tile.columns, e.columns);
   EXPECT_LT((std::int64_t{plan.column_tiles} - 1) * tile.columns, e.columns);
   EXPECT_GE(plan.slices, 1);
-  EXPECT_FALSE(numbers == Numbers::exact && plan.tile == GemmTileSize::huge);
-  EXPECT_FALSE((numbers == Numbers::exact || !e.depth_inside) && plan.tile == GemmTileSize::tower);
+  EXPECT_TRUE(has_kernels(plan.tile, numbers, e.depth_inside));
   if (plan.slices == 1) return;
   EXPECT_GE(steps_of(e, numbers) / plan.slices, 8);
   EXPECT_LE(plan.slices * plan.row_tiles * plan.column_tiles * e.parts, 2 * multiprocessors);
@@ -56,38 +55,38 @@ TEST(GemmPlan, TilesCoverTheResultAndSlicesAreLongAndFew) {
 }
 
 TEST(GemmPlan, ChoosesTilesForTheLayersOfThePapersNetwork) {
-  using enum GemmTileSize;
-  const auto expect = [](int rows, int columns, int depth, GemmTileSize exact, GemmTileSize bf16) {
+  const auto expect = [](int rows, int columns, int depth, const TileShape& exact,
+                         const TileShape& bf16) {
     EXPECT_EQ(plan_gemm({rows, columns, depth}, Numbers::exact, 132).tile, exact);
     EXPECT_EQ(plan_gemm({rows, columns, depth}, Numbers::bf16, 132).tile, bf16);
   };
-  expect(32 * 64516, 32, 72, tall, tall);       // first convolution, forward
-  expect(32, 72, 32 * 64516, wide, wide);       // its weights
-  expect(32 * 15625, 64, 288, large, tower);    // second, forward
-  expect(32 * 15876, 32, 576, tall, tall);      // its data
-  expect(64, 288, 32 * 15625, square, square);  // its weights
-  expect(32 * 3600, 128, 576, large, huge);     // third, forward
-  expect(32 * 3844, 64, 1152, large, tower);    // its data
-  expect(128, 1152, 32 * 784, large, huge);     // fourth, weights
-  expect(32, 512, 25088, wide, wide);           // dense, 32 images
-  expect(256, 512, 25088, large, huge);         // dense, 256 images
-  expect(256, 8, 256, tall, tall);              // the last one
-  expect(256, 256, 512, square, square);        // too few for large ones
-  expect(32 * 784, 64, 1152, large, large);     // too few for the tallest ones
+  expect(32 * 64516, 32, 72, kTile128x32, kTile128x32);    // first convolution, forward
+  expect(32, 72, 32 * 64516, kTile32x128, kTile32x128);    // its weights
+  expect(32 * 15625, 64, 288, kTile128x64, kTile256x64);   // second, forward
+  expect(32 * 15876, 32, 576, kTile128x32, kTile128x32);   // its data
+  expect(64, 288, 32 * 15625, kTile64x64, kTile64x64);     // its weights
+  expect(32 * 3600, 128, 576, kTile128x64, kTile128x128);  // third, forward
+  expect(32 * 3844, 64, 1152, kTile128x64, kTile256x64);   // its data
+  expect(128, 1152, 32 * 784, kTile128x64, kTile128x128);  // fourth, weights
+  expect(32, 512, 25088, kTile32x128, kTile32x128);        // dense, 32 images
+  expect(256, 512, 25088, kTile128x64, kTile128x128);      // dense, 256 images
+  expect(256, 8, 256, kTile128x32, kTile128x32);           // the last one
+  expect(256, 256, 512, kTile64x64, kTile64x64);           // too few for large ones
+  expect(32 * 784, 64, 1152, kTile128x64, kTile128x64);    // too few for 256 rows
 }
 
 /// Two tiles of 256 rows at a time, or two of 128.
-TEST(GemmPlan, TheTallestTilesFillTheirWavesAndHaveTheirDepthInside) {
+TEST(GemmPlan, TilesOf256RowsFillTheirWavesAndHaveTheirDepthInside) {
   const auto plan = [](std::int64_t rows, bool inside) {
     return plan_gemm({rows, 64, 1152, 1, inside}, Numbers::tf32, 1);
   };
   for (const std::int64_t rows : {384, 512, 769, 1024, 8 * 512 + 1}) {
-    EXPECT_EQ(plan(rows, true).tile, GemmTileSize::tower) << rows;
+    EXPECT_EQ(plan(rows, true).tile, kTile256x64) << rows;
     EXPECT_EQ(plan(rows, true).slices, 1) << rows;
-    EXPECT_EQ(plan(rows, false).tile, GemmTileSize::large) << rows;
+    EXPECT_EQ(plan(rows, false).tile, kTile128x64) << rows;
   }
   for (const std::int64_t rows : {128, 256, 640, 768, 1280}) {
-    EXPECT_EQ(plan(rows, true).tile, GemmTileSize::large) << rows;
+    EXPECT_EQ(plan(rows, true).tile, kTile128x64) << rows;
   }
 }
 
@@ -95,9 +94,9 @@ TEST(GemmPlan, SlicesFillAboutOneWave) {
   const auto slices = [](const GemmExtent& e, Numbers numbers) {
     return plan_gemm(e, numbers, 132).slices;
   };
-  // 1 x 4 wide tiles, 784 steps: 2 * 132 / 4 slices.
+  // 1 x 4 tiles of 32 x 128, 784 steps: 2 * 132 / 4 slices.
   EXPECT_EQ(slices({32, 512, 25088}, Numbers::exact), 66);
-  // 2 x 8 large tiles.
+  // 2 x 8 tiles of 128 x 64.
   EXPECT_EQ(slices({256, 512, 25088}, Numbers::exact), 16);
   // 36 steps: no more than 4 slices of at least 8.
   EXPECT_EQ(slices({64, 64, 1152}, Numbers::tf32), 4);
@@ -109,7 +108,7 @@ TEST(GemmPlan, SlicesFillAboutOneWave) {
 
 TEST(ConvolutionPlan, HoldsTheSlicesOfTheLargestResult) {
   // 256 images of 25088 -> 512: forward 16 slices of 256 x 512 numbers. Data has one slice, and
-  // turned weights; these are more.
+  // transposed weights; these are more.
   const WindowShape dense{256, {1, 1, 25088}, {1, 1, 512}, 1, 1, 0, 0};
   const ConvolutionPlan plan = plan_convolution(dense, Numbers::exact, 132);
   EXPECT_EQ(plan.forward.slices, 16);
@@ -119,11 +118,11 @@ TEST(ConvolutionPlan, HoldsTheSlicesOfTheLargestResult) {
   const WindowShape first{128, {256, 256, 8}, {254, 254, 32}, 3, 1, 0, 0};
   const ConvolutionPlan sliced = plan_convolution(first, Numbers::exact, 132);
   EXPECT_EQ(sliced.weights.slices, 264);
-  EXPECT_EQ(turns_of_bias(sliced.weights), 4);
+  EXPECT_EQ(bias_parts(sliced.weights), 4);
   EXPECT_EQ(sliced.workspace_bytes(first), 264u * 32 * (72 + 4) * sizeof(float));
 }
 
-TEST(ConvolutionPlan, NoImagesNeedTurnedWeightsAlone) {
+TEST(ConvolutionPlan, NoImagesNeedTransposedWeightsAlone) {
   const WindowShape none{0, {5, 5, 8}, {5, 5, 8}, 3, 1, 1, 1};
   EXPECT_EQ(plan_convolution(none, Numbers::exact, 132).workspace_bytes(none),
             8u * 72 * sizeof(float));
@@ -175,10 +174,10 @@ TEST(PositionClass, EveryPositionIsInOneAndItsTapsAreThoseThatCoverIt) {
 }
 
 /// Weights of a class lie side by side, and classes behind each other, row by row.
-TEST(TurnedTaps, LieInTheOrderOfClasses) {
+TEST(TransposedTaps, LieInTheOrderOfClasses) {
   for (const int size : {1, 2, 3, 5, 7}) {
     for (const int stride : {1, 2, 3, 4, 8}) {
-      const TurnedTaps turned = TurnedTaps::of(size, stride);
+      const TransposedTaps transposed = TransposedTaps::of(size, stride);
       int before = 0;
       for (int phase = 0; phase < stride * stride; ++phase) {
         std::vector<int> taps;
@@ -188,10 +187,10 @@ TEST(TurnedTaps, LieInTheOrderOfClasses) {
           }
         }
         for (int i = 0; i < static_cast<int>(taps.size()); ++i) {
-          const TurnedTaps::Place place = turned.place(taps[i]);
-          EXPECT_EQ(place.before, before) << taps[i];
-          EXPECT_EQ(place.taps, static_cast<int>(taps.size())) << taps[i];
-          EXPECT_EQ(place.number, i) << taps[i];
+          const TransposedTaps::Tap tap = transposed.tap(taps[i]);
+          EXPECT_EQ(tap.before, before) << taps[i];
+          EXPECT_EQ(tap.taps, static_cast<int>(taps.size())) << taps[i];
+          EXPECT_EQ(tap.number, i) << taps[i];
         }
         before += static_cast<int>(taps.size());
       }

@@ -5,6 +5,8 @@
 namespace cputrain::cuda {
 namespace {
 
+using Result = GemmResult<BiasAndAdd<ExactNumbers>>;
+
 constexpr int kColumns = 8;
 
 /// Small integers, whose sums are exact in every order.
@@ -43,15 +45,13 @@ TEST(AddSlices, AddsAllOfThem) {
       const DeviceArray<float> from(partials), of_bias(bias);
       auto to = DeviceArray<float>::poisoned(size);
       const auto numbers = static_cast<std::int64_t>(size);
-      add_slices(test_stream().get(),
-                 GemmResult<ExactNumbers>{to.data(), nullptr, false, from.data(), numbers}, slices,
-                 kColumns);
+      add_slices(test_stream().get(), Result{{to.data()}, from.data(), numbers}, slices, kColumns);
       EXPECT_EQ(to.read(), expected) << slices << " slices of " << size;
 
       const DeviceArray<float> more(before);
       add_slices(test_stream().get(),
-                 GemmResult<ExactNumbers>{more.data(), of_bias.data(), true, from.data(), numbers},
-                 slices, kColumns);
+                 Result{{more.data(), of_bias.data(), more.data()}, from.data(), numbers}, slices,
+                 kColumns);
       for (std::size_t i = 0; i < size; ++i) expected[i] += bias[i % kColumns] + before[i];
       EXPECT_EQ(more.read(), expected) << slices << " slices of " << size << ", with bias";
     }
@@ -66,9 +66,7 @@ TEST(AddSlices, HaveTheSameBitsEveryTime) {
   const DeviceArray<float> from(partials);
   const auto sums = twice([&] {
     auto to = DeviceArray<float>::poisoned(kSize);
-    add_slices(test_stream().get(),
-               GemmResult<ExactNumbers>{to.data(), nullptr, false, from.data(), kSize}, kSlices,
-               kColumns);
+    add_slices(test_stream().get(), Result{{to.data()}, from.data(), kSize}, kSlices, kColumns);
     return to.read();
   });
   for (std::size_t i = 0; i < kSize; ++i) {

@@ -18,11 +18,11 @@ struct Measured {
 
 template <class N, class Tile>
 Measured measured(LoopBench& bench, const WindowNumbers<N>& numbers) {
-  using Operands = WindowOperands<N, Tile>;
-  using Loop = WarpLoop<N, Tile, Operands>;
+  using Iterator = WindowIterator<N, Tile>;
+  using Loop = WarpLoop<N, Tile, Iterator>;
   const auto cycles = [&]<Parts kParts>(const LoopRun& run) {
     const WindowProduct product = numbers.template product<Tile>(run.own_rows);
-    return bench.pace<Loop, Tile, kParts, Operands>(product, run).cycles;
+    return bench.pace<Loop, Tile, kParts, Iterator>(product, run).cycles;
   };
   Measured m{};
   for (const unsigned blocks : {2u, 1u}) {
@@ -72,22 +72,22 @@ void say_tile(const std::string& name, const Measured& m, const LoopBounds& boun
   say(answer);
 }
 
-template <class N, class Tile>
-void ask_tile(LoopBench& bench, const WindowNumbers<N>& numbers, GemmTileSize size,
-              Figures& figures) {
+template <class N, TileShape kTile>
+void ask_tile(LoopBench& bench, const WindowNumbers<N>& numbers, Figures& figures) {
+  using Tile = TileOf<kTile>;
   const std::string name = words("loop-%s-%dx%d", N::kWord, Tile::kRows, Tile::kColumns);
-  if (!bench.fits<WarpLoop<N, Tile, WindowOperands<N, Tile>>>(2)) {
+  if (!bench.fits<WarpLoop<N, Tile, WindowIterator<N, Tile>>>(2)) {
     say({.name = name, .question = "E18", .text = "two blocks do not fit"});
     return;
   }
   const Measured m = measured<N, Tile>(bench, numbers);
   constexpr StepCost kCost = cost_of_step<Tile>();
   constexpr int kMoved = kCost.bytes_loaded + kCost.bytes_copied;
-  say_tile<Tile>(name, m, assumed_bounds(size, kMoved, kCost.products));
+  say_tile<Tile>(name, m, assumed_bounds(kTile, kMoved, kCost.products));
   figures.counted.push_back(m.loads_and_copies[0] * kSharedBytes / kMoved);
   figures.most_bytes = std::max(
       {figures.most_bytes, kCost.bytes_loaded / m.loads[0], kMoved / m.loads_and_copies[0]});
-  if (size == GemmTileSize::huge) {
+  if (kTile == kTile128x128) {
     figures.beside_loads = m.loads_and_products[0] * kQuarters / kCost.products;
     figures.others = double(kCost.loads) / kCost.products;
   }
@@ -95,13 +95,13 @@ void ask_tile(LoopBench& bench, const WindowNumbers<N>& numbers, GemmTileSize si
 
 template <class N>
 void ask_numbers(LoopBench& bench, Figures& figures) {
-  constexpr std::size_t kMostRows = TowerTile::kRows, kMostColumns = HugeTile::kColumns;
+  constexpr std::size_t kMostRows = kTile256x64.rows, kMostColumns = kTile128x128.columns;
   const WindowNumbers<N> numbers(integers, 2 * bench.multiprocessors() * kMostRows, kMostColumns,
                                  kLoopSteps);
-  ask_tile<N, HugeTile>(bench, numbers, GemmTileSize::huge, figures);
-  ask_tile<N, TowerTile>(bench, numbers, GemmTileSize::tower, figures);
-  ask_tile<N, LargeTile>(bench, numbers, GemmTileSize::large, figures);
-  ask_tile<N, SquareTile>(bench, numbers, GemmTileSize::square, figures);
+  ask_tile<N, kTile128x128>(bench, numbers, figures);
+  ask_tile<N, kTile256x64>(bench, numbers, figures);
+  ask_tile<N, kTile128x64>(bench, numbers, figures);
+  ask_tile<N, kTile64x64>(bench, numbers, figures);
 }
 
 void say_figures(const Figures& figures) {

@@ -66,11 +66,11 @@ class WindowProbe {
 
   template <class Tile>
   Found ask_warps() {
-    return ask<Tile, WarpLoop<N, Tile, WindowOperands<N, Tile>>>();
+    return ask<Tile, WarpLoop<N, Tile, WindowIterator<N, Tile>>>();
   }
   template <class Tile>
   Found ask_groups() {
-    return ask<Tile, GroupLoop<N, Tile, WindowOperands<N, Tile>, RowByRow, RowByRow>>();
+    return ask<Tile, GroupLoop<N, Tile, WindowIterator<N, Tile>, RowByRow, RowByRow>>();
   }
 
  private:
@@ -82,7 +82,7 @@ class WindowProbe {
     const unsigned each = blocks_each<Loop>(bench_);
     const auto speed = [&]<Parts kParts = Parts::all>(const WindowNumbers<N>& numbers,
                                                       const LoopRun& run) {
-      const LoopPace pace = bench_.pace<Loop, Tile, kParts, WindowOperands<N, Tile>>(
+      const LoopPace pace = bench_.pace<Loop, Tile, kParts, WindowIterator<N, Tile>>(
           numbers.template product<Tile>(run.own_rows), run);
       return speed_of<Tile>(pace, kDepthOfStep<N>);
     };
@@ -174,12 +174,12 @@ void ask_windows(LoopBench& bench) {
     right = right && wgmma.wrong == 0;
     say_groups(words("wgmma-%s-%s", N::kWord, tile), wgmma, mma);
   };
-  warps(TowerTile{}, "256x64");
-  warps(SquareTile{}, "64x64");
+  warps(TileOf<kTile256x64>{}, "256x64");
+  warps(TileOf<kTile64x64>{}, "64x64");
   groups(GroupTile<64, 64, 1, 2>{}, "64x64");
-  warps(LargeTile{}, "128x64");
+  warps(TileOf<kTile128x64>{}, "128x64");
   groups(GroupTile<128, 64, 1, 2>{}, "128x64");
-  warps(HugeTile{}, "128x128");
+  warps(TileOf<kTile128x128>{}, "128x128");
   groups(GroupTile<128, 128, 1, 1>{}, "128x128");
   groups(GroupTile<128, 256, 2, 2>{}, "128x256");
   // The fence may wait for copies that are on their way: none is, one step ahead.
@@ -193,7 +193,7 @@ class TurnedProbe {
  public:
   TurnedProbe(LoopBench& bench, bool turned_a) : bench_(bench), turned_a_(turned_a) {}
 
-  template <class Tile, class Operands, class Loop>
+  template <class Tile, class Iterator, class Loop>
   Found ask() {
     Found found;
     const auto run = [&](WindowNumbers<Bf16Numbers>::Maker make, int steps) {
@@ -201,7 +201,7 @@ class TurnedProbe {
       const Matrix a = make(Numbers::bf16, Tile::kRows, kDepth, 1);
       const Matrix b = make(Numbers::bf16, Tile::kColumns, kDepth, 2);
       const TestArray<std::byte> there_a(a.bytes(turned_a_)), there_b(b.bytes(true));
-      const LoopPace pace = bench_.pace<Loop, Tile, Parts::all, Operands>(
+      const LoopPace pace = bench_.pace<Loop, Tile, Parts::all, Iterator>(
           MatrixProduct{there_a.data(), there_b.data()},
           {.blocks_each = blocks_each<Loop>(bench_), .steps = steps});
       found.fractions = bench_.tile(0, Tile::kRows * Tile::kColumns);
@@ -225,12 +225,13 @@ class TurnedProbe {
 template <class GroupA, class WarpA, class FormOfA>
 void ask_turned(LoopBench& bench, bool turned_a, const char* name) {
   using Tile = GroupTile<128, 128, 1, 1>;
-  using OfGroups = MatrixOperands<Tile, GroupA, Panels<128>>;
-  using OfWarps = MatrixOperands<HugeTile, WarpA, RowsInside<Bf16Numbers, 128>>;
+  using OfGroups = MatrixIterator<Tile, GroupA, Panels<128>>;
+  using OfWarps = MatrixIterator<TileOf<kTile128x128>, WarpA, RowsInside<Bf16Numbers, 128>>;
   TurnedProbe probe(bench, turned_a);
   const Found wgmma =
       probe.ask<Tile, OfGroups, GroupLoop<Bf16Numbers, Tile, OfGroups, FormOfA, DepthByDepth>>();
-  const Found mma = probe.ask<HugeTile, OfWarps, WarpLoop<Bf16Numbers, HugeTile, OfWarps>>();
+  const Found mma = probe.ask<TileOf<kTile128x128>, OfWarps,
+                              WarpLoop<Bf16Numbers, TileOf<kTile128x128>, OfWarps>>();
   say_speed(name, wgmma.same_rows, wgmma, mma,
             words("%.2f times the %.0f of mma.sync with ldmatrix.trans, where all blocks copy the "
                   "same lines",

@@ -2,8 +2,8 @@
 #include "backends/cuda/kernels/products/position_classes.h"
 
 /// diff_src[position][input channel] = sum over the taps that cover it, and output channels, of
-/// diff_dst * weights: a convolution of diff_dst with weights that are turned, input channels
-/// first. A part for each class of positions.
+/// diff_dst * weights: a convolution of diff_dst with transposed weights, input channels first. A
+/// part for each class of positions.
 namespace cputrain::cuda {
 namespace {
 
@@ -35,14 +35,14 @@ struct BackwardData {
     ChunkMap dst;
     Divisor dst_chunks;
     const void* weights;  ///< [class][input channel][row][column][output channel]
-    GemmResult<N> result;
+    GemmResult<BiasAndAdd<N>> result;
 
     CPUTRAIN_DEVICE Part part(int number) const {
       const int stride = rows.stride;
       const PositionClass of_rows = rows.of(number / stride),
                           of_columns = columns.of(number % stride);
-      // Turned weights lie by classes: those of earlier rows have all columns, then come earlier
-      // classes of columns with this class's rows.
+      // Transposed weights lie by classes: those of earlier rows have all columns, then come
+      // earlier classes of columns with this class's rows.
       const int before = of_rows.taps_before * columns.size + of_rows.taps * of_columns.taps_before;
       const int count = images * of_rows.count * of_columns.count;
       return {{count,
@@ -61,7 +61,7 @@ struct BackwardData {
     }
 
     /// A class's positions are `stride` apart in src.
-    CPUTRAIN_DEVICE std::int64_t place(const Part& part, int row) const {
+    CPUTRAIN_DEVICE std::int64_t row_of_result(const Part& part, int row) const {
       if (rows.stride == 1) return row;
       const Position at = part.windows.numbers.position(row);
       const int y = part.of_rows.first + at.row * rows.stride;
@@ -71,56 +71,56 @@ struct BackwardData {
   };
 
   template <class N, class Tile>
-  using Operands = WindowOperands<N, Tile>;
+  using Iterator = WindowIterator<N, Tile>;
   template <class N, class Tile>
-  using BesideSums = NothingBeside;
+  using BiasGradient = NoBiasGradient;
 };
 
-constexpr int kTurnedSide = 32, kTurnedRows = 8;
+constexpr int kSide = 32, kRowsAtOnce = 8;
 
-/// A block turns kTurnedSide input by kTurnedSide output channels of a tap. Inputs are along the
+/// A block transposes kSide input by kSide output channels of a tap. Inputs are along the
 /// side of the grid that has no limit of 65535: dense layers read whole maps as channels.
 template <class Stored>
-__global__ void __launch_bounds__(kTurnedSide* kTurnedRows)
-    turn_weights_kernel(int inputs, int outputs, TurnedTaps taps, const Stored* weights,
-                        Stored* turned) {
+__global__ void __launch_bounds__(kSide* kRowsAtOnce)
+    transpose_weights_kernel(int inputs, int outputs, TransposedTaps taps, const Stored* weights,
+                             Stored* transposed) {
   struct Square {  // a number more in a row: columns are read from different banks
-    Stored numbers[kTurnedSide][kTurnedSide + 1];
+    Stored numbers[kSide][kSide + 1];
   };
   auto& square = shared<Square>();
   const BlockNumber block = BlockNumber::of_thread();
   const auto [across, down] = ThreadNumber::of_thread();
-  const int first_input = block.x * kTurnedSide, first_output = block.z * kTurnedSide;
+  const int first_input = block.x * kSide, first_output = block.z * kSide;
   const int tap = block.y, size = taps.size.number();
   {
     const int input = first_input + across, output = first_output + down;
     const std::int64_t pitch = offset_of_row(size * size, inputs);
     const Stored* from = weights + (output * pitch + offset_of_row(tap, inputs) + input);
 #pragma unroll
-    for (int i = 0; i < kTurnedSide; i += kTurnedRows, from += kTurnedRows * pitch) {
+    for (int i = 0; i < kSide; i += kRowsAtOnce, from += kRowsAtOnce * pitch) {
       if (input < inputs && output + i < outputs) square.numbers[down + i][across] = *from;
     }
   }
   __syncthreads();
   const int input = first_input + down, output = first_output + across;
-  const TurnedTaps::Place place = taps.place(tap);
-  const std::int64_t pitch = offset_of_row(place.taps, outputs);
-  const std::int64_t first = offset_of_row(place.before, inputs) + place.number;
-  Stored* to = turned + (first * outputs + input * pitch + output);
+  const TransposedTaps::Tap own = taps.tap(tap);
+  const std::int64_t pitch = offset_of_row(own.taps, outputs);
+  const std::int64_t first = offset_of_row(own.before, inputs) + own.number;
+  Stored* to = transposed + (first * outputs + input * pitch + output);
 #pragma unroll
-  for (int i = 0; i < kTurnedSide; i += kTurnedRows, to += kTurnedRows * pitch) {
+  for (int i = 0; i < kSide; i += kRowsAtOnce, to += kRowsAtOnce * pitch) {
     if (output < outputs && input + i < inputs) *to = square.numbers[across][down + i];
   }
 }
 
 template <class N>
-void turn_weights(Stream stream, const WindowShape& s, const void* weights, void* turned) {
+void transpose_weights(Stream stream, const WindowShape& s, const void* weights, void* transposed) {
   using Stored = typename N::Stored;
   const int inputs = s.src.channels, outputs = s.dst.channels;
-  launch(stream, "turn_weights", turn_weights_kernel<Stored>,
-         grid_of(pieces(inputs, kTurnedSide), s.size * s.size, pieces(outputs, kTurnedSide)),
-         grid_of(kTurnedSide, kTurnedRows), 0, inputs, outputs, TurnedTaps::of(s.size, s.stride),
-         static_cast<const Stored*>(weights), static_cast<Stored*>(turned));
+  launch(stream, "transpose_weights", transpose_weights_kernel<Stored>,
+         grid_of(pieces(inputs, kSide), s.size * s.size, pieces(outputs, kSide)),
+         grid_of(kSide, kRowsAtOnce), 0, inputs, outputs, TransposedTaps::of(s.size, s.stride),
+         static_cast<const Stored*>(weights), static_cast<Stored*>(transposed));
 }
 
 }  // namespace
@@ -128,11 +128,12 @@ void turn_weights(Stream stream, const WindowShape& s, const void* weights, void
 void convolution_backward_data(Stream stream, const ConvolutionCall& call, const void* diff_dst,
                                const void* weights, void* diff_src, bool add) {
   const WindowShape& s = call.shape;
-  float* const turned = call.workspace;
+  float* const transposed = call.workspace;
   with_numbers(call.numbers, [&]<class N>(N) {
-    turn_weights<N>(stream, s, weights, turned);
-    const GemmResult<N> result{static_cast<typename N::Stored*>(diff_src), nullptr, add,
-                               turned + s.weights(), s.inputs()};
+    transpose_weights<N>(stream, s, weights, transposed);
+    auto* const values = static_cast<typename N::Stored*>(diff_src);
+    const GemmResult<BiasAndAdd<N>> result{
+        {values, nullptr, add ? values : nullptr}, transposed + s.weights(), s.inputs()};
     const ChunkMap dst = ChunkMap::of<N>(s.dst, diff_dst);
     launch_product<BackwardData, N>(stream, "convolution_backward_data",
                                     {s.images,
@@ -144,7 +145,7 @@ void convolution_backward_data(Stream stream, const ConvolutionCall& call, const
                                      ClassDivisor::of(s.size, s.stride),
                                      dst,
                                      Divisor(dst.chunks),
-                                     turned,
+                                     transposed,
                                      result},
                                     data_extent(s), call.plan.data);
   });

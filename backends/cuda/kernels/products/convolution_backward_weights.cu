@@ -15,59 +15,59 @@ struct BackwardWeights {
     Windows windows;
     Taps taps;
     const void* diff_dst;
-    GemmResult<ExactNumbers> result;
-    float* bias_sums;  ///< [slice][turn][row]; null: not wanted
-    int turns;
+    GemmResult<BiasAndAdd<ExactNumbers>> result;
+    float* bias_sums;  ///< [slice][part][row]; null: not wanted
+    int bias_parts;
 
     CPUTRAIN_DEVICE const Problem& part(int) const { return *this; }
-    CPUTRAIN_DEVICE std::int64_t place(const Problem&, int row) const { return row; }
+    CPUTRAIN_DEVICE std::int64_t row_of_result(const Problem&, int row) const { return row; }
   };
 
-  /// A is diff_dst: side by side are output channels. B is src by windows: side by side are taps. A
-  /// thread copies one chunk of output channels and one tap of each of its windows. The table has
-  /// the windows' corners, since all threads need them.
+  /// The predicated iterator. A is diff_dst: side by side are output channels. B is src by windows:
+  /// side by side are taps. A thread copies one chunk of output channels and one tap of each of its
+  /// windows. The table has the windows' corners, since all threads need them.
   template <class N, class Tile>
-  class Operands {
+  class Iterator {
    public:
     using A = RowsInside<N, Tile::kRows>;
     using B = RowsInside<N, Tile::kColumns>;
-    static constexpr int kNoted = 1024;
-    [[maybe_unused]] static constexpr int kSteps = kNoted / kDepthOfStep<N>;
+    static constexpr int kTableWindows = 1024;
+    [[maybe_unused]] static constexpr int kSteps = kTableWindows / kDepthOfStep<N>;
     struct Table {
-      Place windows[kNoted];
+      MapOffset windows[kTableWindows];
     };
 
-    CPUTRAIN_DEVICE Operands(const Problem<N>& problem, const TilePlace& tile)
+    CPUTRAIN_DEVICE Iterator(const Problem<N>& problem, const TileOffset& tile)
         : problem_(problem),
-          noted_(tile.begin * kDepthOfStep<N>),
+          precomputed_(tile.begin * kDepthOfStep<N>),
           row_chunks_(problem.rows / kNumbersOfChunk<N>),
           chunks_of_step_(kDepthOfStep<N> * row_chunks_),
-          depths_left_(problem.depth - noted_ - of_a_.depth) {
+          depths_left_(problem.depth - precomputed_ - of_a_.depth) {
       keep(chunks_of_step_);
       const int chunk = tile.row / kNumbersOfChunk<N> + of_a_.chunk;
-      diff_dst_ = (noted_ + of_a_.depth) * row_chunks_ + min(chunk, row_chunks_ - 1);
+      diff_dst_ = (precomputed_ + of_a_.depth) * row_chunks_ + min(chunk, row_chunks_ - 1);
       const int tap = tile.column / kNumbersOfChunk<N> + of_b_.chunk;
-      tap_ = problem.taps.place(tap, problem.windows.map);
+      tap_ = problem.taps.offset(tap, problem.windows.map);
     }
 
-    CPUTRAIN_DEVICE void note(Table& table, int steps) {
+    CPUTRAIN_DEVICE void precompute(Table& table, int steps) {
       const int depths = steps * kDepthOfStep<N>;
       const Windows& windows = problem_.windows;
 #pragma unroll 1
       for (int i = thread_number(); i < depths; i += Tile::kThreads) {
-        const int window = noted_ + i;
-        table.windows[i] = window < windows.count ? windows.corner(window) : Place::nowhere();
+        const int window = precomputed_ + i;
+        table.windows[i] = window < windows.count ? windows.corner(window) : MapOffset::outside();
       }
-      noted_ += depths;
+      precomputed_ += depths;
       next_ = table.windows + of_b_.depth;
     }
 
     CPUTRAIN_DEVICE void copy(typename Tile::Stage& stage) {
       const ChunkMap& src = problem_.windows.map;
-      Place places[ShareOfB::kCopies];
+      MapOffset offsets[ShareOfB::kCopies];
 #pragma unroll
       for (int i = 0; i < ShareOfB::kCopies; ++i) {
-        places[i] = next_[i * ShareOfB::kDepthsAtOnce] + tap_;
+        offsets[i] = next_[i * ShareOfB::kDepthsAtOnce] + tap_;
       }
 #pragma unroll
       for (int i = 0; i < ShareOfA::kCopies; ++i) {
@@ -77,7 +77,7 @@ struct BackwardWeights {
       }
 #pragma unroll
       for (int i = 0; i < ShareOfB::kCopies; ++i) {
-        of_b_.copy(stage.b, i, chunk_of(src.begin, places[i].chunk), src.has(places[i]));
+        of_b_.copy(stage.b, i, chunk_of(src.begin, offsets[i].chunk), src.has(offsets[i]));
       }
       depths_left_ -= kDepthOfStep<N>;
       diff_dst_ += chunks_of_step_;
@@ -89,37 +89,37 @@ struct BackwardWeights {
     using ShareOfB = typename B::template Share<Tile::kThreads>;
 
     const Problem<N>& problem_;
-    int noted_;  ///< windows
+    int precomputed_;  ///< windows
     ShareOfA of_a_;
     ShareOfB of_b_;
     int row_chunks_, chunks_of_step_;
     int depths_left_;  ///< from the thread's first window of a step on
     int diff_dst_;     ///< its chunk of that
-    Place tap_;
-    const Place* next_;
+    MapOffset tap_;
+    const MapOffset* next_;
   };
 
-  /// Sums of A's rows, for the bias. Warps that work on the same rows take turns, so that each has
-  /// a step in so many: products with ones.
+  /// Sums of A's rows, by products with ones. Of the warps that work on the same rows each has a
+  /// step in so many, and stores a partial sum.
   template <class N, class Tile>
-  class BesideSums {
+  class BiasGradient {
    public:
-    CPUTRAIN_DEVICE BesideSums(const Problem<N>& problem, const TilePlace& tile,
-                               const WarpPlace& warp)
+    CPUTRAIN_DEVICE BiasGradient(const Problem<N>& problem, const TileOffset& tile,
+                                 const WarpOffset& warp)
         : problem_(problem),
           first_row_(tile.row + warp.row),
           lane_(warp.lane),
           fragments_(warp.row, warp.lane) {
-      const int turn = (tile.column + warp.column) / Tile::kWarpColumns;
-      takes_part_ = problem.bias_sums && turn < problem.turns;
-      steps_left_ = takes_part_ ? turn : 1 << 30;
-      sums_at_ = (tile.slice * problem.turns + turn) * problem.rows;
+      const int part = (tile.column + warp.column) / Tile::kWarpColumns;
+      takes_part_ = problem.bias_sums && part < problem.bias_parts;
+      steps_left_ = takes_part_ ? part : 1 << 30;
+      sums_at_ = (tile.slice * problem.bias_parts + part) * problem.rows;
     }
 
     CPUTRAIN_DEVICE void add(const unsigned char* a) {
       // All lanes agree; the vote lets the compiler know.
       if (__any_sync(kAllLanes, --steps_left_ >= 0)) return;
-      steps_left_ = problem_.turns - 1;
+      steps_left_ = problem_.bias_parts - 1;
       Sums<kFragments, 1> of_step{};
 #pragma unroll 1
       for (int instruction = 0; instruction < kInstructionsOfStep; ++instruction) {
@@ -167,19 +167,21 @@ void convolution_backward_weights(Stream stream, const ConvolutionCall& call, co
                                   bool add) {
   const WindowShape& s = call.shape;
   const GemmPlan& plan = call.plan.weights;
-  const int turns = turns_of_bias(plan);
-  const GemmResult<ExactNumbers> result{diff_weights, nullptr, add, call.workspace, s.weights()};
+  const int parts = bias_parts(plan);
+  const GemmResult<BiasAndAdd<ExactNumbers>> result{
+      {diff_weights, nullptr, add ? diff_weights : nullptr}, call.workspace, s.weights()};
   float* const bias_sums = call.workspace + (plan.slices > 1 ? plan.slices * result.numbers : 0);
   with_numbers(call.numbers, [&]<class N>(N) {
     launch_product<BackwardWeights, N>(
         stream, "convolution_backward_weights",
         {s.dst.channels, s.taps(), s.windows(), windows_on_src<N>(s, src), taps_on_src<N>(s),
-         diff_dst, result, diff_bias ? bias_sums : nullptr, turns},
+         diff_dst, result, diff_bias ? bias_sums : nullptr, parts},
         weights_extent(s), plan);
   });
   if (!diff_bias) return;
-  const GemmResult<ExactNumbers> bias{diff_bias, nullptr, add, bias_sums, s.dst.channels};
-  add_slices(stream, bias, plan.slices * turns, s.dst.channels);
+  const GemmResult<BiasAndAdd<ExactNumbers>> bias{
+      {diff_bias, nullptr, add ? diff_bias : nullptr}, bias_sums, s.dst.channels};
+  add_slices(stream, bias, plan.slices * parts, s.dst.channels);
 }
 
 }  // namespace cputrain::cuda

@@ -10,16 +10,16 @@ struct Forward {
   template <class N>
   struct Problem {
     WindowProduct product;
-    GemmResult<N> result;
+    GemmResult<BiasAndAdd<N>> result;
 
     CPUTRAIN_DEVICE const WindowProduct& part(int) const { return product; }
-    CPUTRAIN_DEVICE std::int64_t place(const WindowProduct&, int row) const { return row; }
+    CPUTRAIN_DEVICE std::int64_t row_of_result(const WindowProduct&, int row) const { return row; }
   };
 
   template <class N, class Tile>
-  using Operands = WindowOperands<N, Tile>;
+  using Iterator = WindowIterator<N, Tile>;
   template <class N, class Tile>
-  using BesideSums = NothingBeside;
+  using BiasGradient = NoBiasGradient;
 };
 
 }  // namespace
@@ -28,8 +28,8 @@ void convolution_forward(Stream stream, const ConvolutionCall& call, const void*
                          const void* weights, const float* bias, void* dst) {
   const WindowShape& s = call.shape;
   with_numbers(call.numbers, [&]<class N>(N) {
-    const GemmResult<N> result{static_cast<typename N::Stored*>(dst), bias, false, call.workspace,
-                               s.outputs()};
+    const GemmResult<BiasAndAdd<N>> result{
+        {static_cast<typename N::Stored*>(dst), bias}, call.workspace, s.outputs()};
     launch_product<Forward, N>(stream, "convolution_forward",
                                {{s.windows(), s.dst.channels, s.taps(), windows_on_src<N>(s, src),
                                  taps_on_src<N>(s), weights},

@@ -34,20 +34,21 @@ constexpr std::int64_t counted_chunks(const WindowShape& s, Numbers numbers) {
   return of_src < of_dst ? of_dst : of_src;
 }
 
-/// Warps that share the rows of A, and take turns to sum them for the bias' gradient: a step each.
-constexpr int turns_of_bias(const GemmPlan& weights) {
+/// Partial sums of the bias' gradient in a slice: warps that share rows of A sum every so many-th
+/// step each.
+constexpr int bias_parts(const GemmPlan& weights) {
   constexpr int kMost = 8;
-  const int warps = weights.column_tiles * tile_extent(weights.tile).warps_beside;
+  const int warps = weights.column_tiles * weights.tile.warps_across();
   return warps < kMost ? warps : kMost;
 }
 
 struct ConvolutionPlan {
   GemmPlan forward, data, weights;
 
-  /// In the workspace lie sums of slices, before them turned weights or behind them sums for the
-  /// bias.
+  /// In the workspace lie sums of slices, before them transposed weights or behind them sums for
+  /// the bias.
   constexpr std::int64_t bias_sums(const WindowShape& s) const {
-    return offset_of_row(weights.slices * turns_of_bias(weights), s.dst.channels);
+    return offset_of_row(weights.slices * bias_parts(weights), s.dst.channels);
   }
   constexpr std::size_t workspace_bytes(const WindowShape& s) const {
     const auto partials = [](const GemmPlan& plan, std::int64_t result) {

@@ -9,38 +9,32 @@
 /// number of multiprocessors, so that sums have the same bits every time.
 namespace cputrain::cuda {
 
-/// Sizes of a block's part of the result, rows by columns.
-enum class GemmTileSize {
-  tall,    ///< 128 x 32: few columns (channels of a first layer, classes)
-  wide,    ///< 32 x 128: few rows (a small batch of a dense layer, few output channels)
-  square,  ///< 64 x 64
-  large,   ///< 128 x 64: less traffic, where there are tiles enough
-  huge,    ///< 128 x 128: least traffic; not with `exact`, whose sums fill the registers
-  tower    ///< 256 x 64: as large, for fewer columns; A is one whose depth lies inside
+/// A block's part of the result and a warp's part of that, both rows by columns; and for how many
+/// steps of the main loop shared memory has room: this one, and those on their way.
+struct TileShape {
+  int rows, columns;
+  int warp_rows, warp_columns;
+  int stages;
+
+  /// Warps along a row of the tile.
+  constexpr int warps_across() const { return columns / warp_columns; }
+  bool operator==(const TileShape&) const = default;
 };
 
-struct TileExtent {
-  int rows, columns;
-  int warps_beside;  ///< warps along a row of the tile
-  int stages;        ///< tiles in shared memory: this step's and those on their way
-};
-constexpr TileExtent tile_extent(GemmTileSize size) {
-  switch (size) {
-    case GemmTileSize::tall:
-      return {128, 32, 1, 3};
-    case GemmTileSize::wide:
-      return {32, 128, 4, 3};
-    case GemmTileSize::square:
-      return {64, 64, 2, 3};
-    case GemmTileSize::large:
-      return {128, 64, 2, 3};
-    case GemmTileSize::huge:
-      return {128, 128, 2, 2};
-    case GemmTileSize::tower:
-      break;
-  }
-  return {256, 64, 1, 2};
-}
+/// Few columns: channels of a first layer, classes.
+inline constexpr TileShape kTile128x32{128, 32, 32, 32, 3};
+/// Few rows: a small batch of a dense layer, few output channels.
+inline constexpr TileShape kTile32x128{32, 128, 32, 32, 3};
+inline constexpr TileShape kTile64x64{64, 64, 32, 32, 3};
+/// Less traffic, where there are tiles enough.
+inline constexpr TileShape kTile128x64{128, 64, 64, 32, 3};
+/// Least traffic.
+inline constexpr TileShape kTile128x128{128, 128, 64, 64, 2};
+/// As large, for fewer columns.
+inline constexpr TileShape kTile256x64{256, 64, 64, 64, 2};
+
+inline constexpr TileShape kTiles[] = {kTile128x32, kTile32x128,  kTile64x64,
+                                       kTile128x64, kTile128x128, kTile256x64};
 
 /// What is to be multiplied.
 struct GemmExtent {
@@ -50,16 +44,23 @@ struct GemmExtent {
   bool depth_inside = true;            ///< numbers of a row of A lie one behind the other
 };
 
+/// What products of such numbers have kernels of. Sums of `exact` would fill the registers in the
+/// two largest. 256 rows whose depth lies outside have 128 threads copy too few depths at a time.
+constexpr bool has_kernels(const TileShape& tile, Numbers numbers, bool depth_inside) {
+  if (numbers == Numbers::exact && tile.warp_columns > 32) return false;
+  return depth_inside || tile != kTile256x64;
+}
+
 struct GemmPlan {
-  GemmTileSize tile = GemmTileSize::square;
+  TileShape tile = kTile64x64;
   int row_tiles = 1, column_tiles = 1;
-  int slices = 1;  ///< parts of the depth, each summed by blocks of its own
+  int slices = 1;  ///< parts of the depth, each summed by blocks of its own (split-K)
 };
 
 /// Bytes of a row of A, or of a column of B, that a step of the main loop multiplies.
 inline constexpr int kStepBytes = 128;
-/// A slice has at least so many steps of the main loop: fewer do not pay for its sums' way to
-/// memory and back.
+/// A slice of the depth (split-K) has at least so many steps of the main loop: fewer do not pay for
+/// its sums' way to memory and back.
 inline constexpr int kLeastStepsOfSlice = 8;
 /// Blocks of every tile size that a multiprocessor has room for at a time.
 inline constexpr int kBlocksOfMultiprocessor = 2;
@@ -69,8 +70,7 @@ CPUTRAIN_HOST_DEVICE constexpr int slice_begin(int steps, int slice, int slices)
   return static_cast<int>(offset_of_row(steps, slice) / slices);
 }
 
-constexpr std::int64_t tiles_of(const GemmExtent& e, GemmTileSize size) {
-  const TileExtent tile = tile_extent(size);
+constexpr std::int64_t tiles_of(const GemmExtent& e, const TileShape& tile) {
   return pieces(e.rows, tile.rows) * pieces(e.columns, tile.columns) * e.parts;
 }
 
@@ -79,28 +79,29 @@ constexpr std::int64_t most_slices(std::int64_t steps) {
 }
 
 /// Larger tiles read less, but not where they are filled up with more than an eighth of nothing, or
-/// where they leave multiprocessors without work. The tallest are fewer, and their last wave is
-/// longer: it counts in the same way.
-constexpr GemmTileSize choose_tile(const GemmExtent& e, std::int64_t steps, Numbers numbers,
-                                   std::int64_t multiprocessors) {
-  if (e.columns <= 32) return GemmTileSize::tall;
-  if (e.rows <= 32) return GemmTileSize::wide;
+/// where they leave multiprocessors without work. Those of 256 rows are fewer, and their last wave
+/// is longer: it counts in the same way.
+constexpr TileShape choose_tile(const GemmExtent& e, std::int64_t steps, Numbers numbers,
+                                std::int64_t multiprocessors) {
+  if (e.columns <= 32) return kTile128x32;
+  if (e.rows <= 32) return kTile32x128;
   const auto fits = [](std::int64_t side) {
     return pieces(side, 128) * 128 * 8 <= pieces(side, 64) * 64 * 9;
   };
-  const auto busy = [&](GemmTileSize size) {
-    return tiles_of(e, size) * most_slices(steps) >= multiprocessors;
+  const auto may = [&](const TileShape& tile) {
+    return has_kernels(tile, numbers, e.depth_inside);
   };
-  const auto waves = [&](GemmTileSize size) {
-    return pieces(tiles_of(e, size), multiprocessors * kBlocksOfMultiprocessor);
+  const auto busy = [&](const TileShape& tile) {
+    return tiles_of(e, tile) * most_slices(steps) >= multiprocessors;
   };
-  if (!fits(e.rows)) return GemmTileSize::square;
-  if (numbers != Numbers::exact) {
-    if (fits(e.columns) && busy(GemmTileSize::huge)) return GemmTileSize::huge;
-    const bool full = 2 * waves(GemmTileSize::tower) * 8 <= waves(GemmTileSize::large) * 9;
-    if (e.depth_inside && full) return GemmTileSize::tower;
-  }
-  return busy(GemmTileSize::large) ? GemmTileSize::large : GemmTileSize::square;
+  const auto waves = [&](const TileShape& tile) {
+    return pieces(tiles_of(e, tile), multiprocessors * kBlocksOfMultiprocessor);
+  };
+  if (!fits(e.rows)) return kTile64x64;
+  if (may(kTile128x128) && fits(e.columns) && busy(kTile128x128)) return kTile128x128;
+  const bool full = 2 * waves(kTile256x64) * 8 <= waves(kTile128x64) * 9;
+  if (may(kTile256x64) && full) return kTile256x64;
+  return busy(kTile128x64) ? kTile128x64 : kTile64x64;
 }
 
 constexpr std::int64_t steps_of(const GemmExtent& e, Numbers numbers) {
@@ -112,11 +113,10 @@ constexpr GemmPlan plan_gemm(const GemmExtent& e, Numbers numbers, int multiproc
   const auto narrow = [](std::int64_t count) { return static_cast<int>(count); };
   const std::int64_t steps = steps_of(e, numbers), most = most_slices(steps);
   const std::int64_t processors = multiprocessors < 1 ? 1 : multiprocessors;
-  const GemmTileSize size = choose_tile(e, steps, numbers, processors);
-  const TileExtent tile = tile_extent(size);
-  const std::int64_t tiles = tiles_of(e, size), wave = processors * kBlocksOfMultiprocessor;
+  const TileShape tile = choose_tile(e, steps, numbers, processors);
+  const std::int64_t tiles = tiles_of(e, tile), wave = processors * kBlocksOfMultiprocessor;
   const std::int64_t wanted = tiles == 0 || wave < tiles ? 1 : wave / tiles;
-  return {size, narrow(pieces(e.rows, tile.rows)), narrow(pieces(e.columns, tile.columns)),
+  return {tile, narrow(pieces(e.rows, tile.rows)), narrow(pieces(e.columns, tile.columns)),
           narrow(wanted < most ? wanted : most)};
 }
 

@@ -1,6 +1,4 @@
-#include "backends/cuda/kernels/products/gemm_slices.h"
-
-#include "backends/cuda/kernels/packs.h"
+#include "backends/cuda/kernels/products/gemm_epilogue.h"
 
 namespace cputrain::cuda {
 
@@ -58,33 +56,33 @@ CPUTRAIN_DEVICE SumPack<N> sum_of_lines(const SumPack<N>& sum) {
   return block.sums[thread];
 }
 
-template <class N>
+template <class Parameters>
 __global__ void __launch_bounds__(kThreadsOfSum, kBlocksOfSum)
-    add_slices_kernel(GemmResult<N> result, int slices, std::int64_t columns) {
+    add_slices_kernel(GemmResult<Parameters> result, int slices, std::int64_t columns) {
+  using N = typename Parameters::Numbers;
   const auto [x, line] = ThreadNumber::of_thread();
   const auto [across, lines] = BlockSize::of_thread();
   const std::int64_t at = (offset_of_row(block_number(), across) + x) * kNumbersOfSum;
   const bool inside = at < result.numbers;
-  SumPack<N> sum = sum_of_lines<N>(
+  const SumPack<N> sum = sum_of_lines<N>(
       sum_of_slices<N>(result.partials + at, result.numbers, line, inside ? slices : 0, lines));
   if (!inside || line > 0) return;
-  if (result.bias) sum += SumPack<N>::of_floats(result.bias + at % columns);
-  if (result.add) sum += SumPack<N>::load(result.values + at);
-  sum.store(result.values + at);
+  Epilogue<Parameters, kNumbersOfSum>(result.epilogue, at % columns).store(sum, at);
 }
 
 }  // namespace
 
-template <class N>
-void add_slices(Stream stream, const GemmResult<N>& result, int slices, std::int64_t columns) {
+template <class Parameters>
+void add_slices(Stream stream, const GemmResult<Parameters>& result, int slices,
+                std::int64_t columns) {
   const int lines = lines_of_sum(slices), threads = kThreadsOfSum / lines;
-  launch(stream, "add_slices", add_slices_kernel<N>,
+  launch(stream, "add_slices", add_slices_kernel<Parameters>,
          grid_of(pieces(result.numbers, threads * kNumbersOfSum)), grid_of(threads, lines), 0,
          result, slices, columns);
 }
 
-template void add_slices(Stream, const GemmResult<ExactNumbers>&, int, std::int64_t);
-template void add_slices(Stream, const GemmResult<Tf32Numbers>&, int, std::int64_t);
-template void add_slices(Stream, const GemmResult<Bf16Numbers>&, int, std::int64_t);
+template void add_slices(Stream, const GemmResult<BiasAndAdd<ExactNumbers>>&, int, std::int64_t);
+template void add_slices(Stream, const GemmResult<BiasAndAdd<Tf32Numbers>>&, int, std::int64_t);
+template void add_slices(Stream, const GemmResult<BiasAndAdd<Bf16Numbers>>&, int, std::int64_t);
 
 }  // namespace cputrain::cuda

@@ -8,14 +8,21 @@
 /// Sums of what blocks have summed each in a part of its own, always in the same order.
 namespace cputrain::cuda {
 
-/// Where sums go: values[row][column] = sum + bias[column] (null: none), added to what is there
-/// with `add`. Where they are cut into slices, those lie in `partials` as floats, one behind the
-/// other, and are added later.
+/// The epilogue (gemm_epilogue.h) values[row][column] = sum + bias[column] + added[row][column].
 template <class N>
-struct GemmResult {
+struct BiasAndAdd {
+  using Numbers = N;
+
   typename N::Stored* values = nullptr;
-  const float* bias = nullptr;
-  bool add = false;
+  const float* bias = nullptr;                ///< null: none
+  const typename N::Stored* added = nullptr;  ///< null: nothing; may be `values`
+};
+
+/// Where sums go. Where they are cut into slices (split-K), those lie in `partials` as floats, one
+/// behind the other, and the epilogue comes when they are added.
+template <class Epilogue>
+struct GemmResult {
+  Epilogue epilogue;
   float* partials = nullptr;
   std::int64_t numbers = 0;  ///< in the result, and in a slice
 };
@@ -28,10 +35,9 @@ constexpr int lines_of_sum(int slices) {
   return lines;
 }
 
-/// result.values[i] = the sum of all slices' result.partials[slice][i], in an order that their
-/// number fixes, then `result`'s bias and, with `add`, what was there. Values are rows of
-/// `columns`.
-template <class N>
-void add_slices(Stream, const GemmResult<N>& result, int slices, std::int64_t columns);
+/// The epilogue of the sums over all slices' result.partials[slice][i], in an order that their
+/// number fixes. The result has rows of `columns`.
+template <class Epilogue>
+void add_slices(Stream, const GemmResult<Epilogue>& result, int slices, std::int64_t columns);
 
 }  // namespace cputrain::cuda

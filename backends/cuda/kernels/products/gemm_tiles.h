@@ -1,12 +1,15 @@
 #pragma once
 
+#include <iterator>
+
 #include "backends/cuda/kernels/indices.h"
 #include "backends/cuda/kernels/products/gemm_fragments.h"
 #include "backends/cuda/kernels/products/gemm_plan.h"
 
 /// Tiles of operands in shared memory: where their chunks of 16 bytes lie, how threads share the
 /// copies of them, and how a warp reads fragments. "Rows" of a tile are rows of A, or columns of B.
-/// Chunks are turned within 128 bytes, so that 8 lanes that move a chunk each meet every bank once.
+/// Chunks are swizzled within 128 bytes, so that 8 lanes that move a chunk each meet every bank
+/// once.
 namespace cputrain::cuda {
 
 /// A step of the main loop is 8 chunks deep, an instruction 2 chunks.
@@ -47,8 +50,8 @@ class MatrixReader {
   /// A warp reads rows from `first` on.
   CPUTRAIN_DEVICE MatrixReader(int first, int lane) {
     const int fast = lane / 8 % 2, slow = lane / 16, line = lane % 8;
-    place_ = kRowsFirst ? Layout::place_of_matrix(first, fast, slow, line)
-                        : Layout::place_of_matrix(first, slow, fast, line);
+    offset_ = kRowsFirst ? Layout::matrix_offset(first, fast, slow, line)
+                         : Layout::matrix_offset(first, slow, fast, line);
   }
 
   template <int kCount>
@@ -56,7 +59,7 @@ class MatrixReader {
                             int instruction) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      Layout::load(fragments.of[i], tile, place_, i, instruction);
+      Layout::load(fragments.of[i], tile, offset_, i, instruction);
     }
   }
   template <int kCount>
@@ -65,14 +68,14 @@ class MatrixReader {
 #pragma unroll
     for (int j = 0; j < kCount; j += 2) {
       unsigned both[4];
-      Layout::load(both, tile, place_, j / 2, instruction);
+      Layout::load(both, tile, offset_, j / 2, instruction);
 #pragma unroll
       for (int r = 0; r < 4; ++r) fragments.of[j + r / 2][r % 2] = both[r];
     }
   }
 
  private:
-  int place_;
+  int offset_;
 };
 
 /// A tile whose rows' numbers lie one behind the other along the depth: 128 bytes a row.
@@ -80,7 +83,7 @@ template <int kRows>
 struct DepthInside {
   using Order = InOrder;
 
-  CPUTRAIN_DEVICE static int place(int row, int chunk) {
+  CPUTRAIN_DEVICE static int offset(int row, int chunk) {
     return (row * kChunksOfStep + (chunk ^ row % kChunksOfStep)) * kChunkBytes;
   }
 
@@ -93,20 +96,20 @@ struct DepthInside {
     int row = thread_number() / kChunksOfStep, chunk = thread_number() % kChunksOfStep;
 
     CPUTRAIN_DEVICE void copy(unsigned char* tile, int i, const void* from, bool inside) const {
-      copy_to_shared(tile + place(row, chunk) + i * kRowsAtOnce * kStepBytes, from, inside);
+      copy_to_shared(tile + offset(row, chunk) + i * kRowsAtOnce * kStepBytes, from, inside);
     }
   };
 
   /// Where line `line` of the matrix at eight rows `rows` and chunk `chunk` of an instruction lies.
-  CPUTRAIN_DEVICE static int place_of_matrix(int first, int rows, int chunk, int line) {
-    return place(first + 8 * rows + line, chunk);
+  CPUTRAIN_DEVICE static int matrix_offset(int first, int rows, int chunk, int line) {
+    return offset(first + 8 * rows + line, chunk);
   }
-  /// The 16 rows `number` of those that a warp reads. Chunks are turned by XOR, so an instruction's
+  /// The 16 rows `number` of those that a warp reads. The swizzle is an XOR, so an instruction's
   /// chunk is one more XOR.
   CPUTRAIN_DEVICE static void load(unsigned (&registers)[4], const unsigned char* tile,
-                                   int place_of_lane, int number, int instruction) {
-    load_matrices(registers, tile + (place_of_lane ^ instruction * 2 * kChunkBytes) +
-                                 number * 16 * kStepBytes);
+                                   int lane_offset, int number, int instruction) {
+    load_matrices(registers,
+                  tile + (lane_offset ^ instruction * 2 * kChunkBytes) + number * 16 * kStepBytes);
   }
   using Rows = MatrixReader<DepthInside, true>;
   using Columns = MatrixReader<DepthInside, false>;
@@ -123,12 +126,13 @@ struct RowsInsideBase {
   struct ShareOf {
     static constexpr int kDepthsAtOnce = kThreads / kChunks;
     static constexpr int kCopies = kDepthOfStep<N> / kDepthsAtOnce;
-    static_assert(kThreads % kChunks == 0 && kDepthsAtOnce % Layout::kTurns == 0);
+    static_assert(kThreads % kChunks == 0 && kDepthsAtOnce % Layout::kSwizzlePeriod == 0);
 
     int depth = thread_number() / kChunks, chunk = thread_number() % kChunks;
 
     CPUTRAIN_DEVICE void copy(unsigned char* tile, int i, const void* from, bool inside) const {
-      copy_to_shared(tile + Layout::place(depth, chunk) + i * kDepthsAtOnce * kPitch, from, inside);
+      copy_to_shared(tile + Layout::offset(depth, chunk) + i * kDepthsAtOnce * kPitch, from,
+                     inside);
     }
   };
 };
@@ -138,22 +142,22 @@ template <class N, int kRows>
 struct RowsInside : RowsInsideBase<N, kRows> {
   using Order = InPairs;
   using Base = RowsInsideBase<N, kRows>;
-  static constexpr int kTurns = 4;  ///< depths until chunks are turned in the same way again
+  static constexpr int kSwizzlePeriod = 4;  ///< depths until the swizzle begins again
 
   template <int kThreads>
   using Share = typename Base::template ShareOf<RowsInside, kThreads>;
 
-  CPUTRAIN_DEVICE static int place(int depth, int chunk) {
-    return (depth * Base::kChunks + (chunk ^ depth % kTurns * 2)) * kChunkBytes;
+  CPUTRAIN_DEVICE static int offset(int depth, int chunk) {
+    return (depth * Base::kChunks + (chunk ^ depth % kSwizzlePeriod * 2)) * kChunkBytes;
   }
-  CPUTRAIN_DEVICE static int place_of_row(int depth, int row) {
-    return place(depth, row / 4) + row % 4 * 4;
+  CPUTRAIN_DEVICE static int row_offset(int depth, int row) {
+    return offset(depth, row / 4) + row % 4 * 4;
   }
 
   class Rows {
    public:
     CPUTRAIN_DEVICE Rows(int first, int lane)
-        : place_(place_of_row(lane % 4, first + 2 * (lane / 4))) {}
+        : offset_(row_offset(lane % 4, first + 2 * (lane / 4))) {}
 
     template <int kCount>
     CPUTRAIN_DEVICE void read(RowFragments<kCount>& fragments, const unsigned char* tile,
@@ -161,7 +165,7 @@ struct RowsInside : RowsInsideBase<N, kRows> {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
         const unsigned char* at =
-            tile + (place_ ^ i % 2 * 64) + i / 2 * 128 + instruction * 8 * Base::kPitch;
+            tile + (offset_ ^ i % 2 * 64) + i / 2 * 128 + instruction * 8 * Base::kPitch;
 #pragma unroll
         for (int r = 0; r < 4; r += 2) {
           const uint2 pair = *reinterpret_cast<const uint2*>(at + r * 2 * Base::kPitch);
@@ -172,13 +176,13 @@ struct RowsInside : RowsInsideBase<N, kRows> {
     }
 
    private:
-    int place_;
+    int offset_;
   };
 
   class Columns {
    public:
     CPUTRAIN_DEVICE Columns(int first, int lane)
-        : place_(place_of_row(lane % 4, first + lane / 4)) {}
+        : offset_(row_offset(lane % 4, first + lane / 4)) {}
 
     template <int kCount>
     CPUTRAIN_DEVICE void read(ColumnFragments<kCount>& fragments, const unsigned char* tile,
@@ -186,7 +190,7 @@ struct RowsInside : RowsInsideBase<N, kRows> {
 #pragma unroll
       for (int j = 0; j < kCount; ++j) {
         const unsigned char* at =
-            tile + (place_ ^ j % 4 * 32) + j / 4 * 128 + instruction * 8 * Base::kPitch;
+            tile + (offset_ ^ j % 4 * 32) + j / 4 * 128 + instruction * 8 * Base::kPitch;
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           fragments.of[j][r] = *reinterpret_cast<const unsigned*>(at + r * 4 * Base::kPitch);
@@ -195,7 +199,7 @@ struct RowsInside : RowsInsideBase<N, kRows> {
     }
 
    private:
-    int place_;
+    int offset_;
   };
 };
 
@@ -204,39 +208,36 @@ template <int kRows>
 struct RowsInside<Bf16Numbers, kRows> : RowsInsideBase<Bf16Numbers, kRows> {
   using Order = InOrder;
   using Base = RowsInsideBase<Bf16Numbers, kRows>;
-  static constexpr int kTurns = 8;
+  static constexpr int kSwizzlePeriod = 8;
 
   template <int kThreads>
   using Share = typename Base::template ShareOf<RowsInside, kThreads>;
 
-  /// 32 rows are 64 bytes: two depths share the 128 that chunks are turned in.
-  CPUTRAIN_DEVICE static int place(int depth, int chunk) {
-    const int turn = Base::kChunks < 8 ? depth / 2 % 4 : depth % 8;
-    return (depth * Base::kChunks + (chunk ^ turn)) * kChunkBytes;
+  /// 32 rows are 64 bytes: two depths share the 128 of a swizzle.
+  CPUTRAIN_DEVICE static int offset(int depth, int chunk) {
+    const int swizzle = Base::kChunks < 8 ? depth / 2 % 4 : depth % 8;
+    return (depth * Base::kChunks + (chunk ^ swizzle)) * kChunkBytes;
   }
 
-  CPUTRAIN_DEVICE static int place_of_matrix(int first, int rows, int depths, int line) {
-    return place(8 * depths + line, first / 8 + rows);
+  CPUTRAIN_DEVICE static int matrix_offset(int first, int rows, int depths, int line) {
+    return offset(8 * depths + line, first / 8 + rows);
   }
   CPUTRAIN_DEVICE static void load(unsigned (&registers)[4], const unsigned char* tile,
-                                   int place_of_lane, int number, int instruction) {
-    load_matrices_transposed(registers, tile + (place_of_lane ^ number * 2 * kChunkBytes) +
+                                   int lane_offset, int number, int instruction) {
+    load_matrices_transposed(registers, tile + (lane_offset ^ number * 2 * kChunkBytes) +
                                             instruction * 16 * Base::kPitch);
   }
   using Rows = MatrixReader<RowsInside, true>;
   using Columns = MatrixReader<RowsInside, false>;
 };
 
-/// A block's part of the result and how its warps share it.
-template <GemmTileSize kTileSize, int kRowsOfWarp, int kColumnsOfWarp>
+/// What a kernel knows of a TileShape: numbers, by which the tables of kernels name it.
+template <int kRowsOfBlock, int kColumnsOfBlock, int kRowsOfWarp, int kColumnsOfWarp, int kStagesOf>
 struct GemmTile {
-  static constexpr int kRows = tile_extent(kTileSize).rows;
-  static constexpr int kColumns = tile_extent(kTileSize).columns;
-  static constexpr int kStages = tile_extent(kTileSize).stages;
+  static constexpr int kRows = kRowsOfBlock, kColumns = kColumnsOfBlock, kStages = kStagesOf;
   static constexpr int kWarpRows = kRowsOfWarp, kWarpColumns = kColumnsOfWarp;
-  static constexpr int kWarpsBeside = kColumns / kWarpColumns;
-  static constexpr int kWarps = kWarpsBeside * (kRows / kWarpRows), kThreads = 32 * kWarps;
-  static_assert(kWarpsBeside == tile_extent(kTileSize).warps_beside);
+  static constexpr int kWarpsAcross = kColumns / kWarpColumns;
+  static constexpr int kWarps = kWarpsAcross * (kRows / kWarpRows), kThreads = 32 * kWarps;
   using WarpSums = Sums<kWarpRows / 16, kWarpColumns / 8>;
 
   struct Stage {
@@ -245,23 +246,29 @@ struct GemmTile {
   };
 };
 
-using TallTile = GemmTile<GemmTileSize::tall, 32, 32>;
-using WideTile = GemmTile<GemmTileSize::wide, 32, 32>;
-using SquareTile = GemmTile<GemmTileSize::square, 32, 32>;
-using LargeTile = GemmTile<GemmTileSize::large, 64, 32>;
-using HugeTile = GemmTile<GemmTileSize::huge, 64, 64>;
-using TowerTile = GemmTile<GemmTileSize::tower, 64, 64>;
+template <TileShape k>
+using TileOf = GemmTile<k.rows, k.columns, k.warp_rows, k.warp_columns, k.stages>;
+
+/// Calls f with a GemmTile of the shape, which is one of kTiles from kIndex on.
+template <class N, bool kDepthInside, int kIndex = 0, class F>
+void with_tile(const TileShape& shape, const F& f) {
+  if constexpr (kIndex < std::size(kTiles)) {
+    constexpr TileShape kTile = kTiles[kIndex];
+    if (shape != kTile) return with_tile<N, kDepthInside, kIndex + 1>(shape, f);
+    if constexpr (has_kernels(kTile, N::kNumbers, kDepthInside)) f(TileOf<kTile>{});
+  }
+}
 
 /// Where a warp works.
-struct WarpPlace {
+struct WarpOffset {
   int number, lane;
   int row, column;  ///< in the block's tile
 
   template <class Tile>
-  CPUTRAIN_DEVICE static WarpPlace of_thread() {
+  CPUTRAIN_DEVICE static WarpOffset of_thread() {
     const int warp = thread_number() / 32;
-    return {warp, thread_number() % 32, warp / Tile::kWarpsBeside * Tile::kWarpRows,
-            warp % Tile::kWarpsBeside * Tile::kWarpColumns};
+    return {warp, thread_number() % 32, warp / Tile::kWarpsAcross * Tile::kWarpRows,
+            warp % Tile::kWarpsAcross * Tile::kWarpColumns};
   }
 };
 

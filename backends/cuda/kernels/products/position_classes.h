@@ -29,29 +29,29 @@ struct PositionClasses {
   }
 };
 
-/// Where taps lie in turned weights: [class][input channel][tap of the class].
-struct TurnedTaps {
+/// Where taps lie in transposed weights: [class][input channel][tap of the class].
+struct TransposedTaps {
   Divisor size, stride;
   int whole, rest;  ///< size / stride, size % stride
 
-  static TurnedTaps of(int size, int stride) {
+  static TransposedTaps of(int size, int stride) {
     return {Divisor(size), Divisor(stride), size / stride, size % stride};
   }
 
-  struct Place {
+  struct Tap {
     int before;  ///< taps of classes before
     int taps;    ///< in the class
     int number;  ///< the tap's among them
   };
-  CPUTRAIN_HOST_DEVICE constexpr Place place(int tap) const {
-    const int row = size.quotient(tap);
-    const Place rows = on_side(row), columns = on_side(tap - row * size.number());
+  CPUTRAIN_HOST_DEVICE constexpr Tap tap(int position) const {
+    const int row = size.quotient(position);
+    const Tap rows = on_side(row), columns = on_side(position - row * size.number());
     return {rows.before * size.number() + rows.taps * columns.before, rows.taps * columns.taps,
             rows.number * columns.taps + columns.number};
   }
 
  private:
-  CPUTRAIN_HOST_DEVICE constexpr Place on_side(int tap) const {
+  CPUTRAIN_HOST_DEVICE constexpr Tap on_side(int tap) const {
     const int number = stride.quotient(tap), phase = tap - number * stride.number();
     const bool longer = phase < rest;
     return {whole * phase + (longer ? phase : rest), whole + longer, number};

@@ -39,20 +39,11 @@ constexpr double cycles_beside(double others) {
 struct LoopInstructions {
   int all, products;
 };
-constexpr LoopInstructions instructions_of_loop(GemmTileSize size) {
-  switch (size) {
-    case GemmTileSize::tall:
-      return {128, 32};
-    case GemmTileSize::wide:
-    case GemmTileSize::square:
-      return {110, 32};
-    case GemmTileSize::large:
-      return {174, 64};
-    case GemmTileSize::huge:
-      return {266, 128};
-    case GemmTileSize::tower:
-      break;
-  }
+constexpr LoopInstructions instructions_of_loop(const TileShape& tile) {
+  if (tile == kTile128x32) return {128, 32};
+  if (tile == kTile32x128 || tile == kTile64x64) return {110, 32};
+  if (tile == kTile128x64) return {174, 64};
+  if (tile == kTile128x128) return {266, 128};
   return {302, 128};
 }
 
@@ -64,9 +55,10 @@ struct LoopBounds {
   constexpr double least() const { return issue < shared ? shared : issue; }
   constexpr double most() const { return issue + shared; }
 };
-constexpr LoopBounds assumed_bounds(GemmTileSize size, int bytes_of_step, int products_of_step) {
+constexpr LoopBounds assumed_bounds(const TileShape& tile, int bytes_of_step,
+                                    int products_of_step) {
   constexpr int kQuarters = 4;
-  const LoopInstructions loop = instructions_of_loop(size);
+  const LoopInstructions loop = instructions_of_loop(tile);
   const double others = static_cast<double>(loop.all - loop.products) / loop.products;
   return {cycles_beside(others),
           bytes_of_step * kSharedCounted / kSharedBytes * kQuarters / products_of_step};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -21,7 +22,7 @@ TEST(CyclesBeside, AreThoseOfTheTableAndBetweenThem) {
 /// By hand: a tile of 128 x 128 has 138 others beside 128 products of a warp; its 4 warps read 64
 /// KiB a step, and 32 KiB are copied.
 TEST(LoopBounds, OfALargeTile) {
-  const LoopBounds bounds = assumed_bounds(GemmTileSize::huge, 98304, 512);
+  const LoopBounds bounds = assumed_bounds(kTile128x128, 98304, 512);
   EXPECT_NEAR(bounds.issue, 6.25 + 10.0 / 128 * 1.75, 1e-9);
   EXPECT_NEAR(bounds.shared, 98304.0 / 128 * 0.82 / 128, 1e-9);
   EXPECT_EQ(bounds.least(), bounds.issue);
@@ -32,16 +33,20 @@ TEST(LoopBounds, OfALargeTile) {
 TEST(Instructions, AreThoseOfTheTableOfKernels) {
   std::ifstream table(CPUTRAIN_INSTRUCTIONS);
   const std::regex forward(R"(\s*\d+\s+(\d+)\s+0\s+\S+\s+(\d+)\s.*)"
-                           R"(gemm<(Bf16|Tf32)Numbers,GemmTile<\(GemmTileSize\)(\d),.*Forward>.*)");
+                           R"(gemm<(?:Bf16|Tf32)Numbers,GemmTile<(\d+),(\d+),.*Forward>.*)");
   std::string line, section;
   int found = 0;
   while (std::getline(table, line)) {
     if (line.starts_with("sm_")) section = line;
     std::smatch match;
     if (!section.starts_with("sm_90a") || !std::regex_match(line, match, forward)) continue;
-    const auto size = static_cast<GemmTileSize>(std::stoi(match[4]));
-    EXPECT_EQ(instructions_of_loop(size).all, std::stoi(match[1])) << line;
-    EXPECT_EQ(instructions_of_loop(size).products, std::stoi(match[2])) << line;
+    const int rows = std::stoi(match[3]), columns = std::stoi(match[4]);
+    const auto* const tile = std::ranges::find_if(kTiles, [&](const TileShape& shape) {
+      return shape.rows == rows && shape.columns == columns;
+    });
+    ASSERT_NE(tile, std::end(kTiles)) << line;
+    EXPECT_EQ(instructions_of_loop(*tile).all, std::stoi(match[1])) << line;
+    EXPECT_EQ(instructions_of_loop(*tile).products, std::stoi(match[2])) << line;
     ++found;
   }
   EXPECT_EQ(found, 2 * 6);  // tiles in two precisions

@@ -6,15 +6,15 @@
 namespace cputrain::cuda::probes {
 namespace {
 
-template <class Loop, class Tile, Parts kParts, class Operands, class Problem>
+template <class Loop, class Tile, Parts kParts, class Iterator, class Problem>
 __global__ void loop_kernel(Problem problem, bool own_rows, int steps, float* tiles) {
   const auto nothing = [] {};
-  run_block<Loop, Tile, kParts, Operands>(problem, own_rows, steps, tiles, nothing, nothing);
+  run_block<Loop, Tile, kParts, Iterator>(problem, own_rows, steps, tiles, nothing, nothing);
 }
 
-template <class Loop, class Tile, Parts kParts, class Operands, class Problem>
+template <class Loop, class Tile, Parts kParts, class Iterator, class Problem>
 void launch_loop(Stream stream, const Problem& problem, const LoopArguments& of) {
-  launch(stream, "loop", loop_kernel<Loop, Tile, kParts, Operands, Problem>, grid_of(of.blocks),
+  launch(stream, "loop", loop_kernel<Loop, Tile, kParts, Iterator, Problem>, grid_of(of.blocks),
          dim3(Tile::kThreads), Loop::kMemoryBytes, problem, of.own_rows, of.steps, of.tiles);
 }
 
@@ -23,7 +23,7 @@ template <class N, class Tile, class Loop, Parts kParts = Parts::all>
 EmulatedLoop window_loop(const std::string& name, int instructions = 0) {
   const auto launch = [](Stream stream, const LoopArguments& of) {
     const int rows = (of.own_rows ? of.blocks : 1) * Tile::kRows;
-    launch_loop<Loop, Tile, kParts, WindowOperands<N, Tile>>(
+    launch_loop<Loop, Tile, kParts, WindowIterator<N, Tile>>(
         stream, product_of_short_rows<N>(rows, Tile::kColumns, of.steps, of.a, of.b), of);
   };
   return {name,  N::kNumbers, Tile::kRows,  Tile::kColumns, false,
@@ -31,40 +31,40 @@ EmulatedLoop window_loop(const std::string& name, int instructions = 0) {
 }
 template <class N, class Tile, Parts kParts = Parts::all>
 EmulatedLoop warp_loop(const std::string& name, int instructions = 0) {
-  return window_loop<N, Tile, WarpLoop<N, Tile, WindowOperands<N, Tile>>, kParts>(name,
+  return window_loop<N, Tile, WarpLoop<N, Tile, WindowIterator<N, Tile>>, kParts>(name,
                                                                                   instructions);
 }
 template <class N, class Tile, class FormOfA = RowByRow, class FormOfB = RowByRow>
 EmulatedLoop group_loop(const std::string& name) {
-  using Operands = WindowOperands<N, Tile>;
-  return window_loop<N, Tile, GroupLoop<N, Tile, Operands, FormOfA, FormOfB>>(name);
+  using Iterator = WindowIterator<N, Tile>;
+  return window_loop<N, Tile, GroupLoop<N, Tile, Iterator, FormOfA, FormOfB>>(name);
 }
 
 /// A loop on columns, and perhaps rows, that lie side by side.
-template <class Tile, class Operands, class Loop>
+template <class Tile, class Iterator, class Loop>
 EmulatedLoop turned_loop(const std::string& name, bool turned_a) {
   const auto launch = [](Stream stream, const LoopArguments& of) {
-    launch_loop<Loop, Tile, Parts::all, Operands>(stream, MatrixProduct{of.a, of.b}, of);
+    launch_loop<Loop, Tile, Parts::all, Iterator>(stream, MatrixProduct{of.a, of.b}, of);
   };
   return {name, Numbers::bf16, Tile::kRows, Tile::kColumns, turned_a, true, true, 0, launch};
 }
 template <class Tile, class FormOfB = DepthByDepth>
 EmulatedLoop half_turned_loop(const std::string& name) {
-  using Operands = MatrixOperands<Tile, DepthInside<Tile::kRows>, Panels<Tile::kColumns>>;
-  using Loop = GroupLoop<Bf16Numbers, Tile, Operands, RowByRow, FormOfB>;
-  return turned_loop<Tile, Operands, Loop>(name, false);
+  using Iterator = MatrixIterator<Tile, DepthInside<Tile::kRows>, Panels<Tile::kColumns>>;
+  using Loop = GroupLoop<Bf16Numbers, Tile, Iterator, RowByRow, FormOfB>;
+  return turned_loop<Tile, Iterator, Loop>(name, false);
 }
 template <class Tile, class FormOfA = DepthByDepth>
 EmulatedLoop turned_group_loop(const std::string& name) {
-  using Operands = MatrixOperands<Tile, Panels<Tile::kRows>, Panels<Tile::kColumns>>;
-  using Loop = GroupLoop<Bf16Numbers, Tile, Operands, FormOfA, DepthByDepth>;
-  return turned_loop<Tile, Operands, Loop>(name, true);
+  using Iterator = MatrixIterator<Tile, Panels<Tile::kRows>, Panels<Tile::kColumns>>;
+  using Loop = GroupLoop<Bf16Numbers, Tile, Iterator, FormOfA, DepthByDepth>;
+  return turned_loop<Tile, Iterator, Loop>(name, true);
 }
 template <class Tile>
 EmulatedLoop turned_warp_loop(const std::string& name) {
-  using Operands = MatrixOperands<Tile, RowsInside<Bf16Numbers, Tile::kRows>,
+  using Iterator = MatrixIterator<Tile, RowsInside<Bf16Numbers, Tile::kRows>,
                                   RowsInside<Bf16Numbers, Tile::kColumns>>;
-  return turned_loop<Tile, Operands, WarpLoop<Bf16Numbers, Tile, Operands>>(name, true);
+  return turned_loop<Tile, Iterator, WarpLoop<Bf16Numbers, Tile, Iterator>>(name, true);
 }
 
 using Small = GroupTile<64, 64, 1, 2>;
@@ -106,8 +106,8 @@ struct ShiftedStages : Small {
 }  // namespace
 
 std::vector<EmulatedLoop> right_loops() {
-  return {warp_loop<Bf16Numbers, HugeTile>("mma bf16 128x128"),
-          warp_loop<Tf32Numbers, TowerTile>("mma tf32 256x64"),
+  return {warp_loop<Bf16Numbers, TileOf<kTile128x128>>("mma bf16 128x128"),
+          warp_loop<Tf32Numbers, TileOf<kTile256x64>>("mma tf32 256x64"),
           group_loop<Bf16Numbers, Small>("wgmma bf16 64x64"),
           group_loop<Bf16Numbers, Long>("wgmma bf16 128x64"),
           group_loop<Bf16Numbers, Large>("wgmma bf16 128x128"),
@@ -119,28 +119,30 @@ std::vector<EmulatedLoop> right_loops() {
           half_turned_loop<Large>("wgmma bf16 128x128, b turned"),
           turned_group_loop<Large>("wgmma bf16 128x128, turned"),
           turned_group_loop<Wide>("wgmma bf16 128x256, turned"),
-          turned_warp_loop<HugeTile>("mma bf16 128x128, turned")};
+          turned_warp_loop<TileOf<kTile128x128>>("mma bf16 128x128, turned")};
 }
 
 std::vector<EmulatedLoop> partial_loops() {
-  constexpr int kOfHuge = HugeTile::kStages * kInstructionsOfStep;
-  constexpr int kOfLarge = LargeTile::kStages * kInstructionsOfStep;
+  constexpr int kOf128x128 = kTile128x128.stages * kInstructionsOfStep;
+  constexpr int kOf128x64 = kTile128x64.stages * kInstructionsOfStep;
   constexpr int kOfSmall = Small::kStages * kInstructionsOfStep;
   using SmallLoop =
-      GroupLoop<Bf16Numbers, Small, WindowOperands<Bf16Numbers, Small>, RowByRow, RowByRow>;
-  return {warp_loop<Bf16Numbers, HugeTile, Parts::products>("products alone", 1),
-          warp_loop<Tf32Numbers, LargeTile, Parts::products>("products alone, tf32", 1),
-          warp_loop<Bf16Numbers, HugeTile, Parts::loads_and_products>("without copies", kOfHuge),
-          warp_loop<Tf32Numbers, LargeTile, Parts::loads_and_products>("without copies, tf32",
-                                                                       kOfLarge),
+      GroupLoop<Bf16Numbers, Small, WindowIterator<Bf16Numbers, Small>, RowByRow, RowByRow>;
+  return {warp_loop<Bf16Numbers, TileOf<kTile128x128>, Parts::products>("products alone", 1),
+          warp_loop<Tf32Numbers, TileOf<kTile128x64>, Parts::products>("products alone, tf32", 1),
+          warp_loop<Bf16Numbers, TileOf<kTile128x128>, Parts::loads_and_products>("without copies",
+                                                                                  kOf128x128),
+          warp_loop<Tf32Numbers, TileOf<kTile128x64>, Parts::loads_and_products>(
+              "without copies, tf32", kOf128x64),
           window_loop<Bf16Numbers, Small, SmallLoop, Parts::loads_and_products>(
               "wgmma without copies", kOfSmall)};
 }
 
 std::vector<EmulatedLoop> loops_of_loads() {
-  return {warp_loop<Bf16Numbers, SquareTile, Parts::loads>("loads alone"),
-          warp_loop<Bf16Numbers, SquareTile, Parts::loads_and_copies>("loads and copies"),
-          warp_loop<Tf32Numbers, TowerTile, Parts::loads_and_copies>("loads and copies, tf32")};
+  return {warp_loop<Bf16Numbers, TileOf<kTile64x64>, Parts::loads>("loads alone"),
+          warp_loop<Bf16Numbers, TileOf<kTile64x64>, Parts::loads_and_copies>("loads and copies"),
+          warp_loop<Tf32Numbers, TileOf<kTile256x64>, Parts::loads_and_copies>(
+              "loads and copies, tf32")};
 }
 
 std::vector<EmulatedLoop> wrong_loops() {

@@ -8,11 +8,11 @@
 /// Times of loops on a GPU, and whether their sums are right.
 namespace cputrain::cuda::probes {
 
-template <class Loop, class Tile, Parts kParts, class Operands, class Problem>
+template <class Loop, class Tile, Parts kParts, class Iterator, class Problem>
 __global__ void __launch_bounds__(Tile::kThreads)
     loop_kernel(Problem problem, bool own_rows, int steps, float* tiles, Stopwatch* times) {
   Stopwatch start;
-  run_block<Loop, Tile, kParts, Operands>(
+  run_block<Loop, Tile, kParts, Iterator>(
       problem, own_rows, steps, tiles, [&] { start = Stopwatch::now(); },
       [&] {
         __syncthreads();
@@ -41,9 +41,9 @@ class LoopBench {
   }
 
   /// The loop must fit.
-  template <class Loop, class Tile, Parts kParts, class Operands, class Problem>
+  template <class Loop, class Tile, Parts kParts, class Iterator, class Problem>
   LoopPace pace(const Problem& problem, const LoopRun& run) {
-    const auto kernel = loop_kernel<Loop, Tile, kParts, Operands, Problem>;
+    const auto kernel = loop_kernel<Loop, Tile, kParts, Iterator, Problem>;
     const std::size_t memory = memory_for(run.blocks_each);
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(memory)),

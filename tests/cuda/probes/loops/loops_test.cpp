@@ -140,21 +140,22 @@ INSTANTIATE_TEST_SUITE_P(Times, Loops, testing::Values(Reads::at_once, Reads::la
 TEST(Panels, Of64RowsAreRowsInside) {
   for (int depth = 0; depth < 64; ++depth) {
     for (int chunk = 0; chunk < 8; ++chunk) {
-      EXPECT_EQ(Panels<64>::place(depth, chunk),
-                (RowsInside<Bf16Numbers, 64>::place(depth, chunk)));
+      EXPECT_EQ(Panels<64>::offset(depth, chunk),
+                (RowsInside<Bf16Numbers, 64>::offset(depth, chunk)));
     }
   }
 }
 
 /// By hand: a tile of 128 x 128 has 4 warps of 64 x 64, which read 128 lines of 128 bytes each.
 TEST(Costs, AreThoseOfTiles) {
-  const StepCost huge = cost_of_step<HugeTile>(), square = cost_of_step<SquareTile>();
-  EXPECT_EQ(huge.products, 4 * 128);
-  EXPECT_EQ(huge.loads, 4 * 32);
-  EXPECT_EQ(huge.bytes_loaded, 65536);
-  EXPECT_EQ(huge.bytes_copied, 32768);
-  EXPECT_EQ(square.products, 4 * 32);
-  EXPECT_EQ(square.bytes_loaded + square.bytes_copied, 32768 + 16384);
+  const StepCost large = cost_of_step<TileOf<kTile128x128>>(),
+                 small = cost_of_step<TileOf<kTile64x64>>();
+  EXPECT_EQ(large.products, 4 * 128);
+  EXPECT_EQ(large.loads, 4 * 32);
+  EXPECT_EQ(large.bytes_loaded, 65536);
+  EXPECT_EQ(large.bytes_copied, 32768);
+  EXPECT_EQ(small.products, 4 * 32);
+  EXPECT_EQ(small.bytes_loaded + small.bytes_copied, 32768 + 16384);
 }
 
 }  // namespace

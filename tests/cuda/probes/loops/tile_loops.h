@@ -44,21 +44,21 @@ constexpr StepCost cost_of_step() {
           (Tile::kRows + Tile::kColumns) * kStepBytes};
 }
 
-template <class Tile, class Operands>
+template <class Tile, class Iterator>
 struct LoopMemory {
   struct {
     typename Tile::Stage stages[Tile::kStages];
-    typename Operands::Table table;
+    typename Iterator::Table table;
   } loop;
 };
 
 /// The first steps' operands, for this thread; others' are there behind a barrier.
-template <int kStages, class Memory, class Operands>
-CPUTRAIN_DEVICE void fill_stages(Memory& memory, Operands& operands) {
-  operands.note(memory.loop.table, kStages);
+template <int kStages, class Memory, class Iterator>
+CPUTRAIN_DEVICE void fill_stages(Memory& memory, Iterator& iterator) {
+  iterator.precompute(memory.loop.table, kStages);
   __syncthreads();
 #pragma unroll
-  for (int stage = 0; stage < kStages; ++stage) operands.copy(memory.loop.stages[stage]);
+  for (int stage = 0; stage < kStages; ++stage) iterator.copy(memory.loop.stages[stage]);
   commit_copies();
   wait_for_copies<0>();
 }
@@ -76,13 +76,13 @@ CPUTRAIN_DEVICE void for_stages(int steps, const F& f) {
 
 /// Reads what WarpProduct reads. All of it is looked at, since the compiler leaves out loads that
 /// nobody needs.
-template <class Tile, class Operands>
+template <class Tile, class Iterator>
 class WarpReader {
  public:
   using A = RowFragments<Tile::kWarpRows / 16>;
   using B = ColumnFragments<Tile::kWarpColumns / 8>;
 
-  CPUTRAIN_DEVICE explicit WarpReader(const WarpPlace& warp)
+  CPUTRAIN_DEVICE explicit WarpReader(const WarpOffset& warp)
       : rows_(warp.row, warp.lane), columns_(warp.column, warp.lane) {}
 
   CPUTRAIN_DEVICE void read(A& a, B& b, const typename Tile::Stage& stage, int instruction) const {
@@ -110,27 +110,27 @@ class WarpReader {
   CPUTRAIN_DEVICE unsigned seen() const { return seen_[0] ^ seen_[1] ^ seen_[2] ^ seen_[3]; }
 
  private:
-  typename Operands::A::Rows rows_;
-  typename Operands::B::Columns columns_;
+  typename Iterator::A::Rows rows_;
+  typename Iterator::B::Columns columns_;
   unsigned seen_[4] = {};
 };
 
 /// A loop of mma.sync.
-template <class N, class Tile, class Operands>
+template <class N, class Tile, class Iterator>
 class WarpLoop {
  public:
-  using Memory = LoopMemory<Tile, Operands>;
+  using Memory = LoopMemory<Tile, Iterator>;
   static constexpr std::size_t kMemoryBytes = sizeof(Memory);
   CPUTRAIN_DEVICE static Memory& memory() { return dynamic_shared<Memory>(); }
 
   template <Parts kParts>
-  CPUTRAIN_DEVICE void run(Memory& memory, Operands& operands, int steps) {
+  CPUTRAIN_DEVICE void run(Memory& memory, Iterator& iterator, int steps) {
     if constexpr (kParts == Parts::all) {
-      multiply<Tile>(memory, operands, steps, product_, nothing_);
+      multiply<Tile>(memory, iterator, steps, product_, nothing_);
     } else if constexpr (kParts == Parts::loads_and_copies) {
-      multiply<Tile>(memory, operands, steps, reader_, nothing_);
+      multiply<Tile>(memory, iterator, steps, reader_, nothing_);
     } else {
-      fill_stages<Tile::kStages>(memory, operands);
+      fill_stages<Tile::kStages>(memory, iterator);
       __syncthreads();
       run_alone<kParts>(memory.loop.stages, steps);
     }
@@ -145,8 +145,8 @@ class WarpLoop {
     for (int i = 0; i < Tile::kWarpRows / 16; ++i) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = warp_.row + Operands::A::Order::row(i, half, warp_.lane);
-        Operands::B::Order::put(tile + row * Tile::kColumns + warp_.column, product_.sums.of[i],
+        const int row = warp_.row + Iterator::A::Order::row(i, half, warp_.lane);
+        Iterator::B::Order::put(tile + row * Tile::kColumns + warp_.column, product_.sums.of[i],
                                 half, warp_.lane);
       }
     }
@@ -160,8 +160,8 @@ class WarpLoop {
   template <Parts kParts>
   CPUTRAIN_DEVICE void run_alone(const typename Tile::Stage (&stages)[Tile::kStages], int steps) {
     if constexpr (kParts == Parts::products) {
-      typename WarpReader<Tile, Operands>::A a;
-      typename WarpReader<Tile, Operands>::B b;
+      typename WarpReader<Tile, Iterator>::A a;
+      typename WarpReader<Tile, Iterator>::B b;
       reader_.read(a, b, stages[0], 0);
       for_stages<1>(steps, [&](int) {
 #pragma unroll
@@ -174,23 +174,23 @@ class WarpLoop {
     }
   }
 
-  WarpPlace warp_ = WarpPlace::of_thread<Tile>();
-  WarpReader<Tile, Operands> reader_{warp_};
-  WarpProduct<N, Tile, Operands> product_{warp_};
+  WarpOffset warp_ = WarpOffset::of_thread<Tile>();
+  WarpReader<Tile, Iterator> reader_{warp_};
+  WarpProduct<N, Tile, Iterator> product_{warp_};
   Nothing nothing_;
 };
 
 /// All that a block does: the tile of A is its own or that of all blocks. The calls come before the
 /// loop and behind it.
-template <class Loop, class Tile, Parts kParts, class Operands, class Problem, class Before,
+template <class Loop, class Tile, Parts kParts, class Iterator, class Problem, class Before,
           class Behind>
 CPUTRAIN_DEVICE void run_block(const Problem& problem, bool own_rows, int steps, float* tiles,
                                const Before& before, const Behind& behind) {
-  const TilePlace place{own_rows ? block_number() * Tile::kRows : 0, 0, 0, 0, steps};
-  Operands operands(problem, place);
+  const TileOffset tile{own_rows ? block_number() * Tile::kRows : 0, 0, 0, 0, steps};
+  Iterator iterator(problem, tile);
   Loop loop;
   before();
-  loop.template run<kParts>(Loop::memory(), operands, steps);
+  loop.template run<kParts>(Loop::memory(), iterator, steps);
   behind();
   loop.store(tiles + offset_of_row(block_number(), Tile::kRows * Tile::kColumns));
 }

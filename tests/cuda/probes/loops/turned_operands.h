@@ -12,7 +12,7 @@ template <int kRows>
 struct Panels {
   static constexpr int kChunks = kRows / kNumbersOfChunk<Bf16Numbers>;
 
-  CPUTRAIN_DEVICE static int place(int depth, int chunk) {
+  CPUTRAIN_DEVICE static int offset(int depth, int chunk) {
     return chunk / kChunksOfStep * kPanelBytes + depth * kStepBytes +
            (chunk % kChunksOfStep ^ depth % kChunksOfStep) * kChunkBytes;
   }
@@ -26,7 +26,7 @@ struct Panels {
     int depth = thread_number() / kChunks, chunk = thread_number() % kChunks;
 
     CPUTRAIN_DEVICE void copy(unsigned char* tile, int i, const void* from, bool inside) const {
-      copy_to_shared(tile + place(depth, chunk) + i * kDepthsAtOnce * kStepBytes, from, inside);
+      copy_to_shared(tile + offset(depth, chunk) + i * kDepthsAtOnce * kStepBytes, from, inside);
     }
   };
 };
@@ -75,17 +75,17 @@ struct MatrixProduct {
 };
 
 template <class Tile, class LayoutOfA, class LayoutOfB>
-class MatrixOperands {
+class MatrixIterator {
  public:
   using A = LayoutOfA;
   using B = LayoutOfB;
   static constexpr int kSteps = 1 << 30;  ///< there is nothing to note
   struct Table {};
 
-  CPUTRAIN_DEVICE MatrixOperands(const MatrixProduct& product, const TilePlace&)
+  CPUTRAIN_DEVICE MatrixIterator(const MatrixProduct& product, const TileOffset&)
       : a_(product.a), b_(product.b) {}
 
-  CPUTRAIN_DEVICE void note(Table&, int) {}
+  CPUTRAIN_DEVICE void precompute(Table&, int) {}
   CPUTRAIN_DEVICE void copy(typename Tile::Stage& stage) {
     a_.copy(stage.a, step_);
     b_.copy(stage.b, step_);

@@ -95,10 +95,10 @@ class GroupProduct {
 };
 
 /// A loop of wgmma, in registers of a block.
-template <class N, class Tile, class Operands, class FormOfA, class FormOfB>
+template <class N, class Tile, class Iterator, class FormOfA, class FormOfB>
 class GroupLoop {
  public:
-  using Memory = LoopMemory<Tile, Operands>;
+  using Memory = LoopMemory<Tile, Iterator>;
   static constexpr std::size_t kMemoryBytes = sizeof(Memory) + kPieceBytes;
   /// On a boundary that the launch does not promise.
   CPUTRAIN_DEVICE static Memory& memory() {
@@ -108,12 +108,12 @@ class GroupLoop {
   }
 
   template <Parts kParts>
-  CPUTRAIN_DEVICE void run(Memory& memory, Operands& operands, int steps) {
+  CPUTRAIN_DEVICE void run(Memory& memory, Iterator& iterator, int steps) {
     if constexpr (kParts == Parts::all) {
-      copy_and_multiply(memory, operands, steps);
+      copy_and_multiply(memory, iterator, steps);
     } else {
       static_assert(kParts == Parts::loads_and_products, "wgmma does both");
-      fill_stages<Tile::kStages>(memory, operands);
+      fill_stages<Tile::kStages>(memory, iterator);
       fence_copies();
       __syncthreads();
       for_stages<Tile::kStages>(steps, [&](int stage) {
@@ -131,21 +131,21 @@ class GroupLoop {
 
   /// As multiply() of gemm.h. Products of a step are on their way while copies of a later one
   /// begin.
-  CPUTRAIN_DEVICE void copy_and_multiply(Memory& memory, Operands& operands, int steps) {
+  CPUTRAIN_DEVICE void copy_and_multiply(Memory& memory, Iterator& iterator, int steps) {
     auto& stages = memory.loop.stages;
-    const auto note = [&](int first) {
-      operands.note(memory.loop.table, min(steps - first, Operands::kSteps));
+    const auto precompute = [&](int first) {
+      iterator.precompute(memory.loop.table, min(steps - first, Iterator::kSteps));
       __syncthreads();
     };
-    note(0);
+    precompute(0);
 #pragma unroll
     for (int stage = 0; stage < Tile::kAhead; ++stage) {
-      if (stage < steps) operands.copy(stages[stage]);
+      if (stage < steps) iterator.copy(stages[stage]);
       commit_copies();
     }
-    int step = 0, noted = Operands::kSteps, stage = 0, free_stage = Tile::kAhead;
+    int step = 0, precomputed = Iterator::kSteps, stage = 0, free_stage = Tile::kAhead;
     while (true) {
-      const int end = noted < steps ? noted - Tile::kAhead : steps;
+      const int end = precomputed < steps ? precomputed - Tile::kAhead : steps;
 #pragma unroll 1
       for (; step < end; ++step) {
         wait_for_copies<Tile::kAhead - 1>();
@@ -154,7 +154,7 @@ class GroupLoop {
         // steps ago.
         __syncthreads();
         product_.begin(stages[stage]);
-        if (step + Tile::kAhead < steps) operands.copy(stages[free_stage]);
+        if (step + Tile::kAhead < steps) iterator.copy(stages[free_stage]);
         commit_copies();
         wait_for_products<1>();
         stage = next(stage);
@@ -162,8 +162,8 @@ class GroupLoop {
       }
       if (step == steps) break;
       __syncthreads();
-      note(noted);
-      noted += Operands::kSteps;
+      precompute(precomputed);
+      precomputed += Iterator::kSteps;
     }
     wait_for_copies<0>();
   }
