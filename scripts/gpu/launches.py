@@ -103,9 +103,11 @@ class Network:
         self.unread[name] = self.unread.get(name, self.walk.count_readers(name)) - 1
         return self.unread[name] > 0
 
-    def template(self, kernel, *arguments):
-        """As scripts/kernel_instructions calls an instance for maps (kernels/numbers.h)."""
-        return f"{kernel}_kernel<{','.join([self.precision.capitalize() + 'Numbers', *map(str, arguments)])}>"
+    def template(self, kernel, *arguments, moves=False):
+        """As scripts/kernel_instructions calls an instance for maps (kernels/numbers.h). `moves`: it only moves or
+        compares numbers, so that floats do for those of TF32."""
+        numbers = "exact" if moves and self.precision == "tf32" else self.precision
+        return f"{kernel}_kernel<{','.join([numbers.capitalize() + 'Numbers', *map(str, arguments)])}>"
 
     def stored(self):
         """The type of a number of a map."""
@@ -239,6 +241,7 @@ class Network:
         return with_partials(launch, slices * result * FLOAT)
 
     def pool(self, layer, kind, winner_bytes, zeros=None):
+        """A max pool compares, and has winners."""
         src, dst = self.map, stored(layer["output"])
         positions, of_position = seen(layer, src, dst, layer["size"], zeros), src.channels * self.element
         of_src, of_window = src.count * self.element, dst.channels * (self.element + winner_bytes)
@@ -247,7 +250,8 @@ class Network:
         backward = min(positions, dst.positions) * of_window + of_src + self.old(of_src)
         size = layer["size"] if layer["size"] in (2, 3) else 0
         self.add(layer,
-                 forward=[self.by_packs(f"{kind}_forward", self.template(f"{kind}_forward", size),
+                 forward=[self.by_packs(f"{kind}_forward",
+                                        self.template(f"{kind}_forward", size, moves=winner_bytes > 0),
                                         self.images * dst.positions, dst.channels, self.images * forward)],
                  data=self.back(self.by_packs(f"{kind}_backward", self.template(f"{kind}_backward"),
                                               self.images * src.positions, src.channels, self.images * backward)))
@@ -352,8 +356,9 @@ class Network:
         self.copy_of_shared(layer)
         count = self.images * self.map.count
         packs, moved = count // self.pack, count * self.element
-        self.add(layer, forward=[in_line(f"{kind}_forward", self.template("rectify", of), packs, 2 * moved)],
-                 data=self.back(in_line(f"{kind}_backward", self.template("rectify_backward", of), packs, 3 * moved)))
+        template = lambda kernel: self.template(kernel, of, moves=of != "LeakyRelu")
+        self.add(layer, forward=[in_line(f"{kind}_forward", template("activation"), packs, 2 * moved)],
+                 data=self.back(in_line(f"{kind}_backward", template("activation_backward"), packs, 3 * moved)))
 
     def relu6(self, layer):
         self.relu(layer, "relu6", "Relu6")

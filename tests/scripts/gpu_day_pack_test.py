@@ -95,7 +95,7 @@ class Networks(ProgramTest):
         known = set()
         for path in glob.glob(os.path.join(KERNELS, "**", "*.cu"), recursive=True):
             with open(path) as file:
-                known |= set(re.findall(r'launch\(stream, "(\w+)"', file.read()))
+                known |= set(re.findall(r'launch\w*(?:<[^>]*>)?\(\s*stream,\s*"(\w+)"', file.read()))
         self.assertGreater(len(known), 40)
         self.assertEqual(known - launched, set(ELSEWHERE))
 

@@ -78,28 +78,24 @@ void with_boundary(const ConcatPart& part, const F& f) {
 
 void concat_forward(Stream stream, Numbers numbers, const ConcatPart& part, const void* src,
                     void* dst) {
-  if (part.positions == 0) return;
-  with_numbers(numbers, [&]<class N>(N) {
+  with_stored(numbers, [&]<class N>(N) {
     with_boundary<N>(part, [&](auto whole) {
       constexpr int kCount = kNumbersOfChunk<N>;
       const int begin = part.first / kCount * kCount;
       const int last = part.first + part.channels;
       const int end = last == part.whole ? padded_channels(last) : pieces(last, kCount) * kCount;
-      const auto l = PackLaunch::over<N>(part.positions, end - begin);
-      launch(stream, "concat_forward", concat_forward_kernel<N, whole>, l.grid, l.block, 0, part,
-             begin, end, src, dst);
+      launch_packs<N>(stream, "concat_forward", concat_forward_kernel<N, whole>, part.positions,
+                      end - begin, part, begin, end, src, dst);
     });
   });
 }
 
 void concat_backward(Stream stream, Numbers numbers, const ConcatPart& part, const void* diff_whole,
                      void* diff_part, bool add) {
-  if (part.positions == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
     with_boundary<N>(part, [&](auto whole) {
-      const auto l = PackLaunch::over<N>(part.positions, padded_channels(part.channels));
-      launch(stream, "concat_backward", concat_backward_kernel<N, whole>, l.grid, l.block, 0, part,
-             diff_whole, diff_part, add);
+      launch_packs<N>(stream, "concat_backward", concat_backward_kernel<N, whole>, part.positions,
+                      padded_channels(part.channels), part, diff_whole, diff_part, add);
     });
   });
 }

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cmath>
 #include <string>
+#include <type_traits>
 #include <variant>
 
 #include "backends/cuda/device/language.h"
@@ -22,9 +23,13 @@ CPUTRAIN_DEVICE std::int64_t first_of_thread() {
                        kNumbersOfChunk<N>);
 }
 
-template <class N>
-dim3 grid_for(std::int64_t count) {
-  return grid_of(pieces(count, kThreads * kNumbersOfChunk<N>));
+/// Launches a thread for each pack of a row of `count` numbers; nothing for none.
+template <class N, class... Parameters, class... Arguments>
+void launch_row(Stream stream, const char* name, void (*kernel)(Parameters...), std::int64_t count,
+                Arguments... arguments) {
+  if (count == 0) return;
+  launch(stream, name, kernel, grid_of(pieces(count, kThreads * kNumbersOfChunk<N>)),
+         dim3(kThreads), 0, count, arguments...);
 }
 
 /// The three bytes of a pixel of the images.
@@ -65,82 +70,67 @@ __global__ void __launch_bounds__(kThreads)
   if (first < count) Pack<N>::of_floats(src + first).store(dst + first);
 }
 
-// Rectifiers: what each makes of a number, and the gradient of that where it made `made`.
+// Activations: what each makes of a number, and its gradient where `known` is what a rectifier
+// made, or what SiLU read.
 
 CPUTRAIN_DEVICE float bend(model::Relu, float number) { return number < 0 ? 0 : number; }
-CPUTRAIN_DEVICE float bend_back(model::Relu, float made, float diff) { return made > 0 ? diff : 0; }
+CPUTRAIN_DEVICE float bend_back(model::Relu, float known, float diff) {
+  return known > 0 ? diff : 0;
+}
 
 CPUTRAIN_DEVICE float bend(model::Relu6, float number) {
   const float above = number < 0 ? 0 : number;
   return above > 6 ? 6 : above;
 }
-CPUTRAIN_DEVICE float bend_back(model::Relu6, float made, float diff) {
-  return made > 0 && made < 6 ? diff : 0;
+CPUTRAIN_DEVICE float bend_back(model::Relu6, float known, float diff) {
+  return known > 0 && known < 6 ? diff : 0;
 }
 
 CPUTRAIN_DEVICE float bend(const model::LeakyRelu& l, float number) {
   return number > 0 ? number : l.slope * number;
 }
-CPUTRAIN_DEVICE float bend_back(const model::LeakyRelu& l, float made, float diff) {
-  return made > 0 ? diff : l.slope * diff;
+CPUTRAIN_DEVICE float bend_back(const model::LeakyRelu& l, float known, float diff) {
+  return known > 0 ? diff : l.slope * diff;
 }
 
+CPUTRAIN_DEVICE float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+CPUTRAIN_DEVICE float bend(model::Silu, float number) { return number * sigmoid(number); }
+CPUTRAIN_DEVICE float bend_back(model::Silu, float known, float diff) {
+  const float s = sigmoid(known);
+  return diff * (s * (1 + known * (1 - s)));
+}
+
+/// src may be dst.
 template <class N, class Layer>
 __global__ void __launch_bounds__(kThreads)
-    rectify_kernel(std::int64_t count, Layer layer, typename N::Stored* map) {
+    activation_kernel(std::int64_t count, Layer layer, const typename N::Stored* src,
+                      typename N::Stored* dst) {
   const std::int64_t first = first_of_thread<N>();
   if (first >= count) return;
-  Pack<N> pack = Pack<N>::load(map + first);
+  Pack<N> pack = Pack<N>::load(src + first);
 #pragma unroll
   for (float& number : pack.of) number = bend(layer, number);
-  pack.store(map + first);
+  pack.store(dst + first);
 }
 
+/// diff_src may be diff_dst. Rectifiers add to nothing.
 template <class N, class Layer>
 __global__ void __launch_bounds__(kThreads)
-    rectify_backward_kernel(std::int64_t count, Layer layer,
-                            const typename N::Stored* __restrict__ map,
-                            typename N::Stored* __restrict__ diff) {
+    activation_backward_kernel(std::int64_t count, Layer layer,
+                               const typename N::Stored* __restrict__ known,
+                               const typename N::Stored* diff_dst, typename N::Stored* diff_src,
+                               bool add) {
   const std::int64_t first = first_of_thread<N>();
   if (first >= count) return;
-  const Pack<N> values = Pack<N>::load(map + first);
-  Pack<N> diffs = Pack<N>::load(diff + first);
+  const Pack<N> values = Pack<N>::load(known + first);
+  Pack<N> diffs = Pack<N>::load(diff_dst + first);
 #pragma unroll
   for (int i = 0; i < Pack<N>::kCount; ++i) {
     diffs.of[i] = bend_back(layer, values.of[i], diffs.of[i]);
   }
-  diffs.store(diff + first);
-}
-
-CPUTRAIN_DEVICE float sigmoid(float x) { return 1 / (1 + expf(-x)); }
-
-template <class N>
-__global__ void __launch_bounds__(kThreads)
-    silu_forward_kernel(std::int64_t count, const typename N::Stored* __restrict__ src,
-                        typename N::Stored* __restrict__ dst) {
-  const std::int64_t first = first_of_thread<N>();
-  if (first >= count) return;
-  Pack<N> values = Pack<N>::load(src + first);
-#pragma unroll
-  for (float& number : values.of) number = number * sigmoid(number);
-  values.store(dst + first);
-}
-
-template <class N>
-__global__ void __launch_bounds__(kThreads)
-    silu_backward_kernel(std::int64_t count, const typename N::Stored* __restrict__ src,
-                         const typename N::Stored* __restrict__ diff_dst,
-                         typename N::Stored* __restrict__ diff_src, bool add) {
-  const std::int64_t first = first_of_thread<N>();
-  if (first >= count) return;
-  const Pack<N> values = Pack<N>::load(src + first);
-  Pack<N> diffs = Pack<N>::load(diff_dst + first);
-#pragma unroll
-  for (int i = 0; i < Pack<N>::kCount; ++i) {
-    const float s = sigmoid(values.of[i]);
-    diffs.of[i] *= s * (1 + values.of[i] * (1 - s));
+  if constexpr (std::is_same_v<Layer, model::Silu>) {
+    if (add) diffs += Pack<N>::load(diff_src + first);
   }
-  if (add) diffs += Pack<N>::load(diff_src + first);
   diffs.store(diff_src + first);
 }
 
@@ -198,11 +188,33 @@ __global__ void __launch_bounds__(kPackThreads)
   pack.store(target);
 }
 
-/// Calls f with one of the types of numbers and the layer itself.
-template <class F>
-void with_rectifier(Numbers numbers, const model::Rectifier& rectifier, const F& f) {
-  std::visit([&](const auto& layer) { with_numbers(numbers, [&](auto of) { f(of, layer); }); },
-             rectifier);
+/// Calls f with the type of numbers of an activation's kernel.
+template <class Layer, class F>
+void with_activation(Numbers numbers, const Layer&, const F& f) {
+  if constexpr (std::is_same_v<Layer, model::Relu> || std::is_same_v<Layer, model::Relu6>) {
+    with_stored(numbers, f);
+  } else {
+    with_numbers(numbers, f);
+  }
+}
+
+template <class Layer>
+void activate(Stream stream, Numbers numbers, const Layer& layer, std::int64_t count,
+              const void* src, void* dst) {
+  static const std::string name = std::string(Layer::kWord) + "_forward";
+  with_activation(numbers, layer, [&]<class N>(N) {
+    launch_row<N>(stream, name.c_str(), activation_kernel<N, Layer>, count, layer, src, dst);
+  });
+}
+
+template <class Layer>
+void activate_backward(Stream stream, Numbers numbers, const Layer& layer, std::int64_t count,
+                       const void* known, const void* diff_dst, void* diff_src, bool add) {
+  static const std::string name = std::string(Layer::kWord) + "_backward";
+  with_activation(numbers, layer, [&]<class N>(N) {
+    launch_row<N>(stream, name.c_str(), activation_backward_kernel<N, Layer>, count, layer, known,
+                  diff_dst, diff_src, add);
+  });
 }
 
 }  // namespace
@@ -212,78 +224,58 @@ void load_images(Stream stream, Numbers numbers, const ImageLoad& load, void* ma
   if (pixels == 0) return;
   const PositionNumbers of_pixels{Divisor(load.height), Divisor(load.width)};
   with_numbers(numbers, [&]<class N>(N) {
-    const auto l = PackLaunch::over<N>(pixels, kChannelBlock);
-    launch(stream, "load_images", load_images_kernel<N>, l.grid, l.block, 0, load, pixels,
-           of_pixels, map);
+    launch_packs<N>(stream, "load_images", load_images_kernel<N>, pixels, kChannelBlock, load,
+                    pixels, of_pixels, map);
   });
 }
 
 void round_numbers(Stream stream, Numbers numbers, std::int64_t count, const float* src,
                    void* dst) {
   assert(numbers != Numbers::exact);
-  if (count == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
     if constexpr (N::kNumbers != Numbers::exact) {
-      launch(stream, "round_numbers", round_numbers_kernel<N>, grid_for<N>(count), dim3(kThreads),
-             0, count, src, dst);
+      launch_row<N>(stream, "round_numbers", round_numbers_kernel<N>, count, src, dst);
     }
   });
 }
 
 void rectify(Stream stream, Numbers numbers, const model::Rectifier& rectifier, std::int64_t count,
              void* map) {
-  if (count == 0) return;
-  with_rectifier(numbers, rectifier, [&]<class N, class Layer>(N, const Layer& layer) {
-    static const std::string name = std::string(Layer::kWord) + "_forward";
-    launch(stream, name.c_str(), rectify_kernel<N, Layer>, grid_for<N>(count), dim3(kThreads), 0,
-           count, layer, map);
-  });
+  std::visit([&](const auto& layer) { activate(stream, numbers, layer, count, map, map); },
+             rectifier);
 }
 
 void rectify_backward(Stream stream, Numbers numbers, const model::Rectifier& rectifier,
                       std::int64_t count, const void* map, void* diff) {
-  if (count == 0) return;
-  with_rectifier(numbers, rectifier, [&]<class N, class Layer>(N, const Layer& layer) {
-    static const std::string name = std::string(Layer::kWord) + "_backward";
-    launch(stream, name.c_str(), rectify_backward_kernel<N, Layer>, grid_for<N>(count),
-           dim3(kThreads), 0, count, layer, map, diff);
-  });
+  std::visit(
+      [&](const auto& layer) {
+        activate_backward(stream, numbers, layer, count, map, diff, diff, false);
+      },
+      rectifier);
 }
 
 void silu_forward(Stream stream, Numbers numbers, std::int64_t count, const void* src, void* dst) {
-  if (count == 0) return;
-  with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "silu_forward", silu_forward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
-           count, src, dst);
-  });
+  activate(stream, numbers, model::Silu{}, count, src, dst);
 }
 
 void silu_backward(Stream stream, Numbers numbers, std::int64_t count, const void* src,
                    const void* diff_dst, void* diff_src, bool add) {
-  if (count == 0) return;
-  with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "silu_backward", silu_backward_kernel<N>, grid_for<N>(count), dim3(kThreads), 0,
-           count, src, diff_dst, diff_src, add);
-  });
+  activate_backward(stream, numbers, model::Silu{}, count, src, diff_dst, diff_src, add);
 }
 
 void add_maps(Stream stream, Numbers numbers, std::int64_t count, const MapList& maps, void* dst) {
-  if (count == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    launch(stream, "add_maps", add_maps_kernel<N>, grid_for<N>(count), dim3(kThreads), 0, count,
-           maps, dst);
+    launch_row<N>(stream, "add_maps", add_maps_kernel<N>, count, maps, dst);
   });
 }
 
 void dropout(Stream stream, Numbers numbers, const DropoutCall& call, const PassFacts* facts,
              void* map) {
   const int positions = call.images * call.positions;
-  if (positions == 0) return;
   const float scale = call.rate < 1 ? 1 / (1 - call.rate) : 0;
   with_numbers(numbers, [&]<class N>(N) {
-    const auto l = PackLaunch::over<N>(positions, padded_channels(call.channels));
-    launch(stream, "dropout", dropout_kernel<N>, l.grid, l.block, 0, call, Divisor(call.positions),
-           scale, facts, map);
+    launch_packs<N>(stream, "dropout", dropout_kernel<N>, positions, padded_channels(call.channels),
+                    call, Divisor(call.positions), scale, facts, map);
   });
 }
 

@@ -230,12 +230,11 @@ int column_blocks(const GroupedShape& shape) {
 void grouped_forward(Stream stream, Numbers numbers, const GroupedShape& shape, const void* src,
                      const void* weights, const float* bias, void* dst) {
   const WindowShape& window = shape.window;
-  if (window.windows() == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
     with_depthwise(shape, [&](auto depthwise) {
-      const auto l = PackLaunch::over<N>(window.windows(), window.dst.channels);
-      launch(stream, "grouped_forward", grouped_forward_kernel<N, depthwise>, l.grid, l.block, 0,
-             Grouped(shape), positions_of(window.dst), src, weights, bias, dst);
+      launch_packs<N>(stream, "grouped_forward", grouped_forward_kernel<N, depthwise>,
+                      window.windows(), window.dst.channels, Grouped(shape),
+                      positions_of(window.dst), src, weights, bias, dst);
     });
   });
 }
@@ -243,13 +242,11 @@ void grouped_forward(Stream stream, Numbers numbers, const GroupedShape& shape, 
 void grouped_backward_data(Stream stream, Numbers numbers, const GroupedShape& shape,
                            const void* diff_dst, const void* weights, void* diff_src, bool add) {
   const WindowShape& window = shape.window;
-  if (window.positions() == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
     with_depthwise(shape, [&](auto depthwise) {
-      const auto l = PackLaunch::over<N>(window.positions(), window.src.channels);
-      launch(stream, "grouped_backward_data", grouped_backward_data_kernel<N, depthwise>, l.grid,
-             l.block, 0, Grouped(shape), positions_of(window.src), diff_dst, weights, diff_src,
-             add);
+      launch_packs<N>(stream, "grouped_backward_data", grouped_backward_data_kernel<N, depthwise>,
+                      window.positions(), window.src.channels, Grouped(shape),
+                      positions_of(window.src), diff_dst, weights, diff_src, add);
     });
   });
 }

@@ -192,11 +192,9 @@ void add_losses(Stream stream, int images, const ImageLoss* losses, LossSums* su
 
 void cross_entropy_backward(Stream stream, Numbers numbers, const LossCall& call,
                             const double* slopes, void* diff_logits) {
-  if (call.images == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    const auto l = PackLaunch::over<N>(call.images, call.row);
-    launch(stream, "cross_entropy_backward", cross_entropy_backward_kernel<N>, l.grid, l.block, 0,
-           call, slopes, diff_logits);
+    launch_packs<N>(stream, "cross_entropy_backward", cross_entropy_backward_kernel<N>, call.images,
+                    call.row, call, slopes, diff_logits);
   });
 }
 

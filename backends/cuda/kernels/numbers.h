@@ -58,6 +58,14 @@ constexpr auto with_numbers(Numbers numbers, const F& f) {
   return f(Bf16Numbers{});
 }
 
+/// The same with one of two, where numbers are only moved or compared: those that were rounded to
+/// TF32 stay as they are, so floats do for them.
+template <class F>
+constexpr void with_stored(Numbers numbers, const F& f) {
+  if (numbers == Numbers::bf16) return f(Bf16Numbers{});
+  f(ExactNumbers{});
+}
+
 /// The word in figures and in names of kernels.
 constexpr const char* word_of(Numbers numbers) {
   return with_numbers(numbers, []<class N>(N) { return N::kWord; });

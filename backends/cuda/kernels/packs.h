@@ -117,19 +117,18 @@ struct Pack {
   };
 };
 
-/// The launch of a thread for each pack of `positions` (of all images together, fewer than 2^31)
-/// with so many channels.
-struct PackLaunch {
-  dim3 grid, block;
-
-  template <class N>
-  static PackLaunch over(int positions, int channels) {
-    constexpr int kWidest = 64;
-    const int packs = channels / kNumbersOfChunk<N>, tiles = pieces(packs, kWidest);
-    const int x = pieces(packs, tiles), y = kPackThreads / x;
-    return {grid_of(pieces(positions, y), tiles), grid_of(x, y)};
-  }
-};
+/// Launches a thread for each pack of `positions` (of all images together, fewer than 2^31) with so
+/// many channels; nothing for none.
+template <class N, class... Parameters, class... Arguments>
+void launch_packs(Stream stream, const char* name, void (*kernel)(Parameters...), int positions,
+                  int channels, Arguments... arguments) {
+  constexpr int kWidest = 64;
+  if (positions == 0) return;
+  const int packs = channels / kNumbersOfChunk<N>, tiles = pieces(packs, kWidest);
+  const int x = pieces(packs, tiles), y = kPackThreads / x;
+  launch(stream, name, kernel, grid_of(pieces(positions, y), tiles), grid_of(x, y), 0,
+         arguments...);
+}
 
 /// Where a thread's pack lies.
 struct PackPlace {

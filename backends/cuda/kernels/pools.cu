@@ -217,12 +217,10 @@ void with_size(int size, const F& f) {
 
 void max_pool_forward(Stream stream, Numbers numbers, const WindowShape& shape, const void* src,
                       void* dst, std::uint8_t* winners, bool relu) {
-  if (shape.windows() == 0) return;
-  with_numbers(numbers, [&]<class N>(N) {
+  with_stored(numbers, [&]<class N>(N) {
     with_size(shape.size, [&](auto size) {
-      const auto l = PackLaunch::over<N>(shape.windows(), shape.dst.channels);
-      launch(stream, "max_pool_forward", max_pool_forward_kernel<N, size>, l.grid, l.block, 0,
-             shape, positions_of(shape.dst), src, dst, winners, relu);
+      launch_packs<N>(stream, "max_pool_forward", max_pool_forward_kernel<N, size>, shape.windows(),
+                      shape.dst.channels, shape, positions_of(shape.dst), src, dst, winners, relu);
     });
   });
 }
@@ -230,33 +228,30 @@ void max_pool_forward(Stream stream, Numbers numbers, const WindowShape& shape, 
 void max_pool_backward(Stream stream, Numbers numbers, const WindowShape& shape,
                        const void* diff_dst, const std::uint8_t* winners, void* diff_src,
                        bool add) {
-  if (shape.positions() == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    const auto l = PackLaunch::over<N>(shape.positions(), shape.src.channels);
-    launch(stream, "max_pool_backward", max_pool_backward_kernel<N>, l.grid, l.block, 0, shape,
-           positions_of(shape.src), diff_dst, winners, diff_src, add);
+    launch_packs<N>(stream, "max_pool_backward", max_pool_backward_kernel<N>, shape.positions(),
+                    shape.src.channels, shape, positions_of(shape.src), diff_dst, winners, diff_src,
+                    add);
   });
 }
 
 void average_pool_forward(Stream stream, Numbers numbers, const WindowShape& shape, const void* src,
                           void* dst) {
-  if (shape.windows() == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
     with_size(shape.size, [&](auto size) {
-      const auto l = PackLaunch::over<N>(shape.windows(), shape.dst.channels);
-      launch(stream, "average_pool_forward", average_pool_forward_kernel<N, size>, l.grid, l.block,
-             0, shape, positions_of(shape.dst), src, dst);
+      launch_packs<N>(stream, "average_pool_forward", average_pool_forward_kernel<N, size>,
+                      shape.windows(), shape.dst.channels, shape, positions_of(shape.dst), src,
+                      dst);
     });
   });
 }
 
 void average_pool_backward(Stream stream, Numbers numbers, const WindowShape& shape,
                            const void* diff_dst, void* diff_src, bool add) {
-  if (shape.positions() == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
-    const auto l = PackLaunch::over<N>(shape.positions(), shape.src.channels);
-    launch(stream, "average_pool_backward", average_pool_backward_kernel<N>, l.grid, l.block, 0,
-           shape, positions_of(shape.src), diff_dst, diff_src, add);
+    launch_packs<N>(stream, "average_pool_backward", average_pool_backward_kernel<N>,
+                    shape.positions(), shape.src.channels, shape, positions_of(shape.src), diff_dst,
+                    diff_src, add);
   });
 }
 
@@ -272,12 +267,11 @@ void global_average_pool_forward(Stream stream, Numbers numbers, int images, con
 
 void global_average_pool_backward(Stream stream, Numbers numbers, int images, const MapShape& src,
                                   const void* diff_dst, void* diff_src, bool add) {
-  if (images == 0) return;
+  const int positions = src.height * src.width;
   with_numbers(numbers, [&]<class N>(N) {
-    const int positions = src.height * src.width;
-    const auto l = PackLaunch::over<N>(images * positions, src.channels);
-    launch(stream, "global_average_pool_backward", global_average_pool_backward_kernel<N>, l.grid,
-           l.block, 0, images, src, Divisor(positions), diff_dst, diff_src, add);
+    launch_packs<N>(stream, "global_average_pool_backward", global_average_pool_backward_kernel<N>,
+                    images * positions, src.channels, images, src, Divisor(positions), diff_dst,
+                    diff_src, add);
   });
 }
 

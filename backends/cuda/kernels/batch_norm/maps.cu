@@ -7,11 +7,6 @@ namespace {
 /// A thread has so many positions, for which it loads the factors of its channels once.
 inline constexpr int kPositionsEach = 4;
 
-template <class N>
-PackLaunch launch_over(const BatchNormPass& pass) {
-  return PackLaunch::over<N>(pieces(pass.positions, kPositionsEach), pass.factors.channels);
-}
-
 /// f(where the pack lies) for the positions of a thread.
 template <class F>
 CPUTRAIN_DEVICE void for_positions(const BatchNormPass& pass, int channel, F f) {
@@ -75,17 +70,18 @@ __global__ void __launch_bounds__(kPackThreads)
 void normalize(Stream stream, Numbers numbers, const BatchNormPass& pass, const void* src,
                const void* other, void* dst) {
   with_numbers(numbers, [&]<class N>(N) {
-    const PackLaunch l = launch_over<N>(pass);
-    launch(stream, "normalize", normalize_kernel<N>, l.grid, l.block, 0, pass, src, other, dst);
+    launch_packs<N>(stream, "normalize", normalize_kernel<N>,
+                    pieces(pass.positions, kPositionsEach), pass.factors.channels, pass, src, other,
+                    dst);
   });
 }
 
 void normalize_backward(Stream stream, Numbers numbers, const BatchNormPass& pass, const void* src,
                         const void* diff_dst, void* diff_src, bool add) {
   with_numbers(numbers, [&]<class N>(N) {
-    const PackLaunch l = launch_over<N>(pass);
-    launch(stream, "normalize_backward", normalize_backward_kernel<N>, l.grid, l.block, 0, pass,
-           src, diff_dst, diff_src, add);
+    launch_packs<N>(stream, "normalize_backward", normalize_backward_kernel<N>,
+                    pieces(pass.positions, kPositionsEach), pass.factors.channels, pass, src,
+                    diff_dst, diff_src, add);
   });
 }
 
