@@ -112,15 +112,25 @@ class OpMaker {
 
   /// `zeros`: of the node before this one, which has no operator.
   void convolution(const model::Graph::Node* zeros) {
-    const Source src = read_behind(zeros);
-    const Activation dst = new_activation(node().dst, src.wants_diff || !node().frozen);
-    const auto* layer = std::get_if<model::Convolution>(&node().layer);
-    if (layer && layer->groups != 1) {
-      push<GroupedConvolutionOp>(node(), pad_of(zeros), src, dst, parameter_);
+    const model::Graph::Node& own = node();
+    compute::TrackedActivation& from = input_behind(zeros);
+    const Source src = walk_.read(from, next_op());
+    const auto* layer = std::get_if<model::Convolution>(&own.layer);
+    const bool grouped = layer && layer->groups != 1;
+    // A sum behind it is its epilogue's. Not of its source, to whose gradient it adds while it
+    // still reads that of the sum.
+    const auto other = walk_.only_next_adds();
+    Parts added;
+    if (other && !grouped && &walk_.input_of_next(*other) != &from) added = take_sum(*other);
+    const Activation dst =
+        new_activation(own.dst, src.wants_diff || !own.frozen || added.want_diff);
+    walk_.share_gradient(planning_.memory, added.inputs, added.sources);
+    if (grouped) {
+      push<GroupedConvolutionOp>(own, pad_of(zeros), src, dst, parameter_);
     } else {
-      push<ConvolutionOp>(node(), pad_of(zeros), src, dst, parameter_);
+      push<ConvolutionOp>(own, pad_of(zeros), src, added.first(), dst, parameter_);
     }
-    parameter_ += node().parameters.size();
+    parameter_ += own.parameters.size();
   }
 
   void dense(const model::Dense& layer) {
@@ -136,7 +146,7 @@ class OpMaker {
   void pool(const model::Graph::Node* zeros = nullptr) {
     check_not_flattened();
     const model::Graph::Node& own = node();
-    const Source src = read_behind(zeros);
+    const Source src = walk_.read(input_behind(zeros), next_op());
     const bool relu = std::holds_alternative<model::MaxPool>(own.layer) &&
                       walk_.only_next_is<model::Relu>() != nullptr;
     if (relu) walk_.advance();
@@ -146,8 +156,8 @@ class OpMaker {
   }
 
   /// What the node reads, or what the zeros before it surround.
-  Source read_behind(const model::Graph::Node* zeros) {
-    return walk_.read(zeros ? walk_.output_of(zeros->src.front()) : walk_.input(), next_op());
+  compute::TrackedActivation& input_behind(const model::Graph::Node* zeros) {
+    return zeros ? walk_.output_of(zeros->src.front()) : walk_.input();
   }
   static const model::ZeroPad* pad_of(const model::Graph::Node* zeros) {
     return zeros ? &std::get<model::ZeroPad>(zeros->layer) : nullptr;
@@ -176,21 +186,15 @@ class OpMaker {
     const model::Graph::Node& own = node();
     const Source src = read_input();
     AfterBatchNorm after;
-    std::vector<std::size_t> inputs;
-    std::vector<Source> parts;
-    if (const auto other = walk_.only_next_adds()) {
-      walk_.advance();
-      inputs.push_back(walk_.input_index(*other));
-      parts.push_back(read_part(*other));
-    }
+    Parts added;
+    if (const auto other = walk_.only_next_adds()) added = take_sum(*other);
     after.relu = walk_.only_next_is<model::Relu>() != nullptr;
     if (after.relu) walk_.advance();
     const bool learns = src.wants_diff || !own.frozen;
-    const Activation dst =
-        new_activation(own.dst, learns || (!parts.empty() && parts[0].wants_diff));
-    walk_.newest().diff_changes = after.relu && !parts.empty();
-    walk_.share_gradient(planning_.memory, inputs, parts);
-    if (!parts.empty()) after.added = parts[0];
+    const Activation dst = new_activation(own.dst, learns || added.want_diff);
+    walk_.newest().diff_changes = after.relu && !added.sources.empty();
+    walk_.share_gradient(planning_.memory, added.inputs, added.sources);
+    after.added = added.first();
     ops_.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, src, dst,
                                                  parameter_, moved_));
     parameter_ += own.parameters.size();
@@ -211,19 +215,35 @@ class OpMaker {
     return walk_.read(walk_.input(i), next_op());
   }
 
-  void add() {
-    std::vector<std::size_t> inputs;
-    std::vector<Source> parts;
-    bool wants_diff = false;
-    for (std::size_t i = 0; i < node().src.size(); ++i) {
-      inputs.push_back(walk_.input_index(i));
-      parts.push_back(read_part(i));
-      wants_diff |= parts.back().wants_diff;
+  /// Parts of a sum, which the operator made next reads.
+  struct Parts {
+    std::vector<std::size_t> inputs;  ///< as the walk counts activations
+    std::vector<Source> sources;
+    bool want_diff = false;
+
+    std::optional<Source> first() const {
+      return sources.empty() ? std::nullopt : std::optional(sources.front());
     }
-    const Activation dst = new_activation(node().dst, wants_diff);
-    walk_.share_gradient(planning_.memory, inputs, parts);
-    ops_.push_back(
-        std::make_unique<AddOp>(planning_, next_op(), node().name, std::move(parts), dst));
+  };
+  void take_part(Parts& parts, std::size_t i) {
+    parts.inputs.push_back(walk_.input_index(i));
+    parts.sources.push_back(read_part(i));
+    parts.want_diff |= parts.sources.back().wants_diff;
+  }
+  /// The next node is a sum that the operator made next ends with: its other part.
+  Parts take_sum(std::size_t other) {
+    walk_.advance();
+    Parts parts;
+    take_part(parts, other);
+    return parts;
+  }
+
+  void add() {
+    Parts parts;
+    for (std::size_t i = 0; i < node().src.size(); ++i) take_part(parts, i);
+    const Activation dst = new_activation(node().dst, parts.want_diff);
+    walk_.share_gradient(planning_.memory, parts.inputs, parts.sources);
+    push<AddOp>(node().name, std::move(parts.sources), dst);
   }
 
   /// Only the single reader of an activation may change it; where there are others it changes a

@@ -173,26 +173,36 @@ class Network:
     def convolution(self, layer, zeros=None):
         dst = stored(layer["output"])
         positions = seen(layer, self.map, dst, layer["kernel"], zeros)
-        self.product(layer, self.map, dst, layer["kernel"], layer["stride"], positions)
+        self.product(layer, self.map, dst, layer["kernel"], layer["stride"], positions,
+                     (zeros or layer)["from"][0])
 
     def dense(self, layer):
-        self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1, 1)
+        self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1, 1, layer["from"][0])
 
-    def product(self, layer, src, dst, size, stride, positions):
-        """`positions`: of src that some window covers."""
+    def takes_sum(self, source):
+        """Whether a product of that layer's map adds the other part of the sum behind it, on which the walk then
+        stands. Not of a sum with that map itself."""
+        other = self.walk.only_next_adds()
+        taken = other is not None and self.walk.before_flatten(other) != self.walk.before_flatten(source)
+        self.walk.at += taken
+        return taken
+
+    def product(self, layer, src, dst, size, stride, positions, source):
+        """`positions`: of src that some window covers; `source`: the layer that made it."""
         if layer.get("groups", 1) != 1:
             raise ValueError(f"layer {layer['name']}: convolutions in groups are not known here")
         n, taps = self.images, size * size * src.channels
         windows, weights = n * dst.positions, dst.channels * taps
         bytes_of = lambda *counts: sum(counts) * self.element
         of_src, of_dst, bias = n * positions * src.channels, n * dst.count, dst.channels if layer["bias"] else 0
+        added = bytes_of(n * dst.count) if self.takes_sum(source) else 0
         covered = pieces(size, stride)
         data = Extent(n * pieces(src.height, stride) * pieces(src.width, stride), src.channels,
                       covered * covered * dst.channels, stride * stride)
         operation = Operation(
             layer["name"],
             forward=self.multiply("forward", "Forward", Extent(windows, dst.channels, taps), bytes_of(of_src, weights),
-                                  n * dst.count, self.precision, bias * FLOAT),
+                                  n * dst.count, self.precision, bias * FLOAT + added),
             kernel=weights, penalised="l2" in layer)
         if self.learns:
             operation.data = [self.transpose_weights(src.channels, dst.channels, size * size),

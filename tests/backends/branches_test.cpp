@@ -304,6 +304,24 @@ TEST_P(Branches, SumsBehindConvolutions) {
   }
 }
 
+/// The same of dense layers, and of a convolution that reads zeros around the map that is added.
+TEST_P(Branches, SumsBehindDenseLayersAndZeros) {
+  model::Graph graph(kImage);
+  const int trunk = graph.add(same(16));
+  graph.add(model::Relu{}, "", {trunk});
+  const int activated = graph.add(model::ZeroPad{1, 1, 1, 1});
+  const int padded = graph.add(model::Convolution{.filters = 16, .kernel = 3}, "", {activated});
+  graph.add(model::Add{}, "", {trunk, padded});
+  const int pooled = graph.add(model::GlobalAveragePool{});
+  const int shortcut = graph.add(model::Dense{16}, "", {pooled});
+  const int vector = graph.add(model::Dense{16}, "", {pooled});
+  const int sum = graph.add(model::Add{}, "", {shortcut, vector});
+  const int own = graph.add(model::Dense{16}, "", {sum});
+  graph.add(model::Add{}, "", {own, sum});
+  add_layers(graph, model::Dense{kClasses}, model::SoftmaxCrossEntropy{});
+  expect_agreement(GetParam(), graph);
+}
+
 /// Kernels that read images themselves must not overlook what was made of them.
 TEST_P(Branches, ImagesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {

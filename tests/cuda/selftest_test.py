@@ -103,6 +103,11 @@ class Selftest(ProgramTest):
                           ["^convolution data.*1 slice, added"],
                           ["^convolution data, [^,]* tiles, [^,]*: ", "^convolution weights"])
 
+    def test_a_shortcut_that_is_missing(self):
+        self.expect_found(self.kernel_cases("lost_shortcut", "convolution forward", OTHERS),
+                          ["^convolution forward.*1 slice.*, with addition"],
+                          ["^convolution forward, [^,]* tiles, [^,]*: ", "^convolution data"])
+
     def test_a_row_that_is_not_written(self):
         bad = self.expect_found(self.kernel_cases("unwritten_row", "convolution weights", OTHERS),
                                 ["^convolution weights, .*1 slice: "], ["^convolution data"])

@@ -16,7 +16,7 @@ import launches
 import traffic
 
 H100 = 132  # multiprocessors
-# Penalties, a convolution of one position with a stride, one that has many slices, a global pool behind a ReLU.
+# Penalties, a convolution of one position with a stride, one that has many slices, a sum of pools, a global pool.
 PENALISED = {"format": "cputrain model 1", "name": "penalised",
              "recipe": {"image_size": 24, "batch": 4, "epochs": 1, "optimizer": "rmsprop", "learning_rate": 0.02},
              "layers": [{"type": "convolution", "filters": 16, "kernel": 3, "padding": "same", "l2": 0.001},
@@ -26,8 +26,12 @@ PENALISED = {"format": "cputrain model 1", "name": "penalised",
                         {"type": "convolution", "from": ["trunk"], "filters": 24, "kernel": 3, "stride": 2,
                          "padding": "same"},
                         {"type": "batch_norm"}, {"type": "add", "from": ["batch_normalization_1", "short"]},
-                        {"type": "relu6"}, {"type": "global_average_pool"}, {"type": "dropout", "rate": 0.3},
-                        {"type": "dense", "units": "classes", "l2": 0.01}, {"type": "softmax"}]}
+                        {"type": "relu6", "name": "cut"},
+                        {"type": "max_pool", "size": 2, "stride": 1, "padding": "same"},
+                        {"type": "average_pool", "size": 2, "stride": 1, "padding": "same", "name": "pooled"},
+                        {"type": "add", "from": ["cut", "pooled"]}, {"type": "global_average_pool"},
+                        {"type": "dropout", "rate": 0.3}, {"type": "dense", "units": "classes", "l2": 0.01},
+                        {"type": "softmax"}]}
 # Formulas leave out what a launch has once or for an image: labels, seeds, the other part of a sector. The update goes
 # over gaps between parameters, too, and reads its table. A map of 8 channels has two positions in a sector, of which
 # windows may see one.

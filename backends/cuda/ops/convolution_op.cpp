@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/cuda/ops/add_op.h"
 #include "core/casts.h"
 #include "core/error.h"
 
@@ -65,12 +66,15 @@ double macs_of(const model::Graph::Node& node, const model::ZeroPad* zeros, cons
 }  // namespace
 
 ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Graph::Node& node,
-                             const model::ZeroPad* zeros, const Source& src, const Activation& dst,
+                             const model::ZeroPad* zeros, const Source& src,
+                             const std::optional<Source>& added, const Activation& dst,
                              std::size_t parameter)
     : UnaryOp(planning, op, src, dst, planning, node.name,
-              std::string("implicit GEMM of ") + products_of(planning.numbers),
+              std::string("implicit GEMM of ") + products_of(planning.numbers) +
+                  (added ? ", with addition" : ""),
               macs_of(node, zeros, src)),
       window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
+      added_(added),
       bias_(node.parameters.size() > 1),
       parameter_(parameter),
       copies_(planning.copies) {
@@ -88,6 +92,10 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
     workspace = std::max(workspace, plans_.back().workspace_bytes(window));
   }
   forward_workspace_ = planning.memory.add(workspace, planning.forward_time(op));
+  if (added_) {
+    planning.use_forward(op, *added_, dst);
+    planning.use_backward(op, *added_, dst);
+  }
   if (!planning.training()) return;
   backward_workspace_ = planning.memory.add(workspace, planning.backward_time(op));
   planning.memory.use(src.value, planning.backward_time(op));
@@ -110,6 +118,10 @@ void ConvolutionOp::bind(const Bindings& bindings) {
     bias_data_ = bindings.weights(parameter_ + 1);
     if (diff_weights_) diff_bias_ = bindings.gradients(parameter_ + 1);
   }
+  if (added_) {
+    added_data_ = bindings.value<void>(*added_);
+    if (!added_->shares_diff) added_diff_ = bindings.diff<void>(*added_);
+  }
   forward_space_ = bindings.at(forward_workspace_);
   if (dst_diff_) backward_space_ = bindings.at(backward_workspace_);
 }
@@ -117,7 +129,7 @@ void ConvolutionOp::bind(const Bindings& bindings) {
 void ConvolutionOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
     convolution_forward(stream(), call(execution, forward_space_), src_data_, operand_, bias_data_,
-                        dst_data_);
+                        added_data_, dst_data_);
   });
 }
 
@@ -130,11 +142,16 @@ void ConvolutionOp::backward(const Execution& execution) {
                                    diff_bias_, execution.adds());
     });
   }
-  if (src_diff_) {
-    timed(data_time_, [&] {
+  if (!added_diff_ && !src_diff_) return;
+  timed(data_time_, [&] {
+    if (added_diff_) {
+      pass_on(stream(), numbers(), dst_.count(execution.images), dst_diff_, added_diff_,
+              added_->adds);
+    }
+    if (src_diff_) {
       convolution_backward_data(stream(), backward_call, dst_diff_, operand_, src_diff_, src_.adds);
-    });
-  }
+    }
+  });
 }
 
 ConvolutionCall ConvolutionOp::call(const Execution& execution, float* workspace) const {

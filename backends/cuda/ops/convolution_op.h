@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "backends/cuda/kernels/products/convolution.h"
@@ -9,12 +10,14 @@
 namespace cputrain::cuda {
 
 /// A convolution, or a dense layer: that is one of a window as large as what it reads, which is the
-/// same as a window of 1 on one position that has all the numbers as channels.
+/// same as a window of 1 on one position that has all the numbers as channels. Its epilogue may add
+/// another activation, of which the result is rounded once.
 class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
-  /// `zeros`: of the node before, which has no operator.
+  /// `zeros`: of the node before, which has no operator. `added`: not the source.
   ConvolutionOp(const Planning&, int op, const model::Graph::Node&, const model::ZeroPad* zeros,
-                const Source&, const Activation& dst, std::size_t parameter);
+                const Source&, const std::optional<Source>& added, const Activation& dst,
+                std::size_t parameter);
 
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
@@ -25,6 +28,7 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   ConvolutionCall call(const Execution&, float* workspace) const;
 
   WindowShape window_;  ///< but for the images
+  std::optional<Source> added_;
   bool bias_;
   std::size_t parameter_;               ///< index of the kernel, which the bias follows
   std::vector<ConvolutionPlan> plans_;  ///< by Execution::size
@@ -35,6 +39,7 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   const void* operand_ = nullptr;  ///< the kernel as products read it
   float *bias_data_ = nullptr, *diff_weights_ = nullptr, *diff_bias_ = nullptr;
   float *forward_space_ = nullptr, *backward_space_ = nullptr;
+  void *added_data_ = nullptr, *added_diff_ = nullptr;
 };
 
 }  // namespace cputrain::cuda

@@ -40,23 +40,27 @@ class Convolution {
   const WindowShape& shape() const { return shape_; }
   const ConvolutionPlan& plan() const { return plan_; }
 
-  RunOutputs forward(int run, bool with_bias) const {
+  /// `sum`: it adds another map.
+  RunOutputs forward(int run, bool with_bias, bool sum = false) const {
     const Workspace workspace(*this, run);
     const GuardedMap src = map("src", numbers_.src), weights = map("weights", numbers_.weights);
     const Array bias = given("bias", numbers_.bias);
+    const GuardedMap other = map("other", numbers_.diff_dst);
     const GuardedMap dst = map("dst", Floats(dst_numbers(), poison_of(run)));
     convolution_forward(stream_.get(), workspace.call, src.data(), weights.data(),
-                        with_bias ? bias.data() : nullptr, dst.data());
+                        with_bias ? bias.data() : nullptr, sum ? other.data() : nullptr,
+                        dst.data());
     RunOutputs outputs;
     check_padding("dst", dst.put_into(outputs), case_.outputs, outputs);
     workspace.array.read(outputs);
     return outputs;
   }
-  RunOutputs expected_forward(bool with_bias) const {
+  RunOutputs expected_forward(bool with_bias, bool sum = false) const {
     const Floats none(numbers_.bias.size());
     RunOutputs outputs;
-    outputs.add("dst", reference_forward(shape_, numbers_.src, numbers_.weights,
-                                         with_bias ? numbers_.bias : none));
+    outputs.add("dst", added(reference_forward(shape_, numbers_.src, numbers_.weights,
+                                               with_bias ? numbers_.bias : none),
+                             sum ? &numbers_.diff_dst : nullptr));
     return outputs;
   }
 
@@ -226,12 +230,13 @@ void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, Numbers format
     return fmt::format("{}{}{}: {}", name_of(direction, part), in_words(format), more, text_of(c));
   };
   const double rounding = limit_of_rounding(format);
-  plans.push_back({name("forward", plan.forward), limit_of_sums(format, shape.taps()) + rounding,
-                   [made](int run) { return made->forward(run, true); },
-                   [made] { return made->expected_forward(true); }});
   const int depth_of_data = shape.size * shape.size * shape.dst.channels;
   for (const bool add : {false, true}) {
     const char* more = add ? ", added" : "";
+    plans.push_back({name("forward", plan.forward, add ? ", with addition" : ""),
+                     limit_of_sums(format, shape.taps()) + rounding,
+                     [made, add](int run) { return made->forward(run, true, add); },
+                     [made, add] { return made->expected_forward(true, add); }});
     plans.push_back({name("data", plan.data, more), limit_of_sums(format, depth_of_data) + rounding,
                      [made, add](int run) { return made->data(run, add); },
                      [made, add] { return made->expected_data(add); }});

@@ -68,7 +68,7 @@ class ConvolutionTrial {
     const DeviceMap dst =
         map(Floats(static_cast<std::size_t>(shape_.images) * shape_.dst.size(), before));
     convolution_forward(test_stream().get(), workspace.call, src.data(), weights.data(),
-                        with_bias ? bias.data() : nullptr, dst.data());
+                        with_bias ? bias.data() : nullptr, nullptr, dst.data());
     return dst.read();
   }
 

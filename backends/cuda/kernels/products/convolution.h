@@ -24,9 +24,10 @@ struct ConvolutionCall {
   float* workspace = nullptr;  ///< plan.workspace_bytes()
 };
 
-/// dst = src * weights + bias. `bias` has dst.channels elements; null: there is none.
+/// dst = src * weights + bias + added. `bias` has dst.channels elements, `added` is another map
+/// like dst; null: there is none.
 void convolution_forward(Stream, const ConvolutionCall&, const void* src, const void* weights,
-                         const float* bias, void* dst);
+                         const float* bias, const void* added, void* dst);
 
 /// diff_src = the gradient by src, of all positions, also those that no window covers.
 /// `add`: it is added to what is there.

@@ -1,6 +1,6 @@
 #include "backends/cuda/kernels/products/convolution_windows.h"
 
-/// dst[window][output channel] = sum over taps of src * weights
+/// dst[window][output channel] = sum over taps of src * weights, with bias and another map
 namespace cputrain::cuda {
 namespace {
 
@@ -25,11 +25,13 @@ struct Forward {
 }  // namespace
 
 void convolution_forward(Stream stream, const ConvolutionCall& call, const void* src,
-                         const void* weights, const float* bias, void* dst) {
+                         const void* weights, const float* bias, const void* added, void* dst) {
   const WindowShape& s = call.shape;
   with_numbers(call.numbers, [&]<class N>(N) {
-    const GemmResult<BiasAndAdd<N>> result{
-        {static_cast<typename N::Stored*>(dst), bias}, call.workspace, s.outputs()};
+    using Stored = typename N::Stored;
+    const BiasAndAdd<N> epilogue{static_cast<Stored*>(dst), bias,
+                                 static_cast<const Stored*>(added)};
+    const GemmResult<BiasAndAdd<N>> result{epilogue, call.workspace, s.outputs()};
     launch_product<Forward, N>(stream, "convolution_forward",
                                {{s.windows(), s.dst.channels, s.taps(), windows_on_src<N>(s, src),
                                  taps_on_src<N>(s), weights},
