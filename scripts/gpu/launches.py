@@ -259,12 +259,16 @@ class Network:
         # Windows on zeros alone, which are more than there are positions to see, are not read.
         backward = min(positions, dst.positions) * of_window + of_src + self.old(of_src)
         size = layer["size"] if layer["size"] in (2, 3) else 0
+        by_windows = kind == "max_pool" and layer["size"] <= layer["stride"]
+        kernel = (self.template("max_pool_backward_windows", 2 if size == 2 else 0) if by_windows else
+                  self.template(f"{kind}_backward"))
+        threads = dst.positions if by_windows else src.positions
         self.add(layer,
                  forward=[self.by_packs(f"{kind}_forward",
                                         self.template(f"{kind}_forward", size, moves=winner_bytes > 0),
                                         self.images * dst.positions, dst.channels, self.images * forward)],
-                 data=self.back(self.by_packs(f"{kind}_backward", self.template(f"{kind}_backward"),
-                                              self.images * src.positions, src.channels, self.images * backward)))
+                 data=self.back(self.by_packs(f"{kind}_backward", kernel, self.images * threads, src.channels,
+                                              self.images * backward)))
         self.map = dst
 
     def max_pool(self, layer, zeros=None):

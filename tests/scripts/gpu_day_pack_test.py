@@ -127,7 +127,7 @@ class Launches(ProgramTest):
             self.assertEqual({family.split()[-1] for family in families if "gemm" in family},
                              {"128x32", "32x128", "64x64", "128x128", "256x64"})
             self.assertEqual([family for family in families if "gemm" not in family],
-                             ["max_pool_backward", "max_pool_forward"])
+                             ["max_pool_backward_windows", "max_pool_forward"])
 
     def test_launches_to_skip_are_those_of_the_program(self):
         """Both steps have as many, so the window lies around the end of the first."""

@@ -111,6 +111,52 @@ __global__ void __launch_bounds__(kPackThreads)
   sum.store(target);
 }
 
+/// The same where windows do not overlap, of which each has a thread. That also writes what lies
+/// between its window and the next ones, or the map's end.
+template <class N, int kSize>
+__global__ void __launch_bounds__(kPackThreads)
+    max_pool_backward_windows_kernel(WindowShape shape, PositionNumbers windows,
+                                     const typename N::Stored* __restrict__ diff_dst,
+                                     const std::uint8_t* __restrict__ winners,
+                                     typename N::Stored* __restrict__ diff_src, bool add) {
+  constexpr int kCount = Pack<N>::kCount;
+  const auto place = PackPlace::of_thread<N>();
+  if (!place.inside(shape.windows(), shape.dst.channels)) return;
+  const Position at = windows.position(place.position);
+  const auto extent = [&](int window, int all, int before, int length) {
+    const Extent to_next = extent_of(window, shape.stride, before, shape.stride, length);
+    return Extent{to_next.begin, window + 1 < all ? to_next.end : length};
+  };
+  const Extent rows = extent(at.row, shape.dst.height, shape.top, shape.src.height);
+  const Extent columns = extent(at.column, shape.dst.width, shape.left, shape.src.width);
+  if (rows.begin >= rows.end || columns.begin >= columns.end) return;  // it sees zeros alone
+  const std::int64_t offset = place.offset(shape.dst.channels);
+  const auto won = *reinterpret_cast<const Winners<kCount>*>(winners + offset);
+  const Pack<N> diff = Pack<N>::load(diff_dst + offset);
+  const auto write = [&](int tap, std::int64_t position) {
+    typename N::Stored* const target = diff_src + position + place.channel;
+    Pack<N> sum = begin_sum<N>(target, add);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (won.of[i] == tap) sum.of[i] += diff.of[i];
+    }
+    sum.store(target);
+  };
+  for_taps<kSize>(shape, at, write, [](int) {});
+  const int below = at.row * shape.stride - shape.top + shape.size;
+  const int right = at.column * shape.stride - shape.left + shape.size;
+  if (rows.end <= below && columns.end <= right) return;
+  constexpr int kNoTap = -1;
+#pragma unroll 1
+  for (int row = rows.begin; row < rows.end; ++row) {
+#pragma unroll 1
+    for (int column = columns.begin; column < columns.end; ++column) {
+      if (row < below && column < right) continue;
+      write(kNoTap, offset_of(at.image, row, column, shape.src));
+    }
+  }
+}
+
 template <class N, int kSize>
 __global__ void __launch_bounds__(kPackThreads)
     average_pool_forward_kernel(WindowShape shape, PositionNumbers windows,
@@ -229,9 +275,17 @@ void max_pool_backward(Stream stream, Numbers numbers, const WindowShape& shape,
                        const void* diff_dst, const std::uint8_t* winners, void* diff_src,
                        bool add) {
   with_numbers(numbers, [&]<class N>(N) {
-    launch_packs<N>(stream, "max_pool_backward", max_pool_backward_kernel<N>, shape.positions(),
-                    shape.src.channels, shape, positions_of(shape.src), diff_dst, winners, diff_src,
-                    add);
+    const auto launch_over = [&](auto kernel, int positions, const MapShape& map) {
+      launch_packs<N>(stream, "max_pool_backward", kernel, positions, map.channels, shape,
+                      positions_of(map), diff_dst, winners, diff_src, add);
+    };
+    if (shape.size > shape.stride) {
+      launch_over(max_pool_backward_kernel<N>, shape.positions(), shape.src);
+    } else if (shape.size == 2) {
+      launch_over(max_pool_backward_windows_kernel<N, 2>, shape.windows(), shape.dst);
+    } else {
+      launch_over(max_pool_backward_windows_kernel<N, 0>, shape.windows(), shape.dst);
+    }
   });
 }
 

@@ -8,7 +8,8 @@
 
 /// Pools of maps (shapes.h) that are stored as `Numbers` say. Gradients are gathered: every
 /// position of src looks at the windows that cover it, in their order, so the same bits come out
-/// every time, and positions under no window get zero. `add`: gradients are added to what is there.
+/// every time, and positions under no window get zero. Max pools whose windows do not overlap write
+/// theirs window by window. `add`: gradients are added to what is there.
 namespace cputrain::cuda {
 
 /// Windows of max pools are at most so large: a winner is one byte.

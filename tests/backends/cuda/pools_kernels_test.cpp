@@ -41,6 +41,7 @@ std::vector<PoolCase> pool_cases(Numbers numbers) {
   if (numbers != Numbers::exact) {
     return {{2, 7, 5, 3, 2, 2, model::Padding::valid},
             {2, 7, 5, 21, 3, 2, model::Padding::same},
+            {2, 7, 5, 20, 2, 3, model::Padding::same},
             {1, 15, 17, 5, 15, 2, model::Padding::same},
             {1, 4, 4, 520, 2, 2, model::Padding::valid}};  // more packs than a block has columns
   }

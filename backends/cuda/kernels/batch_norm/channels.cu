@@ -42,9 +42,12 @@ struct Merged {
 };
 
 struct MomentsRule {
+  /// Parts are alike but for the last: one division does for the others.
   CPUTRAIN_DEVICE static Merged merged(const ChannelSums& sums, int channel) {
+    const double weight = sums.of_part / sums.positions;
     const double mean = sum_of_parts(sums, channel, [&](int part) {
-      return sums.of(part)[channel] * (sums.positions_of(part) / sums.positions);
+      const double count = sums.positions_of(part);
+      return sums.of(part)[channel] * (count == sums.of_part ? weight : count / sums.positions);
     });
     const double squares = sum_of_parts(sums, channel, [&](int part) {
       const double apart = sums.of(part)[channel] - mean;
