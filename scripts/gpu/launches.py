@@ -114,7 +114,7 @@ class Network:
         return "Bf16" if self.precision == "bf16" else "float"
 
     def by_packs(self, name, kernel, positions, channels, bytes_moved):
-        """As PackLaunch of kernels/packs.h."""
+        """As launch_packs() of kernels/packs.h."""
         packs = channels // self.pack
         tiles = pieces(packs, 64)
         across = pieces(packs, tiles)
