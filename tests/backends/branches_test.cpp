@@ -322,6 +322,32 @@ TEST_P(Branches, SumsBehindDenseLayersAndZeros) {
   expect_agreement(GetParam(), graph);
 }
 
+/// Of channels that fill no chunk; then nobody learns from the other map.
+TEST_P(Branches, SumsOfOddChannelsAndFrozenMaps) {
+  model::Graph graph(kImage);
+  const int frozen = graph.add(same(21));
+  const int src = graph.add(same(16), "", {0});
+  const int learns = graph.add(same(21), "", {src});
+  graph.add(model::Add{}, "", {learns, frozen});
+  add_head(graph);
+  expect_agreement(GetParam(), graph);
+  const std::string name = graph.nodes()[static_cast<std::size_t>(frozen)].name;
+  expect_agreement(GetParam(), model::with_frozen(graph, std::vector{name}));
+}
+
+TEST_P(Branches, SumsWithTheImage) {
+  model::Graph graph(kImage);
+  graph.add(same(kImage.channels));
+  const int own = graph.add(same(kImage.channels));
+  graph.add(model::Add{}, "", {own, 0});
+  add_head(graph);
+  if (GetParam().name.starts_with("cpu")) {
+    expect_refusal(GetParam(), graph);
+  } else {
+    expect_agreement(GetParam(), graph);
+  }
+}
+
 /// Kernels that read images themselves must not overlook what was made of them.
 TEST_P(Branches, ImagesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {

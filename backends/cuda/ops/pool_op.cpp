@@ -22,7 +22,7 @@ void check_size(const model::Graph::Node& node, const model::MaxPool& pool) {
 PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node,
                const model::ZeroPad* zeros, bool relu, const Source& src, const Activation& dst)
     : UnaryOp(planning, op, src, dst, planning, node.name,
-              relu ? "gathered, with ReLU" : "gathered"),
+              relu ? "by windows, with ReLU" : "by windows"),
       relu_(relu) {
   if (const auto* pool = std::get_if<model::MaxPool>(&node.layer)) {
     check_size(node, *pool);

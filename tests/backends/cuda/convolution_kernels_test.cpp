@@ -1,6 +1,8 @@
 #include "tests/backends/cuda/convolution_trial.h"
 
+#include <algorithm>
 #include <bit>
+#include <functional>
 
 namespace cputrain::cuda {
 namespace {
@@ -108,7 +110,9 @@ class TilesOfOneSize {
   TilesOfOneSize(const TileShape& tile, int slices, const ConvolutionTrial& trial)
       : tile_(tile), slices_(slices), trial_(trial), shape_(trial.shape()) {}
 
-  Floats forward() const { return trial_.forward(plan(forward_extent(shape_)), kNaN); }
+  Floats forward(const Floats* added = nullptr) const {
+    return trial_.forward(plan(forward_extent(shape_)), kNaN, true, added);
+  }
   Floats data() const { return trial_.data(plan(data_extent(shape_)), kNaN); }
   ConvolutionTrial::Gradients gradients() const {
     return trial_.gradients(plan(weights_extent(shape_)), kNaN);
@@ -163,6 +167,30 @@ TEST(ConvolutionTiles, AllAreRight) {
   }
 }
 
+/// With the bits of an addition by itself, where it is not rounded in between.
+TEST(ConvolutionTiles, AddAnotherMapAsTheyStore) {
+  for (const Numbers numbers : kAllNumbers) {
+    const ConvolutionTrial trial({1, 7, 5, 72, 21, 2, 1}, -1, numbers);
+    const WindowShape& s = trial.shape();
+    Doubles expected = reference_forward(s, trial.src(), trial.weights(), trial.bias());
+    const Floats added = rounded(numbers, random_floats(expected.size(), 9, -1));
+    std::ranges::transform(expected, added, expected.begin(), std::plus());
+    for (const TileShape& tile : kTiles) {
+      if (!has_kernels(tile, numbers, true)) continue;
+      for (const int slices : {1, 2}) {
+        SCOPED_TRACE(testing::PrintToString(tile) + " in " + std::to_string(slices));
+        const TilesOfOneSize tiles(tile, slices, trial);
+        const Floats sum = tiles.forward(&added);
+        EXPECT_LE(distance(sum, expected), tolerance(numbers, s.taps()) + unit_roundoff(numbers));
+        if (numbers != Numbers::exact) continue;
+        Floats apart = tiles.forward();
+        std::ranges::transform(apart, added, apart.begin(), std::plus());
+        EXPECT_TRUE(same_bits(sum, apart));
+      }
+    }
+  }
+}
+
 /// The tile of 256 rows has a table of 16 steps, which it writes anew for the 17th and the 33rd.
 TEST(ConvolutionTiles, TablesOf256RowsAreWrittenAnew) {
   for (const Numbers numbers : {Numbers::tf32, Numbers::bf16}) {
@@ -172,8 +200,8 @@ TEST(ConvolutionTiles, TablesOf256RowsAreWrittenAnew) {
       const WindowShape& s = trial.shape();
       ASSERT_EQ(steps_of(forward_extent(s), numbers), steps);
       const TilesOfOneSize square(kTile64x64, 1, trial);
-      const TilesOfOneSize tall(kTile256x64, 1, trial);
-      EXPECT_TRUE(same_bits(square.forward(), tall.forward())) << steps;
+      const TilesOfOneSize tiles(kTile256x64, 1, trial);
+      EXPECT_TRUE(same_bits(square.forward(), tiles.forward())) << steps;
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -61,14 +62,17 @@ class ConvolutionTrial {
   Floats forward(int multiprocessors, float before, bool with_bias = true) const {
     return forward(plan_convolution(shape_, format_, multiprocessors), before, with_bias);
   }
-  Floats forward(const ConvolutionPlan& plan, float before, bool with_bias = true) const {
+  Floats forward(const ConvolutionPlan& plan, float before, bool with_bias = true,
+                 const Floats* added = nullptr) const {
     const Workspace workspace(*this, plan, before);
     const DeviceMap src = map(numbers_.src), weights = map(numbers_.weights);
     const DeviceArray<float> bias(numbers_.bias);
+    const std::optional<DeviceMap> other = added ? std::optional(map(*added)) : std::nullopt;
     const DeviceMap dst =
         map(Floats(static_cast<std::size_t>(shape_.images) * shape_.dst.size(), before));
     convolution_forward(test_stream().get(), workspace.call, src.data(), weights.data(),
-                        with_bias ? bias.data() : nullptr, nullptr, dst.data());
+                        with_bias ? bias.data() : nullptr, other ? other->data() : nullptr,
+                        dst.data());
     return dst.read();
   }
 

@@ -249,7 +249,8 @@ struct GemmTile {
 template <TileShape k>
 using TileOf = GemmTile<k.rows, k.columns, k.warp_rows, k.warp_columns, k.stages>;
 
-/// Calls f with a GemmTile of the shape, which is one of kTiles from kIndex on.
+/// Calls f with a GemmTile of the shape, which is one of kTiles from kIndex on and has kernels, as
+/// those that choose_tile() chooses.
 template <class N, bool kDepthInside, int kIndex = 0, class F>
 void with_tile(const TileShape& shape, const F& f) {
   if constexpr (kIndex < std::size(kTiles)) {

@@ -79,7 +79,7 @@ class MatrixIterator {
  public:
   using A = LayoutOfA;
   using B = LayoutOfB;
-  static constexpr int kSteps = 1 << 30;  ///< there is nothing to note
+  static constexpr int kSteps = 1 << 30;  ///< there is nothing to precompute
   struct Table {};
 
   CPUTRAIN_DEVICE MatrixIterator(const MatrixProduct& product, const TileOffset&)
