@@ -322,7 +322,7 @@ TEST_P(Branches, SumsBehindDenseLayersAndZeros) {
   expect_agreement(GetParam(), graph);
 }
 
-/// Of channels that fill no chunk; then nobody learns from the other map.
+/// Channels fill no chunk; then nobody learns from the other map.
 TEST_P(Branches, SumsOfOddChannelsAndFrozenMaps) {
   model::Graph graph(kImage);
   const int frozen = graph.add(same(21));
