@@ -65,7 +65,8 @@ def stage_row(results, index):
 
 
 def step_row(weights, precision, results):
-    return [weights, precision, f"{results[0]['density']:.2f}", runs.spread_text([r["images_per_second"]["median"] for r in results], ".1f"),
+    return [weights, precision, f"{results[0]['density']:.2f}",
+            runs.spread_text([r["images_per_second"]["median"] for r in results], ".1f"),
             runs.spread_text([r["gflops"] for r in results], ".0f"),
             runs.spread_text([r["limit"]["fma_gflops"] for r in results], ".0f"),
             runs.spread_text([r["fraction_of_peak"] for r in results], ".2f")]

@@ -122,11 +122,12 @@ def read_state(a):
     if os.path.exists(path):
         with open(path) as f:
             state = json.load(f)
-        if state["commit"] != commit and state["parts"]:
+        if state["parts"] and state["commit"] == commit:
+            return path, state
+        if state["parts"]:
             print(f"scripts/tables: {path} was begun by commit {state['commit']}, ./cputrain is of {commit} (one page would "
                   "have figures of two programs); name another OUT, or build that commit", file=sys.stderr)
             sys.exit(2)
-        return path, dict(state, commit=commit)
     return path, {"generated_by": "scripts/tables all", "commit": commit, "kernels": origin.kernels_of(commit),
                   "machine": measured_machine(a), "parts": {}}
 

@@ -14,7 +14,7 @@ import intervals
 import runs
 
 PART = "recipes"
-# By name, the flags beside those of the small batch; `steps`: epochs grow with the batch.
+# By name, the flags beside those of the small batch; `steps`: as many epochs as make the small batch's steps.
 RECIPES = [("as the small batch", {}, False), ("equal steps", {}, True),
            ("rate by batch (linear)", {"lr-scale": "linear"}, False),
            ("rate by the root of the batch", {"lr-scale": "sqrt"}, False),
@@ -22,15 +22,39 @@ RECIPES = [("as the small batch", {}, False), ("equal steps", {}, True),
 
 
 def variants(a):
-    """(name, arguments for accuracy.training, batch): the small batch, then each recipe of the large one."""
+    """(name, arguments for accuracy.training, batch): the small batch, then each recipe of the large one.
+
+    Epochs of the recipe of equal steps are None: trainings of the first two tell them.
+    """
     def namespace(name, more, epochs):
         return argparse.Namespace(out=os.path.join(a.out, PART, name), data=a.data, image_size=a.image_size, epochs=epochs,
                                   more=more)
     yield f"batch {a.small}", namespace("small", {}, a.epochs), a.small
     for number, (name, more, steps) in enumerate(RECIPES):
         more = dict(more, **({"base-batch": str(a.small)} if "lr-scale" in more else {}))
-        epochs = a.epochs * a.large // a.small if steps else a.epochs
-        yield f"batch {a.large}, {name}", namespace(f"large-{number}", more, epochs), a.large
+        yield f"batch {a.large}, {name}", namespace(f"large-{number}", more, None if steps else a.epochs), a.large
+
+
+def steps_of(training):
+    return training["steps_per_epoch"] * len(training["loss"])
+
+
+def equal_epochs(small, large):
+    """The least epochs in which the large batch makes at least the steps of the small one.
+
+    A batch that ends an epoch may be a small one, so the ratio of the batches does not tell.
+    """
+    return -(-steps_of(small) // large["steps_per_epoch"])
+
+
+def train_all(a):
+    found = []
+    for name, these, batch in variants(a):
+        if these.epochs is None:
+            these.epochs = equal_epochs(found[0]["trainings"][0], found[1]["trainings"][0])
+        found.append({"name": name, "epochs": these.epochs, "flags": these.more,
+                      "trainings": [accuracy.training(these, batch, a.ranks, seed) for seed in a.seeds]})
+    return found
 
 
 def text_of(a, result):
@@ -40,7 +64,7 @@ def text_of(a, result):
         trainings = variant["trainings"]
         first = trainings[0]
         mean, low, high = accuracy.difference(trainings, small) if trainings is not small else (0, 0, 0)
-        rows.append([variant["name"], len(first["loss"]), first["steps_per_epoch"] * len(first["loss"]),
+        rows.append([variant["name"], len(first["loss"]), steps_of(first),
                      accuracy.accuracy_text([t["last_epoch"] for t in trainings]),
                      "" if trainings is small else accuracy.interval_text(mean, low, high, sign="+"),
                      "" if trainings is small else
@@ -64,10 +88,7 @@ def main():
     a = p.parse_args()
     if not 2 <= len(a.seeds) <= intervals.MOST:
         p.error(f"--seeds: must be 2 to {intervals.MOST}, which an interval is over")
-    found = [{"name": name, "epochs": these.epochs, "flags": these.more,
-              "trainings": [accuracy.training(these, batch, a.ranks, seed) for seed in a.seeds]}
-             for name, these, batch in variants(a)]
-    result = {"data": a.about, "image_size": a.image_size, "ranks": a.ranks, "variants": found}
+    result = {"data": a.about, "image_size": a.image_size, "ranks": a.ranks, "variants": train_all(a)}
     runs.write_json(os.path.join(a.out, "recipes.json"), PART, result)
     runs.publish(a.out, PART, text_of(a, result))
 

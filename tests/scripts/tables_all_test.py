@@ -125,12 +125,25 @@ class Recipes(unittest.TestCase):
                                     ("linear", "sqrt", False), (5, "6", False)):
             self.assertEqual(recipes.accuracy.same(found, value), alike, (found, value))
 
+    def test_equal_steps_are_counted_and_not_a_ratio_of_batches(self):
+        made = []
+
+        def training(these, batch, ranks, seed):
+            made.append((batch, these.epochs))
+            return {"steps_per_epoch": {128: 11, 1024: 2}[batch], "loss": [1] * these.epochs}
+        a = argparse.Namespace(out="o", data="d", image_size=64, epochs=20, small=128, large=1024, ranks=2, seeds=[0])
+        with unittest.mock.patch.object(recipes.accuracy, "training", training):
+            found = recipes.train_all(a)
+        self.assertEqual(made[:4], [(128, 20), (1024, 20), (1024, 110), (1024, 20)])
+        self.assertEqual(recipes.steps_of(found[2]["trainings"][0]), 220)
+        self.assertEqual(recipes.equal_epochs({"steps_per_epoch": 11, "loss": [1]}, {"steps_per_epoch": 2}), 6)
+
     def test_each_stands_beside_the_small_batch(self):
         a = argparse.Namespace(out="o", data="d", image_size=64, epochs=20, small=128, large=1024, ranks=2, seeds=[0, 1, 2],
                                about="photographs")
         variants = list(recipes.variants(a))
         self.assertEqual([(batch, these.epochs) for _, these, batch in variants],
-                         [(128, 20), (1024, 20), (1024, 160), (1024, 20), (1024, 20), (1024, 20)])
+                         [(128, 20), (1024, 20), (1024, None), (1024, 20), (1024, 20), (1024, 20)])
         self.assertEqual(variants[-1][1].more, {"lr-scale": "linear", "warmup-epochs": "5", "base-batch": "128"})
         self.assertEqual(len({these.out for _, these, _ in variants}), len(variants))
 
