@@ -2,7 +2,7 @@
 // the product's own of mma.sync: E19.
 #include "cuda/probes/groups.h"
 #include "cuda/probes/loops/loop_bench.h"
-#include "cuda/probes/loops/turned_operands.h"
+#include "cuda/probes/loops/transposed_operands.h"
 
 namespace cputrain::cuda::probes {
 namespace {
@@ -189,9 +189,10 @@ void ask_windows(LoopBench& bench) {
 
 /// Operands of bf16 that lie depth by depth: weights as they are kept, for the data's gradient;
 /// both operands of the weights' gradient. All blocks copy the same lines.
-class TurnedProbe {
+class TransposedProbe {
  public:
-  TurnedProbe(LoopBench& bench, bool turned_a) : bench_(bench), turned_a_(turned_a) {}
+  TransposedProbe(LoopBench& bench, bool transposed_a)
+      : bench_(bench), transposed_a_(transposed_a) {}
 
   template <class Tile, class Iterator, class Loop>
   Found ask() {
@@ -200,7 +201,7 @@ class TurnedProbe {
       constexpr std::size_t kDepth = kStepsOfRows * kDepthOfStep<Bf16Numbers>;
       const Matrix a = make(Numbers::bf16, Tile::kRows, kDepth, 1);
       const Matrix b = make(Numbers::bf16, Tile::kColumns, kDepth, 2);
-      const TestArray<std::byte> there_a(a.bytes(turned_a_)), there_b(b.bytes(true));
+      const TestArray<std::byte> there_a(a.bytes(transposed_a_)), there_b(b.bytes(true));
       const LoopPace pace = bench_.pace<Loop, Tile, Parts::all, Iterator>(
           MatrixProduct{there_a.data(), there_b.data()},
           {.blocks_each = blocks_each<Loop>(bench_), .steps = steps});
@@ -219,15 +220,15 @@ class TurnedProbe {
 
  private:
   LoopBench& bench_;
-  bool turned_a_;
+  bool transposed_a_;
 };
 
 template <class GroupA, class WarpA, class FormOfA>
-void ask_turned(LoopBench& bench, bool turned_a, const char* name) {
+void ask_transposed(LoopBench& bench, bool transposed_a, const char* name) {
   using Tile = GroupTile<128, 128, 1, 1>;
   using OfGroups = MatrixIterator<Tile, GroupA, Panels<128>>;
   using OfWarps = MatrixIterator<TileOf<kTile128x128>, WarpA, RowsInside<Bf16Numbers, 128>>;
-  TurnedProbe probe(bench, turned_a);
+  TransposedProbe probe(bench, transposed_a);
   const Found wgmma =
       probe.ask<Tile, OfGroups, GroupLoop<Bf16Numbers, Tile, OfGroups, FormOfA, DepthByDepth>>();
   const Found mma = probe.ask<TileOf<kTile128x128>, OfWarps,
@@ -248,10 +249,10 @@ void ask_wgmma() {
   LoopBench bench;
   ask_windows<Bf16Numbers>(bench);
   ask_windows<Tf32Numbers>(bench);
-  ask_turned<DepthInside<128>, DepthInside<128>, RowByRow>(bench, false,
-                                                           "wgmma-bf16-columns-turned");
-  ask_turned<Panels<128>, RowsInside<Bf16Numbers, 128>, DepthByDepth>(bench, true,
-                                                                      "wgmma-bf16-both-turned");
+  ask_transposed<DepthInside<128>, DepthInside<128>, RowByRow>(bench, false,
+                                                               "wgmma-bf16-columns-transposed");
+  ask_transposed<Panels<128>, RowsInside<Bf16Numbers, 128>, DepthByDepth>(
+      bench, true, "wgmma-bf16-both-transposed");
 }
 
 }  // namespace cputrain::cuda::probes

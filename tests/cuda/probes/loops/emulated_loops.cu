@@ -1,7 +1,7 @@
 #include "cuda/probes/loops/emulated_loops.h"
 
 #include "backends/cuda/kernels/products/gemm.h"
-#include "cuda/probes/loops/turned_operands.h"
+#include "cuda/probes/loops/transposed_operands.h"
 
 namespace cputrain::cuda::probes {
 namespace {
@@ -42,29 +42,29 @@ EmulatedLoop group_loop(const std::string& name) {
 
 /// A loop on columns, and perhaps rows, that lie side by side.
 template <class Tile, class Iterator, class Loop>
-EmulatedLoop turned_loop(const std::string& name, bool turned_a) {
+EmulatedLoop operand_loop(const std::string& name, bool transposed_a) {
   const auto launch = [](Stream stream, const LoopArguments& of) {
     launch_loop<Loop, Tile, Parts::all, Iterator>(stream, MatrixProduct{of.a, of.b}, of);
   };
-  return {name, Numbers::bf16, Tile::kRows, Tile::kColumns, turned_a, true, true, 0, launch};
+  return {name, Numbers::bf16, Tile::kRows, Tile::kColumns, transposed_a, true, true, 0, launch};
 }
 template <class Tile, class FormOfB = DepthByDepth>
-EmulatedLoop half_turned_loop(const std::string& name) {
+EmulatedLoop half_transposed_loop(const std::string& name) {
   using Iterator = MatrixIterator<Tile, DepthInside<Tile::kRows>, Panels<Tile::kColumns>>;
   using Loop = GroupLoop<Bf16Numbers, Tile, Iterator, RowByRow, FormOfB>;
-  return turned_loop<Tile, Iterator, Loop>(name, false);
+  return operand_loop<Tile, Iterator, Loop>(name, false);
 }
 template <class Tile, class FormOfA = DepthByDepth>
-EmulatedLoop turned_group_loop(const std::string& name) {
+EmulatedLoop transposed_group_loop(const std::string& name) {
   using Iterator = MatrixIterator<Tile, Panels<Tile::kRows>, Panels<Tile::kColumns>>;
   using Loop = GroupLoop<Bf16Numbers, Tile, Iterator, FormOfA, DepthByDepth>;
-  return turned_loop<Tile, Iterator, Loop>(name, true);
+  return operand_loop<Tile, Iterator, Loop>(name, true);
 }
 template <class Tile>
-EmulatedLoop turned_warp_loop(const std::string& name) {
+EmulatedLoop transposed_warp_loop(const std::string& name) {
   using Iterator = MatrixIterator<Tile, RowsInside<Bf16Numbers, Tile::kRows>,
                                   RowsInside<Bf16Numbers, Tile::kColumns>>;
-  return turned_loop<Tile, Iterator, WarpLoop<Bf16Numbers, Tile, Iterator>>(name, true);
+  return operand_loop<Tile, Iterator, WarpLoop<Bf16Numbers, Tile, Iterator>>(name, true);
 }
 
 using Small = GroupTile<64, 64, 1, 2>;
@@ -87,8 +87,8 @@ struct SwappedDistances : DepthByDepth {
 struct WrongDepth : DepthByDepth {
   static constexpr int kInstructionBytes = 8 * kStepBytes;
 };
-struct NotTurned : DepthByDepth {
-  static constexpr bool kTurned = false;
+struct NotTransposed : DepthByDepth {
+  static constexpr bool kTransposed = false;
 };
 /// Copies begin to a stage whose products nobody has waited for.
 struct TooFewStages : Small {
@@ -115,11 +115,11 @@ std::vector<EmulatedLoop> right_loops() {
           group_loop<Tf32Numbers, Small>("wgmma tf32 64x64"),
           group_loop<Tf32Numbers, Large>("wgmma tf32 128x128"),
           group_loop<Tf32Numbers, Wide>("wgmma tf32 128x256"),
-          half_turned_loop<Small>("wgmma bf16 64x64, b turned"),
-          half_turned_loop<Large>("wgmma bf16 128x128, b turned"),
-          turned_group_loop<Large>("wgmma bf16 128x128, turned"),
-          turned_group_loop<Wide>("wgmma bf16 128x256, turned"),
-          turned_warp_loop<TileOf<kTile128x128>>("mma bf16 128x128, turned")};
+          half_transposed_loop<Small>("wgmma bf16 64x64, b transposed"),
+          half_transposed_loop<Large>("wgmma bf16 128x128, b transposed"),
+          transposed_group_loop<Large>("wgmma bf16 128x128, transposed"),
+          transposed_group_loop<Wide>("wgmma bf16 128x256, transposed"),
+          transposed_warp_loop<TileOf<kTile128x128>>("mma bf16 128x128, transposed")};
 }
 
 std::vector<EmulatedLoop> partial_loops() {
@@ -154,10 +154,10 @@ std::vector<EmulatedLoop> wrong_loops() {
           group_loop<Bf16Numbers, Small, RowByRow, WrongAdvance>("advance of B"),
           group_loop<Bf16Numbers, ShiftedStages>("boundary of B"),
           group_loop<Bf16Numbers, TooFewStages>("stages"),
-          half_turned_loop<Large, SwappedDistances>("distances of panels"),
-          half_turned_loop<Small, WrongDepth>("advance of panels"),
-          half_turned_loop<Small, NotTurned>("turned B taken for plain"),
-          turned_group_loop<Large, WrongDepth>("advance of A's panels")};
+          half_transposed_loop<Large, SwappedDistances>("distances of panels"),
+          half_transposed_loop<Small, WrongDepth>("advance of panels"),
+          half_transposed_loop<Small, NotTransposed>("transposed B taken for plain"),
+          transposed_group_loop<Large, WrongDepth>("advance of A's panels")};
 }
 
 }  // namespace cputrain::cuda::probes

@@ -22,9 +22,9 @@ struct EmulatedLoop {
   std::string name;
   Numbers numbers;
   int rows, columns;
-  bool turned_a, turned_b;  ///< the matrix lies depth by depth
-  bool short_columns;       ///< B begins again, too
-  int instructions;         ///< of the depth, after which both begin again; 0: at their ends
+  bool transposed_a, transposed_b;  ///< the matrix lies depth by depth
+  bool short_columns;               ///< B begins again, too
+  int instructions;  ///< of the depth, after which both begin again; 0: at their ends
   std::function<void(Stream, const LoopArguments&)> launch;
 };
 std::vector<EmulatedLoop> right_loops();

@@ -45,29 +45,29 @@ unsigned arrived_groups() {
 }
 
 /// What a descriptor says. Lines of an operand are rows (of B: columns) of numbers along the depth
-/// or, where it is turned, depths of as many rows as fit into a line.
+/// or, where it is transposed, depths of as many rows as fit into a line.
 class Operand {
  public:
-  Operand(std::uint64_t descriptor, bool bf16, bool turned)
+  Operand(std::uint64_t descriptor, bool bf16, bool transposed)
       : start_(bytes_of(descriptor)),
         leading_(bytes_of(descriptor >> 16)),
         stride_(bytes_of(descriptor >> 32)),
         line_(256u >> (descriptor >> 62)),
         size_(bf16 ? 2 : 4),
-        turned_(turned) {
+        transposed_(transposed) {
     if (descriptor >> 62 == 0) kernel_fault("wgmma without swizzle is not emulated");
     if ((descriptor >> 49 & 7) != 0) kernel_fault("wgmma with a base offset is not emulated");
   }
 
   float number(unsigned row, unsigned depth) const {
     unsigned at = start_;
-    if (turned_) {
+    if (transposed_) {
       const unsigned rows = line_ / size_;
       at += row / rows * leading_ + row % rows * size_ + depth / 8 * stride_ + depth % 8 * line_;
     } else {
       at += row / 8 * stride_ + row % 8 * line_ + depth * size_;
     }
-    // Chunks of 16 bytes are turned within a line by the lowest bits of the 128 bytes' number.
+    // Chunks of 16 bytes are permuted within a line by the lowest bits of the 128 bytes' number.
     return read(at ^ (at >> 7 & (line_ / 16 - 1)) << 4);
   }
 
@@ -86,7 +86,7 @@ class Operand {
   }
 
   unsigned start_, leading_, stride_, line_, size_;
-  bool turned_;
+  bool transposed_;
 };
 
 /// CuTe's table of sums (CUTLASS, include/cute/atom/mma_traits_sm90_gmma.hpp, CLayout_64xN):
@@ -106,7 +106,8 @@ Line line_of(const Operand& operand, unsigned row, unsigned depth) {
 }
 
 void add_products(const GroupPart& part) {
-  const Operand a(part.of_a, part.bf16, part.turned_a), b(part.of_b, part.bf16, part.turned_b);
+  const Operand a(part.of_a, part.bf16, part.transposed_a),
+      b(part.of_b, part.bf16, part.transposed_b);
   const unsigned thread = emulated::now.self->number % kThreadsOfGroup;
   const unsigned depth = part.bf16 ? 16 : 8, sums = static_cast<unsigned>(part.columns) / 2;
   const auto row = [&](unsigned value) {

@@ -19,7 +19,7 @@ struct GroupPart {
   float* sums;  ///< columns / 2
   std::uint64_t of_a, of_b;
   int columns;
-  bool bf16, turned_a, turned_b;
+  bool bf16, transposed_a, transposed_b;
 };
 void begin_part(const GroupPart&, emulated::Place);
 void begin_parts(emulated::Place);
@@ -41,11 +41,11 @@ void wait_for_products(emulated::Place at = emulated::Place::current()) {
   wait_for_parts(kLeft, at);
 }
 
-template <class N, int kColumns, bool kTurnedA, bool kTurnedB>
+template <class N, int kColumns, bool kTransposedA, bool kTransposedB>
 void begin_product(float (&sums)[kColumns / 2], std::uint64_t of_a, std::uint64_t of_b,
                    emulated::Place at = emulated::Place::current()) {
   constexpr bool kBf16 = N::kNumbers == Numbers::bf16;
-  begin_part({sums, of_a, of_b, kColumns, kBf16, kTurnedA, kTurnedB}, at);
+  begin_part({sums, of_a, of_b, kColumns, kBf16, kTransposedA, kTransposedB}, at);
 }
 
 }  // namespace cputrain::cuda::probes

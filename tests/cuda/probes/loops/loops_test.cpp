@@ -3,7 +3,7 @@
 #include "backends/cuda/kernels/products/gemm.h"
 #include "cuda/probes/loops/emulated_loops.h"
 #include "cuda/probes/loops/matrices.h"
-#include "cuda/probes/loops/turned_operands.h"
+#include "cuda/probes/loops/transposed_operands.h"
 #include "emulated/device_fixture.h"
 
 /// Whether the loops whose rates a GPU is asked for compute what they should: descriptors are read
@@ -36,8 +36,8 @@ Operands operands_of(const Trial& t) {
 
 /// The tiles of all blocks.
 std::vector<float> tiles_of(const Trial& t, const Operands& of) {
-  const emulated::DeviceArray<std::byte> a(of.a.bytes(t.loop.turned_a), "a");
-  const emulated::DeviceArray<std::byte> b(of.b.bytes(t.loop.turned_b), "b");
+  const emulated::DeviceArray<std::byte> a(of.a.bytes(t.loop.transposed_a), "a");
+  const emulated::DeviceArray<std::byte> b(of.b.bytes(t.loop.transposed_b), "b");
   const emulated::DeviceArray<float> tiles(count(kBlocks * t.loop.rows * t.loop.columns), "tiles");
   const OwnedStream stream;
   t.loop.launch(stream.get(), {a.data(), b.data(), kBlocks, t.own_rows, t.steps, tiles.data()});

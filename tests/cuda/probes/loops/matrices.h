@@ -17,9 +17,9 @@ struct Matrix {
   std::vector<float> values{};
 
   float at(std::size_t line, std::size_t k) const { return values[line * depth + k]; }
-  /// As they lie in memory: line by line or, turned, depth by depth.
-  std::vector<std::byte> bytes(bool turned) const {
-    if (!turned) return stored(numbers, values);
+  /// As they lie in memory: line by line or, transposed, depth by depth.
+  std::vector<std::byte> bytes(bool transposed) const {
+    if (!transposed) return stored(numbers, values);
     std::vector<float> by_depth;
     by_depth.reserve(values.size());
     for (std::size_t k = 0; k < depth; ++k) {

@@ -2,7 +2,7 @@
 
 /// Products of a group of four warps (wgmma), which read both operands from shared memory: sm_90a.
 /// A descriptor says where an operand lies, in pieces of 8 lines of 128 bytes whose chunks are
-/// turned within the line (swizzle 128B). The PTX ISA's "asynchronous warpgroup level matrix
+/// permuted within the line (swizzle 128B). The PTX ISA's "asynchronous warpgroup level matrix
 /// instructions" have all of this.
 #include <cstdint>
 
@@ -80,12 +80,12 @@ CPUTRAIN_DEVICE void wait_for_products() {
                "k16.f32.bf16.bf16 {" NUMBERS_##registers "}," a "," b ",1,1,1," turn_a "," turn_b \
                                                          ";"                                      \
                : SUMS_##registers                                                                 \
-               : "l"(of_a), "l"(of_b), "n"(kTurnedA), "n"(kTurnedB))
+               : "l"(of_a), "l"(of_b), "n"(kTransposedA), "n"(kTransposedB))
 
 /// Begins sums += A * B, 64 x kColumns, of operands that the descriptors name. Thread t of the
 /// group has in sums[4 * j + r] row 16 * (t / 32) + t % 32 / 4 + 8 * (r / 2) and column 8 * j + 2 *
-/// (t % 4) + r % 2. kTurned: an operand lies depth by depth.
-template <class N, int kColumns, bool kTurnedA, bool kTurnedB>
+/// (t % 4) + r % 2. kTransposed: an operand lies depth by depth.
+template <class N, int kColumns, bool kTransposedA, bool kTransposedB>
 CPUTRAIN_DEVICE void begin_product(float (&sums)[kColumns / 2], std::uint64_t of_a,
                                    std::uint64_t of_b) {
   static_assert(kColumns == 64 || kColumns == 128 || kColumns == 256);
@@ -94,7 +94,7 @@ CPUTRAIN_DEVICE void begin_product(float (&sums)[kColumns / 2], std::uint64_t of
     if constexpr (kColumns == 128) WGMMA_OF_BF16(128, 64, "%64", "%65", "%66", "%67");
     if constexpr (kColumns == 256) WGMMA_OF_BF16(256, 128, "%128", "%129", "%130", "%131");
   } else {
-    static_assert(!kTurnedA && !kTurnedB, "only numbers of 16 bits may lie depth by depth");
+    static_assert(!kTransposedA && !kTransposedB, "only numbers of 16 bits may lie depth by depth");
     if constexpr (kColumns == 64) WGMMA_OF_TF32(64, 32, "%32", "%33");
     if constexpr (kColumns == 128) WGMMA_OF_TF32(128, 64, "%64", "%65");
     if constexpr (kColumns == 256) WGMMA_OF_TF32(256, 128, "%128", "%129");
@@ -123,7 +123,7 @@ CPUTRAIN_DEVICE void begin_products() {}
 CPUTRAIN_DEVICE void commit_products() {}
 template <int kLeft>
 CPUTRAIN_DEVICE void wait_for_products() {}
-template <class N, int kColumns, bool kTurnedA, bool kTurnedB>
+template <class N, int kColumns, bool kTransposedA, bool kTransposedB>
 CPUTRAIN_DEVICE void begin_product(float (&)[kColumns / 2], std::uint64_t, std::uint64_t) {}
 
 #endif

@@ -6,21 +6,21 @@
 /// A main loop of wgmma on tiles that cp.async fills as it does those of mma.sync.
 namespace cputrain::cuda::probes {
 
-/// 8 lines of 128 bytes, after which the pattern of turned chunks begins again.
+/// 8 lines of 128 bytes, after which the pattern of permuted chunks begins again.
 inline constexpr int kPieceBytes = 8 * kStepBytes;
 /// 64 rows of a step, or 64 depths of 64 rows.
 inline constexpr int kPanelBytes = 64 * kStepBytes;
 
 /// Operands as DepthInside has them: a line is a row, an instruction is two chunks of it deep.
 struct RowByRow {
-  static constexpr bool kTurned = false;
+  static constexpr bool kTransposed = false;
   static constexpr unsigned kSwizzle = kSwizzle128;
   static constexpr PieceDistances kDistances{kChunkBytes, kPieceBytes};  // the first is not used
   static constexpr int kInstructionBytes = 2 * kChunkBytes;
 };
 /// bf16 as Panels has them: a line is 64 rows at one depth, an instruction is 16 lines deep.
 struct DepthByDepth {
-  static constexpr bool kTurned = true;
+  static constexpr bool kTransposed = true;
   static constexpr unsigned kSwizzle = kSwizzle128;
   static constexpr PieceDistances kDistances{kPanelBytes, kPieceBytes};
   static constexpr int kInstructionBytes = 16 * kStepBytes;
@@ -57,7 +57,7 @@ class GroupProduct {
       const std::uint64_t of_b = descriptor<FormOfB>(b + k * FormOfB::kInstructionBytes);
 #pragma unroll
       for (int i = 0; i < Tile::kPanelsOfGroup; ++i) {
-        begin_product<N, Tile::kColumns, FormOfA::kTurned, FormOfB::kTurned>(
+        begin_product<N, Tile::kColumns, FormOfA::kTransposed, FormOfB::kTransposed>(
             sums_[i], descriptor<FormOfA>(a + i * kPanelBytes + k * FormOfA::kInstructionBytes),
             of_b);
       }

@@ -36,7 +36,7 @@ template <class Layout, int kRows, int kThreads>
 class MatrixCopies {
  public:
   CPUTRAIN_DEVICE explicit MatrixCopies(const void* matrix) : matrix_(matrix) {
-    if constexpr (kTurned) {
+    if constexpr (kTransposed) {
       at_ = share_.depth * kPitch + share_.chunk;
     } else {
       at_ = share_.row * kPitch + share_.chunk;
@@ -52,12 +52,12 @@ class MatrixCopies {
 
  private:
   using Share = typename Layout::template Share<kThreads>;
-  static constexpr bool kTurned = requires { Share::kDepthsAtOnce; };
+  static constexpr bool kTransposed = requires { Share::kDepthsAtOnce; };
   static constexpr int kPitch =
-      kTurned ? kRows / kNumbersOfChunk<Bf16Numbers> : kStepsOfRows * kChunksOfStep;
-  static constexpr int kOfStep = kTurned ? kDepthOfStep<Bf16Numbers> * kPitch : kChunksOfStep;
+      kTransposed ? kRows / kNumbersOfChunk<Bf16Numbers> : kStepsOfRows * kChunksOfStep;
+  static constexpr int kOfStep = kTransposed ? kDepthOfStep<Bf16Numbers> * kPitch : kChunksOfStep;
   static constexpr int between() {
-    if constexpr (kTurned) {
+    if constexpr (kTransposed) {
       return Share::kDepthsAtOnce * kPitch;
     } else {
       return Share::kRowsAtOnce * kPitch;
