@@ -92,12 +92,13 @@ class Emulated(CudaCases, CudaTest):
     def test_sums_that_are_read_before_the_device_has_them(self):
         """A bug that is planted: what the host reads is poison yet."""
         self.expect(1, *self.words, "--out", "run", "--steps", "3", *CUDA, says=["Batch 0: Invalid loss"],
-                    CPUTRAIN_PLUGINS=os.path.join(BUGS, "early_tally"))
+                    CPUTRAIN_PLUGINS=BUGS, PLANTED_BUG="early_tally")
 
     def weights_with(self, bug, *words, **options):
         """The weights' hash where a bug is planted, or nothing where the training fails."""
         done = self.run_program(*self.words, "--out", bug, "--limit-val", "0", *CUDA, *words,
-                                CPUTRAIN_PLUGINS=os.path.join(BUGS, bug), CPUTRAIN_EMULATED_ORDER="reverse", **options)
+                                CPUTRAIN_PLUGINS=BUGS, PLANTED_BUG=bug, CPUTRAIN_EMULATED_ORDER="reverse",
+                                **options)
         return self.hash_of(bug) if done.returncode == 0 else None
 
     def test_a_graph_that_keeps_the_facts_of_a_pass(self):

@@ -1,4 +1,4 @@
-// How quickly bytes reach shared memory from L2, by the copies that the kernels use: E17.
+// Addresses and rates of memory.
 #include <algorithm>
 
 #include "backends/cuda/device/tensor_core.h"
@@ -7,6 +7,96 @@
 
 namespace cputrain::cuda::probes {
 namespace {
+
+// Addresses: copies of nothing from where nobody may read, and offsets of many gigabytes: E4, E13.
+
+__global__ void empty_copy_kernel(const float* bad, float4* out) {
+  __shared__ alignas(16) float4 place[32];
+  place[threadIdx.x] = make_float4(1, 2, 3, 4);
+  __syncwarp();
+  copy_to_shared(place + threadIdx.x, bad, false);
+  commit_copies();
+  wait_for_copies<0>();
+  __syncwarp();
+  out[threadIdx.x] = place[threadIdx.x];
+}
+
+constexpr std::size_t kTurn = std::size_t{1} << 30;  // floats of 2^32 bytes
+
+/// Each block copies 128 floats that begin at a multiple of kTurn to another array, and marks them.
+__global__ void far_kernel(float* wide, float* out, std::size_t turns) {
+  __shared__ alignas(16) float piece[128];
+  const std::size_t turn = blockIdx.x;
+  if (turn >= turns) return;
+  const int i = static_cast<int>(threadIdx.x) * 4;
+  float* const here = wide + turn * kTurn + i;
+  for (int k = 0; k < 4; ++k) here[k] = static_cast<float>(turn * 1000 + i + k);
+  __syncthreads();
+  copy_to_shared(piece + i, here, true);
+  commit_copies();
+  wait_for_copies<0>();
+  for (int k = 0; k < 4; ++k) out[turn * 128 + i + k] = piece[i + k];
+}
+
+}  // namespace
+
+void ask_empty_copy() {
+  const TestStream stream;
+  const TestArray<float4> out(32);
+  empty_copy_kernel<<<1, 32, 0, stream>>>(reinterpret_cast<const float*>(0x10), out.data());
+  const cudaError_t status = cudaStreamSynchronize(stream);
+  int wrong = 0;
+  if (status == cudaSuccess) {
+    for (const float4& f : out.read()) wrong += f.x != 0 || f.y != 0 || f.z != 0 || f.w != 0;
+  }
+  say({.name = "empty-copy",
+       .question = "E4",
+       .verdict = verdict_of(status == cudaSuccess && wrong == 0),
+       .text = words("cp.async of 0 bytes from address 16: %s, %d of 32 places are not zero",
+                     cudaGetErrorName(status), wrong)});
+}
+
+void ask_far_addresses() {
+  std::size_t free = 0, all = 0;
+  check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+  std::size_t turns = 4;  // of 4 GiB, of the last one 512 bytes
+  while (turns > 1 && ((turns - 1) * kTurn + 128) * sizeof(float) + (std::size_t{1} << 28) > free) {
+    --turns;
+  }
+  if (turns == 1) {
+    return say({.name = "far-addresses",
+                .question = "E13",
+                .text = words("not asked: %.1f GB of memory are free", 1e-9 * double(free))});
+  }
+  float* wide = nullptr;
+  check(cudaMalloc(&wide, ((turns - 1) * kTurn + 128) * sizeof(float)), "cudaMalloc");
+  const TestStream stream;
+  const TestArray<float> out(turns * 128);
+  far_kernel<<<static_cast<unsigned>(turns), 32, 0, stream>>>(wide, out.data(), turns);
+  stream.wait("writes to far addresses");
+  int wrong = 0;
+  const std::vector<float> through_shared = out.read();
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    std::vector<float> read(128);
+    check(cudaMemcpy(read.data(), wide + turn * kTurn, 512, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    for (std::size_t i = 0; i < 128; ++i) {
+      const auto want = static_cast<float>(turn * 1000 + i);
+      wrong += read[i] != want || through_shared[turn * 128 + i] != want;
+    }
+  }
+  static_cast<void>(cudaFree(wide));
+  say({.name = "far-addresses",
+       .question = "E13",
+       .value = static_cast<double>(turns - 1) * 4,
+       .unit = "GiB",
+       .verdict = verdict_of(wrong == 0),
+       .text = words("up to offset %zu * 2^32 bytes, %d of %zu floats are wrong", turns - 1, wrong,
+                     turns * 128)});
+}
+
+namespace {
+
+// How quickly bytes reach shared memory from L2, by the copies that the kernels use: E17.
 
 /// One block per multiprocessor. Two or three rounds of copies are on their way at any time, which
 /// is more than latency and rate ask for, and no two of them have the same destination.
@@ -215,6 +305,56 @@ void ask_l2() {
   same.what = "the same of zeros";
   same.checked = false;
   ask<Path::past_l1>(stream, zeros, same);
+}
+
+namespace {
+
+// How quickly bytes move in the device's memory: E17.
+
+constexpr int kTriadThreads = 256;
+
+__global__ void __launch_bounds__(kTriadThreads)
+    triad_kernel(const float4* __restrict__ b, const float4* __restrict__ c, float4* a) {
+  const std::size_t i = std::size_t{blockIdx.x} * kTriadThreads + threadIdx.x;
+  const float4 x = b[i], y = c[i];
+  a[i] = make_float4(x.x + 3 * y.x, x.y + 3 * y.y, x.z + 3 * y.z, x.w + 3 * y.w);
+}
+
+/// What the model of speed takes for the memory's rate, in TB/s.
+std::optional<double> assumed_memory_rate() {
+  const std::string name = properties_of_device().name;
+  if (name.find("H100") != std::string::npos) return 2.85;
+  if (name.find("H200") != std::string::npos) return 4.3;
+  return {};
+}
+
+void say_memory_rate(const char* name, double bytes, double seconds) {
+  const double rate = 1e-12 * bytes / seconds;
+  say({.name = name,
+       .question = "E17",
+       .value = rate,
+       .unit = "TB/s",
+       .verdict = verdict_of(rate, assumed_memory_rate(), 0.1),
+       .text = words("%.2f TB/s, read and written bytes together", rate)});
+}
+
+}  // namespace
+
+void ask_moves() {
+  constexpr std::size_t kBytes = std::size_t{512} << 20;  // of which L2 keeps little
+  constexpr auto kBlocks = static_cast<unsigned>(kBytes / sizeof(float4) / kTriadThreads);
+  const TestStream stream;
+  const TestArray<char> a(kBytes), b(kBytes), c(kBytes);
+  say_memory_rate(
+      "device-copy", 2.0 * kBytes, seconds_each(stream, 10, [&] {
+        check(cudaMemcpyAsync(a.data(), b.data(), kBytes, cudaMemcpyDeviceToDevice, stream),
+              "cudaMemcpyAsync");
+      }));
+  const auto floats = [](const TestArray<char>& x) { return reinterpret_cast<float4*>(x.data()); };
+  say_memory_rate("device-triad", 3.0 * kBytes, seconds_each(stream, 10, [&] {
+                    triad_kernel<<<kBlocks, kTriadThreads, 0, stream>>>(floats(b), floats(c),
+                                                                        floats(a));
+                  }));
 }
 
 }  // namespace cputrain::cuda::probes
