@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <bit>
 #include <memory>
 
 #include "backends/cuda/kernels/products/first_block.h"
@@ -154,15 +153,18 @@ class FirstBlockTrial {
     }
     return maxima;
   }
-  /// Of each number the bit that is set; other than one bit is no place.
+  /// Of each number the place whose bit is set, or the sum of several and 4.
   static Doubles places_of(const std::vector<WinnerWord>& words) {
     Doubles places;
     for (const WinnerWord word : words) {
       for (int i = 0; i < kWinnersOfWord; ++i) {
-        const auto bits = word >> 4 * i & 15u;
-        places.push_back(bits == 0                   ? kCut
-                         : std::has_single_bit(bits) ? std::countr_zero(bits)
-                                                     : 16 + static_cast<int>(bits));
+        int bits = 0, sum = 0;
+        for (int place = 0; place < 4; ++place) {
+          if (!(word & winner(i, place))) continue;
+          ++bits;
+          sum += place;
+        }
+        places.push_back(bits == 0 ? kCut : bits == 1 ? sum : sum + 4);
       }
     }
     return places;

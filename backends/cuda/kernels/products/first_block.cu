@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "backends/cuda/kernels/divisor.h"
 #include "backends/cuda/kernels/image_pixels.h"
 #include "backends/cuda/kernels/packs.h"
 #include "backends/cuda/kernels/products/gemm_slices.h"
-#include "backends/cuda/kernels/sliding_windows.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -15,6 +15,7 @@ namespace {
 // pool's windows side by side.
 inline constexpr int kTileRows = 2, kTileColumns = 16, kChannels = 32;
 inline constexpr int kPixelRows = 2 * kTileRows + 2, kPixelPairs = kTileColumns + 1;
+inline constexpr int kChunk = kNumbersOfChunk<Bf16Numbers>;
 inline constexpr int kThreads = 128, kWarps = kThreads / 32, kBlocksEach = 4;
 // The product's depth, and columns of the weights' gradient: three rows of taps, colours of each
 // side by side, and one number behind each row.
@@ -38,17 +39,20 @@ struct Tiles {
     const Position tile = numbers.position(number);
     return {tile.image, tile.row * kTileRows, tile.column * kTileColumns};
   }
+  /// The chunk of dst with the channel in a window, or -1 where there is none.
+  CPUTRAIN_DEVICE int chunk(const Position& window, int channel) const {
+    const MapShape& map = block.dst;
+    if (window.row >= map.height || window.column >= map.width || channel >= map.channels)
+      return -1;
+    const int position = (window.image * map.height + window.row) * map.width + window.column;
+    return position * (map.channels / kChunk) + channel / kChunk;
+  }
 };
 
-/// A warp's place in a tile, and a lane's in fragments (device/tensor_core.h).
+/// A warp, the place of its first window, and a lane's in fragments (device/tensor_core.h).
 struct Lane {
-  int warp, group, place;
-  int row, column;  ///< of the warp's first window
-
-  CPUTRAIN_DEVICE static Lane of_thread() {
-    const int thread = thread_number(), warp = thread / 32;
-    return {warp, thread % 32 / 4, thread % 4, warp / 2, warp % 2 * 8};
-  }
+  int warp = thread_number() / 32, row = warp / 2, column = warp % 2 * 8;
+  int group = thread_number() % 32 / 4, place = thread_number() % 4;
 };
 
 /// Which weight a number of the depth is.
@@ -64,35 +68,31 @@ struct Tap {
 
 /// Two pixels side by side, which a thread brings to shared memory. Bytes are loaded while the tile
 /// before is multiplied.
-class PixelPair {
- public:
+struct PixelPair {
+  const int row = thread_number() / kPixelPairs, pair = thread_number() % kPixelPairs;
+  bool there[2];
+  uchar4 bytes[2];
+
   CPUTRAIN_DEVICE void load(const Tiles& tiles, const Position& first) {
     const FirstBlock& b = tiles.block;
-    const int y = 2 * first.row - b.zeros + row_, x = 2 * first.column - b.zeros + 2 * pair_;
-    if (row_ >= kPixelRows) return;
+    const int y = 2 * first.row - b.zeros + row, x = 2 * first.column - b.zeros + 2 * pair;
+    if (row >= kPixelRows) return;
     const compute::ImageMove move = b.load.facts->moves[first.image];
-#pragma unroll
     for (int i = 0; i < 2; ++i) {
-      there_[i] = y >= 0 && y < b.load.height && x + i >= 0 && x + i < b.load.width;
-      if (there_[i]) bytes_[i] = moved_pixel(b.load, move, y, x + i);
+      there[i] = y >= 0 && y < b.load.height && x + i >= 0 && x + i < b.load.width;
+      if (there[i]) bytes[i] = moved_pixel(b.load, move, y, x + i);
     }
   }
   /// Their numbers: zeros outside of the image.
   template <class Pixels>
   CPUTRAIN_DEVICE void store(const Tiles& tiles, Pixels& pixels) const {
-    if (row_ >= kPixelRows) return;
+    if (row >= kPixelRows) return;
     float numbers[2][kColours] = {};
-#pragma unroll
     for (int i = 0; i < 2; ++i) {
-      if (there_[i]) numbers_of(tiles.block.load, bytes_[i], numbers[i]);
+      if (there[i]) numbers_of(tiles.block.load, bytes[i], numbers[i]);
     }
-    pixels.store(row_, pair_, numbers[0], numbers[1]);
+    pixels.store(row, pair, numbers[0], numbers[1]);
   }
-
- private:
-  const int row_ = thread_number() / kPixelPairs, pair_ = thread_number() % kPixelPairs;
-  bool there_[2];
-  uchar4 bytes_[2];
 };
 
 /// multiply(a tile's pixels, what `load` of its first window returned) for a block's tiles, one
@@ -150,28 +150,23 @@ struct RowsOfColours {
   }
 };
 
-/// B: weights of a lane's columns, in registers for all tiles. Column n of fragment j is the
-/// channel with which a lane has eight neighbours of a row, two of each fragment.
-struct FirstWeights {
-  unsigned of[2][4][2];  ///< instruction, fragment, half of the instruction's depth
-
-  CPUTRAIN_DEVICE FirstWeights(const Bf16* weights, int channels, const Lane& lane) {
+/// B, by instruction, fragment and half of its depth: weights of a lane's columns. Column n of
+/// fragment j is the channel with which a lane has eight neighbours of a row, two of each fragment.
+CPUTRAIN_DEVICE void load_weights(unsigned (&b)[2][4][2], const Bf16* weights, int first_channel,
+                                  int channels, const Lane& lane) {
 #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-      const int j = i / 4, depth = 8 * (i % 4) + 2 * lane.place;
-      const int channel = lane.group / 2 * 8 + 2 * j + lane.group % 2;
-      const Bf16* const own = weights + offset_of_row(channel, FirstBlock::kWeightsEach);
-      of[i / 2 % 2][j][i % 2] =
-          channel < channels ? number(own, depth) | number(own, depth + 1) << 16 : 0;
-    }
+  for (int i = 0; i < 16; ++i) {
+    const int j = i / 4, depth = 8 * (i % 4) + 2 * lane.place;
+    const int channel = first_channel + lane.group / 2 * 8 + 2 * j + lane.group % 2;
+    const auto number = [&](int number_of_depth) {
+      const Tap tap = Tap::of(number_of_depth);
+      if (!tap.there || channel >= channels) return 0u;
+      const int row = channel * FirstBlock::kPositions + tap.row * 3 + tap.column;
+      return unsigned{weights[offset_of_row(row, kChannelBlock) + tap.colour].bits};
+    };
+    b[i / 2 % 2][j][i % 2] = number(depth) | number(depth + 1) << 16;
   }
-
- private:
-  CPUTRAIN_DEVICE static unsigned number(const Bf16* weights, int depth) {
-    const Tap tap = Tap::of(depth);
-    return tap.there ? weights[(tap.row * 3 + tap.column) * kChannelBlock + tap.colour].bits : 0;
-  }
-};
+}
 
 /// One of the pool's windows, eight channels, of which sums[lower][c / 2] has the left (c % 2) and
 /// the right window's sum (2 + c % 2).
@@ -188,11 +183,11 @@ struct Pooled {
           larger_or_nan(larger_or_nan(upper[0], upper[2]), larger_or_nan(lower[0], lower[2]));
       const float value = best + bias.of[c];
       values.of[c] = larger_or_nan(value, 0);
-      unsigned won = 8;
-      won = lower[0] == best ? 4u : won;
-      won = upper[2] == best ? 2u : won;
-      won = upper[0] == best ? 1u : won;  // the first of equals
-      winners |= (value > 0 ? won : 0u) << 4 * c;
+      unsigned won = winner(c, 3);
+      won = lower[0] == best ? winner(c, 2) : won;
+      won = upper[2] == best ? winner(c, 1) : won;
+      won = upper[0] == best ? winner(c, 0) : won;  // the first of equals
+      winners |= value > 0 ? won : 0u;
     }
   }
 };
@@ -201,43 +196,37 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
     first_block_forward_kernel(Tiles tiles, const Bf16* __restrict__ weights,
                                const float* __restrict__ bias, Bf16* __restrict__ dst,
                                WinnerWord* __restrict__ winners) {
-  struct Memory {
-    RowsOfColours pixels[2];
-  };
-  const auto lane = Lane::of_thread();
-  const MapShape& map = tiles.block.dst;
+  const Lane lane;
+  const int channels = tiles.block.dst.channels;
   const int first_channel = BlockNumber::of_thread().y * kChannels;
-  const int channel = first_channel + 8 * lane.place;
-  const bool own = channel < map.channels;
-  const FirstWeights b(weights + offset_of_row(first_channel, FirstBlock::kWeightsEach),
-                       map.channels - first_channel, lane);
-  const auto of_bias =
-      bias && own ? Pack<Bf16Numbers>::of_floats(bias + channel) : Pack<Bf16Numbers>::all(0);
+  const int channel = first_channel + kChunk * lane.place;
+  unsigned b[2][4][2];
+  load_weights(b, weights, first_channel, channels, lane);
+  const auto of_bias = bias && channel < channels ? Pack<Bf16Numbers>::of_floats(bias + channel)
+                                                  : Pack<Bf16Numbers>::all(0);
   int begins[4];  // of the lane's pairs of A, in each half of an instruction's depth
-#pragma unroll
   for (int i = 0; i < 4; ++i) {
     begins[i] = RowsOfColours::begin(8 * i + 2 * lane.place, lane.row, lane.column + lane.group);
   }
   for_tiles(
-      tiles, shared<Memory>().pixels, [&](const Position& first) { return first; },
+      tiles, shared<RowsOfColours[2]>(), [&](const Position& first) { return first; },
       [&](const RowsOfColours& pixels, const Position& first) {
         // Rows of fragment i are upper (0) or lower windows: left ones, then right ones.
         float sums[2][4][4] = {};
-#pragma unroll
         for (int k = 0; k < 2; ++k) {
           unsigned a[2][4];
 #pragma unroll
           for (int i = 0; i < 8; ++i) {
             a[i / 4][i % 4] = pixels.pair(begins[2 * k + i / 2 % 2], i / 4, i % 2);
           }
-          mma_bf16(sums, a, b.of[k]);
+          mma_bf16(sums, a, b[k]);
         }
-        const int row = first.row + lane.row, column = first.column + lane.column + lane.group;
-        if (row >= map.height || column >= map.width || !own) return;
+        const int column = first.column + lane.column + lane.group;
+        const int chunk = tiles.chunk({first.image, first.row + lane.row, column}, channel);
+        if (chunk < 0) return;
         const Pooled pooled(sums, of_bias);
-        const std::int64_t at = offset_of(first.image, row, column, map) + channel;
-        pooled.values.store(dst + at);
-        if (winners) winners[at / kWinnersOfWord] = pooled.winners;
+        pooled.values.store(dst + offset_of_row(chunk, kChunk));
+        if (winners) winners[chunk] = pooled.winners;
       });
 }
 
@@ -249,12 +238,14 @@ struct ColourPlanes {
   std::uint16_t ones[kPitch + 10];  ///< as far as a column reaches
 
   CPUTRAIN_DEVICE void store(int row, int pair, const float* left, const float* right) {
-    const int at = row * kPitch + 2 * pair;
 #pragma unroll
     for (int c = 0; c < kColours; ++c) {
-      *reinterpret_cast<unsigned*>(&of[0][c][at]) = bf16_pair(left[c], right[c]);
-      if (pair > 0) of[1][c][at - 1] = rounded<Bf16Numbers>(left[c]).bits;
-      of[1][c][at] = rounded<Bf16Numbers>(right[c]).bits;
+      const unsigned both = bf16_pair(left[c], right[c]);
+      std::uint16_t* const at = of[0][c] + row * kPitch + 2 * pair;
+      std::uint16_t* const later = at + kColours * kPlane;
+      *reinterpret_cast<unsigned*>(at) = both;
+      later[-1] = static_cast<std::uint16_t>(both);  // of the first pair: between two rows
+      later[0] = static_cast<std::uint16_t>(both >> 16);
     }
   }
   /// Where column `depth` of B begins at the windows in column `window` of the pool's row `row`.
@@ -278,33 +269,31 @@ struct PooledGradients {
   uint2 diff[2];
   WinnerWord winners[2];
 
-  CPUTRAIN_DEVICE PooledGradients(const MapShape& map, const Position& window, int channel,
+  CPUTRAIN_DEVICE PooledGradients(const Tiles& tiles, const Position& window, int channel,
                                   const Bf16* diff_dst, const WinnerWord* of_map) {
-#pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int column = window.column + kApart * i;
-      const bool there = window.row < map.height && column < map.width && channel < map.channels;
-      const std::int64_t at = offset_of(window.image, window.row, column, map) + channel;
-      diff[i] = there ? *reinterpret_cast<const uint2*>(diff_dst + at) : make_uint2(0, 0);
-      winners[i] = there ? of_map[at / kWinnersOfWord] >> channel % kWinnersOfWord * 4 : 0;
+      const int chunk = tiles.chunk({window.image, window.row, column}, channel);
+      const Bf16* const from = diff_dst + offset_of_row(chunk, kChunk) + channel % kChunk;
+      diff[i] = chunk < 0 ? make_uint2(0, 0) : *reinterpret_cast<const uint2*>(from);
+      winners[i] = chunk < 0 ? 0 : of_map[chunk] >> channel % kChunk * 4;
     }
   }
   /// A of the upper (0) or lower windows: rows are channels, of which a lane has four neighbours,
-  /// and pairs are windows side by side.
+  /// and pairs are windows side by side. Bytes of two channels go where one of them won, or zeros.
   CPUTRAIN_DEVICE void expand(int lower, unsigned (&a)[2][4]) const {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int channel = i % 4;
       const unsigned two = channel < 2 ? diff[i / 4].x : diff[i / 4].y;
-      const unsigned bit = 1u << (4 * channel + 2 * lower), won = winners[i / 4];
-      unsigned pair = won & bit ? (channel % 2 == 0 ? two & 0xffffu : two >> 16) : 0;
-      pair = won & bit << 1 ? (channel % 2 == 0 ? two << 16 : two & 0xffff0000u) : pair;
-      a[channel / 2][channel % 2 + 2 * (i / 4)] = pair;
+      const unsigned left_and_right = winners[i / 4] / winner(channel, 2 * lower) & 0x101u;
+      const unsigned bytes = 0x4444u - left_and_right * (channel % 2 == 0 ? 0x34u : 0x12u);
+      a[channel / 2][channel % 2 + 2 * (i / 4)] = __byte_perm(two, 0, bytes);
     }
   }
 };
 
-/// A block's sums: rows are channels.
+/// A block's sums of all tiles: rows are channels.
 struct BlockSums {
   float of[kChannels][kDepth];
 
@@ -323,16 +312,15 @@ struct BlockSums {
     }
     __syncthreads();
   }
-  /// As gradients lie: those of `channels` channels at most.
+  /// As gradients lie: those of so many channels.
   CPUTRAIN_DEVICE void store(int channels, float* diff_weights, float* diff_bias) const {
-    const int count = min(channels, kChannels) * FirstBlock::kWeightsEach;
-    for (int i = thread_number(); i < count; i += kThreads) {
+    for (int i = thread_number(); i < channels * FirstBlock::kWeightsEach; i += kThreads) {
       const int position = i / kChannelBlock % FirstBlock::kPositions, colour = i % kChannelBlock;
       const float* const row = of[i / FirstBlock::kWeightsEach] + position / 3 * kRowDepth;
       diff_weights[i] = colour < kColours ? row[position % 3 * kColours + colour] : 0;
     }
     const int channel = thread_number();
-    if (channel < min(channels, kChannels)) diff_bias[channel] = of[channel][3 * kColours];
+    if (channel < channels) diff_bias[channel] = of[channel][3 * kColours];
   }
 };
 
@@ -349,12 +337,11 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
   for (int i = thread_number(); i < ColourPlanes::kPitch + 10; i += kThreads) {
     for (ColourPlanes& planes : memory.pixels) planes.ones[i] = rounded<Bf16Numbers>(1).bits;
   }
-  const auto lane = Lane::of_thread();
-  const MapShape& map = tiles.block.dst;
+  const Lane lane;
+  const int channels = tiles.block.dst.channels;
   const int first_channel = BlockNumber::of_thread().y * kChannels;
-  const int of_lane = lane.column + lane.place;  // in a tile: the first of its windows
-  int begins[4];                                 // of the lane's columns of B
-#pragma unroll
+  const int of_lane = lane.column + lane.place;
+  int begins[4];  // of the lane's columns of B
   for (int j = 0; j < 4; ++j) {
     begins[j] = ColourPlanes::begin(8 * j + lane.group, lane.row, of_lane);
   }
@@ -363,10 +350,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
       tiles, memory.pixels,
       [&](const Position& first) {
         const Position window{first.image, first.row + lane.row, first.column + of_lane};
-        return PooledGradients(map, window, first_channel + 4 * lane.group, diff_dst, winners);
+        return PooledGradients(tiles, window, first_channel + 4 * lane.group, diff_dst, winners);
       },
       [&](const ColourPlanes& pixels, const PooledGradients& gradients) {
-#pragma unroll
         for (int lower = 0; lower < 2; ++lower) {
           unsigned a[2][4], b[4][2];
           gradients.expand(lower, a);
@@ -378,18 +364,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
         }
       });
   memory.sums.add(sums, lane);
-  const std::int64_t slice = block_number();
-  memory.sums.store(map.channels - first_channel,
-                    partials + slice * tiles.block.weights() +
-                        offset_of_row(first_channel, FirstBlock::kWeightsEach),
-                    bias_partials + offset_of_row(slice, map.channels) + first_channel);
-}
-
-void add_partials(Stream stream, float* partials, int slices, std::int64_t count, float* gradient,
-                  bool add) {
-  const GemmResult<BiasAndAdd<ExactNumbers>> result{
-      {gradient, nullptr, add ? gradient : nullptr}, partials, count};
-  add_slices(stream, result, slices, count);
+  const std::int64_t first_row = offset_of_row(block_number(), channels) + first_channel;
+  memory.sums.store(min(channels - first_channel, kChannels),
+                    partials + offset_of_row(first_row, FirstBlock::kWeightsEach),
+                    bias_partials + first_row);
 }
 
 }  // namespace
@@ -403,8 +381,7 @@ void first_block_forward(Stream stream, const FirstBlock& block, int slices, con
                          const float* bias, void* dst, WinnerWord* winners) {
   const Tiles tiles(block);
   launch(stream, "first_block_forward", first_block_forward_kernel, grid_of(slices, tiles.groups),
-         dim3(kThreads), 0, tiles, static_cast<const Bf16*>(weights), bias, static_cast<Bf16*>(dst),
-         winners);
+         dim3(kThreads), 0, tiles, weights, bias, dst, winners);
 }
 
 void first_block_backward_weights(Stream stream, const FirstBlock& block, int slices,
@@ -413,10 +390,13 @@ void first_block_backward_weights(Stream stream, const FirstBlock& block, int sl
   const Tiles tiles(block);
   float* const of_bias = sums + slices * block.weights();
   launch(stream, "first_block_backward_weights", first_block_backward_weights_kernel,
-         grid_of(slices, tiles.groups), dim3(kThreads), 0, tiles,
-         static_cast<const Bf16*>(diff_dst), winners, sums, of_bias);
-  add_partials(stream, sums, slices, block.weights(), diff_weights, add);
-  if (diff_bias) add_partials(stream, of_bias, slices, block.dst.channels, diff_bias, add);
+         grid_of(slices, tiles.groups), dim3(kThreads), 0, tiles, diff_dst, winners, sums, of_bias);
+  const auto add_up = [&](float* partials, std::int64_t count, float* to) {
+    using Result = GemmResult<BiasAndAdd<ExactNumbers>>;
+    add_slices(stream, Result{{to, nullptr, add ? to : nullptr}, partials, count}, slices, count);
+  };
+  add_up(sums, block.weights(), diff_weights);
+  if (diff_bias) add_up(of_bias, block.dst.channels, diff_bias);
 }
 
 }  // namespace cputrain::cuda

@@ -18,15 +18,17 @@ struct FirstBlock {
 
   static constexpr int kPositions = 9;                             ///< of the kernel
   static constexpr int kWeightsEach = kPositions * kChannelBlock;  ///< a channel's
-  CPUTRAIN_HOST_DEVICE constexpr std::int64_t weights() const {
-    return offset_of_row(dst.channels, kWeightsEach);
-  }
+  constexpr std::int64_t weights() const { return offset_of_row(dst.channels, kWeightsEach); }
 };
 
-/// Who won of a pack of dst's numbers: four bits of each, of which one tells the place in the
-/// pool's window, row by row, and none where ReLU cut.
+/// Who won of a chunk of dst's numbers: a bit of four that each has. None is set where ReLU cut.
 using WinnerWord = std::uint32_t;
 inline constexpr int kWinnersOfWord = 8;
+/// The bit of a number of the chunk and a place in the pool's window, row by row. Those of two
+/// places side by side lie in neighbouring bytes.
+CPUTRAIN_HOST_DEVICE constexpr WinnerWord winner(int number, int place) {
+  return WinnerWord{1} << (number / 4 * 16 + place % 2 * 8 + place / 2 * 4 + number % 4);
+}
 
 /// Slices into which tiles are cut, each of which has sums of its own: enough for a device of so
 /// many multiprocessors. And floats of these sums.
