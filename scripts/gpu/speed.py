@@ -9,6 +9,8 @@
     dram     bytes of the maps and weights, each once / dram
     latency  round trips to memory, one after the other, through dram or l2
 
+Kernels that have a main loop and are no products of gemm.h (the first block's) do it so many times.
+
 Bounds of a product overlap in part, as a `Rule` says. Its time is taken longer by its last wave: 300 blocks where 264
 run at a time take as long as 528. Of other kernels the longest bound counts, and they reach issue_reached of the
 schedulers. `launch` is the time until the next kernel begins.

@@ -56,7 +56,7 @@ TEST(FirstBlock, IsNoOtherThanItsKernelsKnow) {
   const int conv = read_twice.add(Convolution{.filters = 8, .kernel = 3, .padding = Padding::same});
   const int pool = read_twice.add(MaxPool{});
   read_twice.add(Relu{});
-  read_twice.add(MaxPool{1, 2}, "other", {conv});
+  read_twice.add(MaxPool{2, 2}, "other", {conv});
   read_twice.add(model::Add{}, "sum", {pool + 1, pool + 2});
   testing::add_layers(read_twice, model::Flatten{}, model::Dense{kThreeClasses},
                       model::SoftmaxCrossEntropy{});
@@ -83,7 +83,8 @@ TEST(FirstBlock, LearnsWhatTheReferenceLearns) {
   const testing::Outcome there = testing::Trial(*reference, graph, {3, 2}).train(samples, {3, 2});
   ASSERT_EQ(here.gradients.size(), there.gradients.size());
   for (std::size_t p = 0; p < here.gradients.size(); ++p) {
-    EXPECT_LT(testing::relative_distance(here.gradients[p], there.gradients[p]), 0.02) << p;
+    EXPECT_LT(testing::relative_distance(here.gradients[p], there.gradients[p]), 0.05)
+        << p;  // of winners, too
   }
 }
 
