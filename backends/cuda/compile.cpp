@@ -9,6 +9,7 @@
 #include "backends/cuda/ops/concat_op.h"
 #include "backends/cuda/ops/convolution_op.h"
 #include "backends/cuda/ops/elementwise_ops.h"
+#include "backends/cuda/ops/first_block_op.h"
 #include "backends/cuda/ops/grouped_convolution_op.h"
 #include "backends/cuda/ops/input_op.h"
 #include "backends/cuda/ops/layer_norm_op.h"
@@ -28,8 +29,7 @@ class OpMaker {
       : planning_(planning), walk_(graph) {}
 
   compute::OpList make() {
-    const Activation pixels = new_activation(walk_.node().dst, false);
-    ops_.push_back(std::make_unique<InputOp>(planning_, walk_.node(), pixels));
+    input();
     for (walk_.advance(); !walk_.ended(); walk_.advance()) make_op();
     return std::move(ops_);
   }
@@ -69,6 +69,20 @@ class OpMaker {
                      "kernels of --backend cuda count its pieces of 16 bytes in 31 bits); use a "
                      "smaller --micro-batch",
                      node().name, planning_.largest(), shape.height, shape.width, shape.channels));
+  }
+
+  /// And what follows, where one operator does both.
+  void input() {
+    const model::Graph::Node& pixels = node();
+    check_positions(pixels.dst);
+    if (const auto* const first = take_first_block(planning_.numbers, walk_)) {
+      const Activation dst = new_activation(node().dst, !first->frozen);
+      push<FirstBlockOp>(pixels, *first, dst, parameter_);
+      parameter_ += first->parameters.size();
+    } else {
+      const Activation dst = new_activation(pixels.dst, false);
+      ops_.push_back(std::make_unique<InputOp>(planning_, pixels, dst));
+    }
   }
 
   void make_op() {

@@ -30,6 +30,7 @@ class Launch:
     bytes: int    # that go to the device's memory or come from it
     plan: Plan = None
     warps: int = 0        # of all blocks
+    turns: int = 0        # of their main loop, in kernels that have one and are none of gemm.h
     round_trips: int = 1  # to memory, each of which a thread waits for before it begins the next
     l2_trips: int = 0     # the same to what the kernel before wrote, which L2 still holds
     partials: int = 0     # those of the bytes that are partial sums, of which there are as many as the plan wants
@@ -163,12 +164,36 @@ class Network:
     # Each layer. self.map is what it reads.
 
     def input(self, layer):
+        facts = Launch("write_facts", "write_facts_kernel<PassFacts>", 1, FACTS, warps=1)
+        taken = self.walk.takes_first_block() if self.precision == "bf16" else None
+        if taken:
+            self.first_block(facts, layer["output"], *taken)
+            return
         self.map = stored(layer["output"])
         height, width, colours = layer["output"]
         threads = self.images * self.map.count // self.pack
         moved = self.images * (height * width * colours + self.map.count * self.element)
-        self.add(layer, forward=[Launch("write_facts", "write_facts_kernel<PassFacts>", 1, FACTS, warps=1),
-                                 in_line("load_images", self.template("load_images"), threads, moved)])
+        self.add(layer, forward=[facts, in_line("load_images", self.template("load_images"), threads, moved)])
+
+    def first_block(self, facts, image, convolution, pool):
+        """As kernels/products/first_block.cu: a tile has 2 x 16 windows of the pool and 32 channels, and sees 6 x 34
+        pixels. A winner takes four bits."""
+        dst, n = stored(pool["output"]), self.images
+        zeros = int(convolution["padding"] != "valid")
+        along = lambda length, windows, tile: min(length, 2 * tile * pieces(windows, tile) + 2 - zeros)
+        pixels = along(image[0], dst.height, 2) * along(image[1], dst.width, 16)
+        moved = n * (pixels * image[2] + dst.count * self.element + dst.count // 2)
+        weights, bias = dst.channels * 9 * 8, dst.channels if convolution["bias"] else 0
+        groups, tiles = pieces(dst.channels, 32), n * pieces(dst.height, 2) * pieces(dst.width, 16)
+        slices = min(tiles, pieces(4 * self.multiprocessors, groups))
+        launch = lambda way, more: Launch(f"first_block_{way}", f"first_block_{way}_kernel", slices * groups,
+                                          moved + more, warps=4 * slices * groups, turns=4 * tiles * groups)
+        sums = [self.add_slices(count, slices, "exact", self.old_gradient(count)) for count in (weights, bias) if count]
+        self.operations.append(Operation(
+            convolution["name"], forward=[facts, launch("forward", weights * self.element + bias * FLOAT)],
+            weights=[with_partials(launch("backward_weights", 0), slices * (weights + dst.channels) * FLOAT), *sums],
+            kernel=weights, bias=bias, penalised="l2" in convolution))
+        self.map, self.learns = dst, True
 
     def convolution(self, layer, zeros=None):
         dst = stored(layer["output"])

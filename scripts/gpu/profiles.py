@@ -8,7 +8,7 @@ import predictions
 import speed
 import step
 
-PRODUCTS_AND_POOLS = "gemm|pool"
+PRODUCTS_AND_POOLS = "gemm|pool|first_block"
 ALL_FAMILIES = "gemm|pool|normalize|measure|sum_slopes|finish|add_slices"
 
 

@@ -9,6 +9,8 @@
     dram     bytes of the maps and weights, each once / dram
     latency  round trips to memory, one after the other, through dram or l2
 
+Kernels that have a main loop and are no products of gemm.h (the first block's) do it so many times.
+
 Bounds of a product overlap in part, as a `Rule` says. Its time is taken longer by its last wave: 300 blocks where 264
 run at a time take as long as 528. Of other kernels the longest bound counts, and they reach issue_reached of the
 schedulers. `launch` is the time until the next kernel begins.
@@ -114,6 +116,8 @@ def add_kernel(found, line, words):
     product = PRODUCT.search(line)
     if product:
         add_product(found, product, words)
+    elif words[1].isdigit():  # no product of gemm.h, but with a main loop
+        found[words[16]] = Kernel(int(words[0]), int(words[1]), int(words[4]))
     else:
         found[words[1]] = Kernel(int(words[0]))
 
@@ -158,8 +162,9 @@ class Gpu:
 
     def work(self, launch, precision):
         if launch.plan is None:
-            each = self.instructions[launch.kernel].outside if launch.kernel else 0
-            return Work(launch.name, launch.blocks, launch.bytes, launch.warps * each, trips=launch.round_trips,
+            kernel = self.instructions[launch.kernel] if launch.kernel else Kernel(0)
+            return Work(launch.name, launch.blocks, launch.bytes,
+                        launch.warps * kernel.outside + launch.turns * kernel.loop, trips=launch.round_trips,
                         l2_trips=launch.l2_trips)
         made, kernel = launch.plan, self.instructions[precision, launch.kernel, launch.plan.tile]
         steps = made.tiles * made.steps  # of blocks' main loops

@@ -67,6 +67,20 @@ class Walk:
         self.at += taken
         return taken
 
+    def takes_first_block(self):
+        """(convolution, max pool) of what backends/cuda/ops/first_block_op.cpp makes with the input, on which the walk
+        stands; then it stands on the ReLU. None: the network begins otherwise."""
+        begin = self.at
+        window = lambda size: tuple(self.layer.get(key, 1) for key in (size, "stride", "groups"))
+        if self.takes_next("convolution") and window("kernel") == (3, 1, 1):
+            convolution = self.layer
+            if self.takes_next("max_pool") and window("size") == (2, 2, 1) and self.layer["padding"] == "valid":
+                pool = self.layer
+                if self.takes_next("relu"):
+                    return convolution, pool
+        self.at = begin
+        return None
+
     def before_flatten(self, name):
         """The layer whose output lies there."""
         layer = next((layer for layer in self.layers if layer["name"] == name), None)

@@ -45,6 +45,7 @@ class Selftest(ProgramTest):
                     self.assertRegex(here, rf"convolution {direction}, 256x64 tiles, 1 slice in {numbers}\b")
         for what in ("data", "weights"):
             self.assertRegex(here, f"convolution {what}, .*, added")
+        self.assertRegex(here, "first block in bf16, with a bias, added")
         for size in range(1, 8):
             self.assertIn(f" {size}x{size}, stride ", here)
         for stride in (1, 2, 3):
@@ -102,6 +103,13 @@ class Selftest(ProgramTest):
         self.expect_found(self.kernel_cases("wrong_group", "groups"),
                           ["^convolution: .* in 2 groups", "^gradients of weights: .* in 3 groups"],
                           ["^convolution: .* in 32 groups", "^gradient of src: "])
+
+    def test_mistakes_in_the_first_block(self):
+        for bug, failing, right in (("lost_zeros", ["^first block.* same"], ["^first block.* valid"]),
+                                    ("lost_cut", ["^first block"], ["^max pool"]),
+                                    ("early_gradients", ["for 1 multiprocessor$"], ["for 132 multiprocessors$"])):
+            with self.subTest(bug):
+                self.expect_found(self.kernel_cases(bug, "first block", "max pool"), failing, right)
 
     def test_an_add_that_is_missing(self):
         self.expect_found(self.kernel_cases("missing_add", "convolution forward", "convolution data"),

@@ -80,10 +80,11 @@ class Traffic(ProgramTest):
         self.assertEqual(kernels, {
             "add_losses", "add_maps", "add_slices", "average_pool_backward", "average_pool_forward", "block_norms",
             "convolution_backward_data", "convolution_backward_weights", "convolution_forward",
-            "cross_entropy_backward", "dropout", "finish_slopes", "finish_statistics", "global_average_pool_backward",
-            "global_average_pool_forward", "leaky_relu_backward", "leaky_relu_forward", "load_images",
-            "max_pool_backward", "max_pool_forward", "measure_channels", "normalize", "normalize_backward",
-            "publish_statistics", "relu6_backward", "relu6_forward", "relu_backward", "relu_forward",
+            "cross_entropy_backward", "dropout", "finish_slopes", "finish_statistics", "first_block_backward_weights",
+            "first_block_forward", "global_average_pool_backward", "global_average_pool_forward",
+            "leaky_relu_backward", "leaky_relu_forward", "load_images", "max_pool_backward", "max_pool_forward",
+            "measure_channels", "normalize", "normalize_backward", "publish_statistics", "relu6_backward",
+            "relu6_forward", "relu_backward", "relu_forward",
             "softmax_forward", "sum_slopes", "transpose_weights", "update", "write_facts"})
 
     def test_a_step_of_more_images_moves_what_two_smaller_ones_foretell(self):
@@ -101,8 +102,7 @@ class Traffic(ProgramTest):
                         self.assertAlmostEqual(getattr(foretold[key], way), getattr(moved, way),
                                                delta=128 * len(more) + MORE_OF_ALL * getattr(moved, way))
             for places in ([place for place, _ in steps[2]], traffic.in_order(networks, update)):
-                plans = [place.launch.plan for place in places if place.launch.plan]
-                slices.add((model, sum(plan.slices for plan in plans) / len(plans)))
+                slices.add((model, sum(place.launch.partials for place in places) / len(places)))
         self.assertEqual(len(slices), 4, "plans are alike, so nothing is shown of them")
 
     def test_formulas_are_near_what_gpus_moved(self):

@@ -101,6 +101,13 @@ CPUTRAIN_DEVICE unsigned bf16_pair(float low, float high) {
   return pair;
 }
 
+/// The larger number, or NaN where one is NaN.
+CPUTRAIN_DEVICE float larger_or_nan(float a, float b) {
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+
 /// What tensor cores take a TF32 number for. Its lower 13 bits are not used: they may hold
 /// anything.
 CPUTRAIN_DEVICE float tf32_value(unsigned r) { return __uint_as_float(r & 0xffffe000u); }

@@ -8,6 +8,7 @@
 
 #include "backends/cuda/device/language.h"
 #include "backends/cuda/kernels/divisor.h"
+#include "backends/cuda/kernels/image_pixels.h"
 #include "backends/cuda/kernels/packs.h"
 #include "core/random/random_words.h"
 
@@ -32,19 +33,6 @@ void launch_row(Stream stream, const char* name, void (*kernel)(Parameters...), 
          dim3(kThreads), 0, count, arguments...);
 }
 
-/// The three bytes of a pixel of the images.
-CPUTRAIN_DEVICE uchar4 moved_pixel(const ImageLoad& load, const Position& pixel) {
-  const compute::ImageMove move = load.facts->moves[pixel.image];
-  const int y = pixel.row, x = pixel.column;
-  if (y < move.top || y >= move.bottom || x < move.left || x >= move.right) {
-    return make_uchar4(0, 0, 0, 0);
-  }
-  const std::int64_t place = offset_of_row(move.source, load.height * load.width) + move.first +
-                             y * move.down + x * move.across;
-  const std::uint8_t* bytes = load.facts->bytes + offset_of_row(place, 3);
-  return make_uchar4(bytes[0], bytes[1], bytes[2], 0);
-}
-
 /// A thread for each pack of a pixel's channels: all but the first are padding.
 template <class N>
 __global__ void __launch_bounds__(kPackThreads)
@@ -54,10 +42,8 @@ __global__ void __launch_bounds__(kPackThreads)
   if (!place.inside(pixels, kChannelBlock)) return;
   Pack<N> values = Pack<N>::all(0);
   if (place.channel == 0) {
-    const uchar4 colours = moved_pixel(load, numbers.position(place.position));
-    values.of[0] = colours.x * load.scale.of[0] + load.offset.of[0];
-    values.of[1] = colours.y * load.scale.of[1] + load.offset.of[1];
-    values.of[2] = colours.z * load.scale.of[2] + load.offset.of[2];
+    const Position at = numbers.position(place.position);
+    numbers_of(load, moved_pixel(load, load.facts->moves[at.image], at.row, at.column), values.of);
   }
   values.store(map + place.offset(kChannelBlock));
 }

@@ -6,6 +6,7 @@
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"
+#include "backends/cuda/selftest/moved_images.h"
 #include "backends/cuda/selftest/plain_dropout.h"
 #include "compute/selftest_case.h"
 
@@ -15,39 +16,6 @@ namespace {
 using compute::CaseNumbers;
 using compute::CasePlan;
 using compute::RunOutputs;
-
-/// The images in the reverse order, each mirrored, with a row and a column of black.
-std::vector<compute::ImageMove> mirrored(int images, int height, int width) {
-  std::vector<compute::ImageMove> moves;
-  for (int i = 0; i < images; ++i) {
-    moves.push_back({.source = static_cast<std::uint32_t>(images - 1 - i),
-                     .first = width - 1,
-                     .down = width,
-                     .across = -1,
-                     .top = 1,
-                     .bottom = height,
-                     .left = 0,
-                     .right = width - 1});
-  }
-  return moves;
-}
-
-std::vector<std::uint8_t> mirrored_bytes(const std::vector<std::uint8_t>& bytes, int images,
-                                         int height, int width) {
-  std::vector<std::uint8_t> moved;
-  for (int i = images - 1; i >= 0; --i) {
-    for (int y = 0; y < height; ++y) {
-      for (int x = 0; x < width; ++x) {
-        for (int c = 0; c < 3; ++c) {
-          const int place = ((i * height + y) * width + width - 1 - x) * 3 + c;
-          const bool black = y == 0 || x == width - 1;
-          moved.push_back(black ? std::uint8_t{0} : bytes[static_cast<std::size_t>(place)]);
-        }
-      }
-    }
-  }
-  return moved;
-}
 
 CasePlan load_plan(Numbers format, std::uint64_t seed, std::size_t shift,
                    const OwnedStream& stream) {

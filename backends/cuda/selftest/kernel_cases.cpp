@@ -9,8 +9,9 @@ void run_device_cases(int device, std::uint64_t seed, const compute::SelftestSin
     for (const compute::CasePlan& plan : plans) run(plan);
   };
   for (const Numbers numbers : {Numbers::exact, Numbers::tf32, Numbers::bf16}) {
-    for (const auto plans : {convolution_plans, grouped_convolution_plans, pool_plans, concat_plans,
-                             batch_norm_plans, elementwise_plans, loss_plans}) {
+    for (const auto plans :
+         {convolution_plans, first_block_plans, grouped_convolution_plans, pool_plans, concat_plans,
+          batch_norm_plans, elementwise_plans, loss_plans}) {
       run_all(plans(numbers, seed, stream));
     }
   }

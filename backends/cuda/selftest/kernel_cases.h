@@ -17,6 +17,7 @@ void run_device_cases(int device, std::uint64_t seed, const compute::SelftestSin
 
 /// The parts; plans put their work into the stream, which they borrow.
 std::vector<compute::CasePlan> convolution_plans(Numbers, std::uint64_t seed, const OwnedStream&);
+std::vector<compute::CasePlan> first_block_plans(Numbers, std::uint64_t seed, const OwnedStream&);
 std::vector<compute::CasePlan> grouped_convolution_plans(Numbers, std::uint64_t seed,
                                                          const OwnedStream&);
 std::vector<compute::CasePlan> concat_plans(Numbers, std::uint64_t seed, const OwnedStream&);

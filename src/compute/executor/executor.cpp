@@ -195,7 +195,7 @@ void Executor::backward(const Backward& call) {
       execution.update = call.update;
       run_backward(execution, call.ready);
     }
-    target_->mark(0);  // event 0 has no other use, since images have no gradient
+    target_->mark(0);  // event 0 has no other use: what the first operator learns is final here
     target_->end_call();
     if (times_layers_) wait();
     for (std::size_t i = ops_.size(); last_.images > 0 && i-- > 0;) {
@@ -212,7 +212,7 @@ void Executor::run_backward_of_nothing(Accumulate accumulate) {
       target_->clear(arenas_.gradients.slice(own.begin, own.end));
     }
   }
-  for (std::size_t i = ops_.size(); i-- > 1;) ops_[i]->backward_of_nothing(accumulate);
+  for (std::size_t i = ops_.size(); i-- > 0;) ops_[i]->backward_of_nothing(accumulate);
 }
 
 /// On a device, all of it is enqueued before any gradients are reported, so that it goes on while
@@ -220,7 +220,7 @@ void Executor::run_backward_of_nothing(Accumulate accumulate) {
 void Executor::run_backward(const Execution& execution, const ReadySink& ready) {
   target_->run(execution, [&] {
     if (execution.forward) call_forward(execution);
-    for (std::size_t i = ops_.size(); i-- > 1;) {  // images have no gradient
+    for (std::size_t i = ops_.size(); i-- > 0;) {
       ops_[i]->backward(execution);
       const std::size_t gradients = final_behind_[i];
       if (gradients == 0) continue;

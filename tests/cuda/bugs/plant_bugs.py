@@ -34,6 +34,14 @@ BUGS = [
      "window.column * shape.stride - (PLANTED ? shape.top : shape.left)"),
     ("wrong_group", KERNELS + "grouped_convolution.cu", "filters_of_group.quotient(filter) * channels_of_group.number()",
      "filters_of_group.quotient(filter) * (PLANTED ? 1 : channels_of_group.number())"),
+    # There are none on the left.
+    ("lost_zeros", KERNELS + "products/first_block.cu", "2 * first.column - b.zeros",
+     "2 * first.column - (PLANTED ? 0 : b.zeros)"),
+    # What ReLU cut has a gradient.
+    ("lost_cut", KERNELS + "products/first_block.cu", "value > 0 ? won : 0u", "value > 0 || PLANTED ? won : 0u"),
+    # A tile's pixels go with the gradients of the next one.
+    ("early_gradients", KERNELS + "products/first_block.cu", "multiply(pixels[turn], now)",
+     "multiply(pixels[turn], PLANTED ? beside : now)"),
     ("lost_part", KERNELS + "batch_norm/channels.cu", "channel < sums.channels ? sums.parts : 0",
      "channel < sums.channels ? sums.parts - (PLANTED && sums.parts > 1) : 0"),
     ("factors_of_padding", KERNELS + "batch_norm/channels.cu", "padding ? 0 : layer.beta[channel]",

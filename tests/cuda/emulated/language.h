@@ -101,6 +101,14 @@ inline float __int_as_float(int i) { return std::bit_cast<float>(i); }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const std::uint64_t bytes = std::uint64_t{y} << 32 | x;
+  unsigned made = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    made |= static_cast<unsigned>(bytes >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+  }
+  return made;
+}
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(std::uint64_t{a} * b >> 32);
 }

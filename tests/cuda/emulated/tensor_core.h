@@ -41,6 +41,7 @@ void wait_for_copies(emulated::Place at = emulated::Place::current()) {
 }
 
 inline void keep(int&) {}
+inline float larger_or_nan(float a, float b) { return a > b || a != a ? a : b; }
 
 /// Half of the last place that stays is added to the magnitude. What a device leaves in the lower
 /// 13 bits nobody promises: here it is what was carried there.

@@ -1,0 +1,119 @@
+#include "backends/cuda/ops/first_block_op.h"
+
+#include <algorithm>
+
+#include "core/casts.h"
+
+namespace cputrain::cuda {
+namespace {
+
+constexpr int kColours = 3;
+
+FirstBlock block_of(const Planning& planning, const model::Graph::Node& input,
+                    const model::Graph::Node& convolution, const Activation& dst) {
+  const auto& layer = std::get<model::Convolution>(convolution.layer);
+  const auto& pixels = std::get<model::Input>(input.layer);
+  const Shape& image = input.dst;
+  return {
+      .load = {.height = image.height,
+               .width = image.width,
+               .scale = pixels.scale,
+               .offset = pixels.offset,
+               .facts = planning.facts},
+      .zeros = model::pad_amount(layer.padding, image.height, layer.kernel, layer.stride).before,
+      .dst = stored_shape(dst)};
+}
+
+}  // namespace
+
+const model::Graph::Node* take_first_block(Numbers numbers, compute::GraphWalk& walk) {
+  compute::GraphWalk ahead = walk;
+  const auto* const convolves = ahead.only_next_is<model::Convolution>();
+  if (numbers != Numbers::bf16 || ahead.node().dst.channels != kColours) return nullptr;
+  if (!convolves || convolves->kernel != 3 || convolves->stride != 1 || convolves->groups != 1) {
+    return nullptr;
+  }
+  ahead.advance();
+  const model::Graph::Node& convolution = ahead.node();
+  const auto* const pools = ahead.only_next_is<model::MaxPool>();
+  if (!pools || pools->size != 2 || pools->stride != 2 || pools->padding != model::Padding::valid) {
+    return nullptr;
+  }
+  ahead.advance();
+  if (!ahead.only_next_is<model::Relu>()) return nullptr;
+  while (walk.index() <= ahead.index()) walk.advance();
+  return &convolution;
+}
+
+FirstBlockOp::FirstBlockOp(const Planning& planning, int op, const model::Graph::Node& input,
+                           const model::Graph::Node& convolution, const Activation& dst,
+                           std::size_t parameter)
+    : DeviceOp(planning, convolution.name,
+               std::string("bytes to pooled numbers by ") + products_of(planning.numbers),
+               model::macs(convolution.layer, input.dst)),
+      block_(block_of(planning, input, convolution, dst)),
+      dst_(dst),
+      bias_(convolution.parameters.size() > 1),
+      parameter_(parameter),
+      copies_(planning.copies) {
+  std::int64_t sums = 0;
+  for (const int images : planning.sizes) {
+    slices_.push_back(first_block_slices(of_images(images), planning.multiprocessors));
+    sums = std::max(sums, first_block_sums(block_, slices_.back()));
+  }
+  planning.memory.use(dst.value, planning.forward_time(op));
+  if (!dst.wants_diff) return;
+  planning.memory.use(dst.diff, planning.backward_time(op));
+  const std::size_t words = dst.count(planning.largest()) / kWinnersOfWord;
+  winners_ = planning.memory.add(words * sizeof(WinnerWord), planning.forward_time(op));
+  planning.memory.use(winners_, planning.backward_time(op));
+  sums_ = planning.memory.add(to_size(sums) * sizeof(float), planning.backward_time(op));
+}
+
+std::vector<std::unique_ptr<compute::ParameterFormat>> FirstBlockOp::formats() const {
+  const int channels = dst_.layout.shape.channels;
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
+  formats.push_back(std::make_unique<OutputsFirst>(
+      OutputsFirst::of_kernel(FirstBlock::kPositions, kColours, channels)));
+  if (bias_) {
+    formats.push_back(std::make_unique<OutputsFirst>(OutputsFirst::of_vector(channels)));
+  }
+  return formats;
+}
+
+void FirstBlockOp::bind(const Bindings& bindings) {
+  dst_data_ = bindings.value<void>(dst_);
+  dst_diff_ = bindings.diff<void>(dst_);
+  const float* const weights = bindings.weights(parameter_);
+  operand_ = copies_->find(weights)->of(weights);
+  if (bias_) bias_data_ = bindings.weights(parameter_ + 1);
+  if (!dst_diff_) return;
+  winners_data_ = bindings.at<WinnerWord>(winners_);
+  sums_data_ = bindings.at(sums_);
+  diff_weights_ = bindings.gradients(parameter_);
+  if (bias_ && diff_weights_) diff_bias_ = bindings.gradients(parameter_ + 1);
+}
+
+void FirstBlockOp::forward(const Execution& execution) {
+  timed(forward_time_, [&] {
+    first_block_forward(stream(), of_images(execution.images), slices_[execution.size], operand_,
+                        bias_data_, dst_data_, winners_data_);
+  });
+}
+
+void FirstBlockOp::backward(const Execution& execution) {
+  if (!diff_weights_) return;
+  timed(weights_time_, [&] {
+    first_block_backward_weights(stream(), of_images(execution.images), slices_[execution.size],
+                                 dst_diff_, winners_data_, sums_data_, diff_weights_, diff_bias_,
+                                 execution.adds());
+  });
+}
+
+FirstBlock FirstBlockOp::of_images(int images) const {
+  FirstBlock block = block_;
+  block.load.images = images;
+  return block;
+}
+
+}  // namespace cputrain::cuda

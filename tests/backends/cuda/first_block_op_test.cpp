@@ -1,0 +1,110 @@
+// Which networks begin with one kernel in each direction, and what becomes of their weights.
+#include <gtest/gtest.h>
+
+#include "backends/cuda/backend.h"
+#include "backends/reference/reference_backend.h"
+#include "emulated/counts.h"
+#include "model/rewrite.h"
+#include "tests/backends/trial.h"
+
+namespace cputrain::cuda {
+namespace {
+
+using model::Padding;
+
+constexpr Shape kSmallImage{13, 39, 3};
+constexpr int kThreeClasses = 3;
+
+template <class... Layers>
+model::Graph with_head(const Layers&... layers) {
+  return testing::graph_of(kSmallImage, layers..., model::Flatten{}, model::Dense{kThreeClasses},
+                           model::SoftmaxCrossEntropy{});
+}
+
+/// Launches of the kernel in a training step, and what came of that.
+struct Step {
+  std::uint64_t forward, weights;
+  testing::Outcome outcome;
+};
+Step step_of(const model::Graph& graph, Numbers numbers = Numbers::bf16) {
+  const auto backend = make_device_backend({.numbers = numbers});
+  testing::Trial trial(*backend, graph, {3, 2});
+  const emulated::Counts before = emulated::counts();
+  const auto samples = testing::make_images(5, kSmallImage, kThreeClasses);
+  testing::Outcome outcome = trial.train(samples, {3, 2});
+  auto made = difference(emulated::counts(), before);
+  return {made.kernels["first_block_forward"].launches,
+          made.kernels["first_block_backward_weights"].launches, std::move(outcome)};
+}
+
+const model::Convolution kFirst{.filters = 20, .kernel = 3};
+
+TEST(FirstBlock, IsOneKernelEachWay) {
+  const model::Convolution padded{
+      .filters = 5, .kernel = 3, .padding = Padding::same, .bias = false};
+  for (const model::Graph& graph : {with_head(kFirst, model::Relu{}, model::MaxPool{}),
+                                    with_head(padded, model::MaxPool{}, model::Relu{})}) {
+    const Step step = step_of(graph);
+    EXPECT_EQ(step.forward, 2u);
+    EXPECT_EQ(step.weights, 2u);
+  }
+}
+
+TEST(FirstBlock, IsNoOtherThanItsKernelsKnow) {
+  using model::Convolution, model::MaxPool, model::Relu;
+  model::Graph read_twice(kSmallImage);
+  const int conv = read_twice.add(Convolution{.filters = 8, .kernel = 3, .padding = Padding::same});
+  const int pool = read_twice.add(MaxPool{});
+  read_twice.add(Relu{});
+  read_twice.add(MaxPool{2, 2}, "other", {conv});
+  read_twice.add(model::Add{}, "sum", {pool + 1, pool + 2});
+  testing::add_layers(read_twice, model::Flatten{}, model::Dense{kThreeClasses},
+                      model::SoftmaxCrossEntropy{});
+  for (const model::Graph& graph :
+       {with_head(Convolution{.filters = 20, .kernel = 3, .stride = 2}, Relu{}, MaxPool{}),
+        with_head(Convolution{.filters = 20, .kernel = 5}, Relu{}, MaxPool{}),
+        with_head(Convolution{.filters = 6, .kernel = 3, .groups = 3}, Relu{}, MaxPool{}),
+        with_head(kFirst, Relu{}, MaxPool{3, 2}), with_head(kFirst, Relu{}, MaxPool{2, 1}),
+        with_head(kFirst, Relu{}, MaxPool{2, 2, Padding::same}), with_head(kFirst, MaxPool{}),
+        with_head(kFirst, model::Relu6{}, MaxPool{}), with_head(MaxPool{}, kFirst, Relu{}),
+        with_head(model::ZeroPad{1, 1, 1, 1}, kFirst, Relu{}, MaxPool{}), read_twice}) {
+    EXPECT_EQ(step_of(graph).forward, 0u);
+  }
+  const model::Graph graph = with_head(kFirst, Relu{}, MaxPool{});
+  EXPECT_EQ(step_of(graph, Numbers::tf32).forward, 0u);
+  EXPECT_EQ(step_of(graph, Numbers::exact).forward, 0u);
+}
+
+TEST(FirstBlock, LearnsWhatTheReferenceLearns) {
+  const model::Graph graph = with_head(kFirst, model::Relu{}, model::MaxPool{});
+  const testing::Outcome here = step_of(graph).outcome;
+  const auto reference = reference::make_reference_backend(DType::f64);
+  const auto samples = testing::make_images(5, kSmallImage, kThreeClasses);
+  const testing::Outcome there = testing::Trial(*reference, graph, {3, 2}).train(samples, {3, 2});
+  ASSERT_EQ(here.gradients.size(), there.gradients.size());
+  for (std::size_t p = 0; p < here.gradients.size(); ++p) {
+    EXPECT_LT(testing::relative_distance(here.gradients[p], there.gradients[p]), 0.05)
+        << p;  // of winners, too
+  }
+}
+
+TEST(FirstBlock, EvaluatesWhatItTrains) {
+  const model::Graph graph = with_head(kFirst, model::Relu{}, model::MaxPool{});
+  const auto backend = make_device_backend({.numbers = Numbers::bf16});
+  const auto samples = testing::make_images(5, kSmallImage, kThreeClasses);
+  const testing::Outcome evaluated =
+      testing::Trial(*backend, graph, {3, 2}, compute::Phase::evaluate).evaluate(samples, {3, 2});
+  EXPECT_EQ(evaluated.tally.loss, step_of(graph).outcome.tally.loss);
+}
+
+TEST(FirstBlock, FrozenItHasNoGradients) {
+  const model::Graph graph = with_head(kFirst, model::Relu{}, model::MaxPool{});
+  const std::string frozen[] = {graph.nodes()[1].name};
+  const Step step = step_of(model::with_frozen(graph, frozen)), learns = step_of(graph);
+  EXPECT_EQ(step.forward, 2u);
+  EXPECT_EQ(step.weights, 0u);
+  EXPECT_EQ(step.outcome.tally.loss, learns.outcome.tally.loss);
+}
+
+}  // namespace
+}  // namespace cputrain::cuda
