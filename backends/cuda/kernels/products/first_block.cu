@@ -11,8 +11,7 @@ namespace cputrain::cuda {
 namespace {
 
 // A block has kChannels output channels of tiles, one after the other. A tile is 2 x 16 of the
-// pool's windows: 4 x 32 of the convolution's, which see 6 x 34 pixels. A warp has eight of the
-// pool's windows side by side.
+// pool's windows, which see 6 x 34 pixels. A warp has eight windows side by side.
 inline constexpr int kTileRows = 2, kTileColumns = 16, kChannels = 32;
 inline constexpr int kPixelRows = 2 * kTileRows + 2, kPixelPairs = kTileColumns + 1;
 inline constexpr int kChunk = kNumbersOfChunk<Bf16Numbers>;
