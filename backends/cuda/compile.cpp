@@ -184,6 +184,7 @@ class OpMaker {
   void batch_norm() {
     check_not_flattened();
     const model::Graph::Node& own = node();
+    const ConvolutionOp* const producer = own.frozen ? nullptr : make_moments(walk_.input());
     const Source src = read_input();
     AfterBatchNorm after;
     Parts added;
@@ -195,9 +196,17 @@ class OpMaker {
     walk_.newest().diff_changes = after.relu && !added.sources.empty();
     walk_.share_gradient(planning_.memory, added.inputs, added.sources);
     after.added = added.first();
-    ops_.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, src, dst,
-                                                 parameter_, moved_));
+    ops_.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, producer, src,
+                                                 dst, parameter_, moved_));
     parameter_ += own.parameters.size();
+  }
+
+  /// The product that writes what a batch norm, the operator made next, reads. It makes moments.
+  const ConvolutionOp* make_moments(const compute::TrackedActivation& read) {
+    if (!planning_.training() || read.changed) return nullptr;
+    auto* const producer = dynamic_cast<ConvolutionOp*>(ops_[to_size(read.producer)].get());
+    if (producer) producer->make_moments(planning_, read.producer, next_op());
+    return producer;
   }
 
   void layer_norm() {

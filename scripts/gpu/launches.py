@@ -4,7 +4,7 @@ device."""
 from dataclasses import dataclass, field, replace
 
 from maps import Map, seen, stored
-from plan import NUMBERS, Extent, Plan, pieces, plan
+from plan import NUMBERS, TILES, Extent, Plan, pieces, plan
 from walk import Walk
 
 FLOAT = 4
@@ -15,9 +15,9 @@ NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 FACTS = 80      # bytes of kernels/pass_facts.h
 MOVED = 24      # bytes of a channel's moved statistics (kernels/batch_norm/batch_norm.h)
 TRANSPOSED = 32  # input and output channels of a tap that a block of transpose_weights takes
-READS = 8       # of a thread that sums slices, on their way at a time (kernels/products/gemm_slices.cu)
+READS = 8       # of a thread that sums slices, or parts, on their way at a time (kernels/products/gemm_slices.cu)
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
-LINES_OF_PARTS = 8  # of threads that share the parts of a channel (kernels/batch_norm/channels.cu)
+CHANNELS, MOST_LINES = 8, 128  # of a block that merges parts, and of each channel (kernels/batch_norm/channels.cu)
 LAYERS = ("input", "convolution", "dense", "zero_pad", "max_pool", "average_pool", "global_average_pool", "batch_norm",
           "add", "relu", "relu6", "leaky_relu", "dropout", "flatten", "sigmoid", "softmax")
 
@@ -32,11 +32,14 @@ class Launch:
     warps: int = 0        # of all blocks
     round_trips: int = 1  # to memory, each of which a thread waits for before it begins the next
     l2_trips: int = 0     # the same to what the kernel before wrote, which L2 still holds
-    partials: int = 0     # those of the bytes that are partial sums, of which there are as many as the plan wants
+    # Of the bytes those that depend on the plan for so many images: partial sums, or maps that are read for them.
+    planned_reads: int = 0
+    planned_writes: int = 0
 
 
-def with_partials(launch, partials):
-    return replace(launch, bytes=launch.bytes + partials, partials=launch.partials + partials)
+def with_planned(launch, reads=0, writes=0):
+    return replace(launch, bytes=launch.bytes + reads + writes, planned_reads=launch.planned_reads + reads,
+                   planned_writes=launch.planned_writes + writes)
 
 
 @dataclass
@@ -59,10 +62,10 @@ def in_line(name, kernel, threads, bytes_moved):
     return Launch(name, kernel, blocks, bytes_moved, warps=blocks * THREADS // 32)
 
 
-def lines_of_sum(slices):
+def lines_of_sum(slices, most=32):
     """Threads that share a sum, as in kernels/products/gemm_slices.h."""
     lines = 1
-    while lines < 32 and lines * 8 < slices:
+    while lines < most and lines * 8 < slices:
         lines *= 2
     return lines
 
@@ -78,6 +81,7 @@ class Network:
         self.pack = PACK // self.element
         self.operations = []
         self.statistics = 0  # channels of all batch norms
+        self.products = {}   # by layer: the operation that writes its map, and rows of its tiles, where it has no slices
         self.learns = False  # something that learns lies before the map
         self.map = None
         self.adds = False  # to the gradient of the map, to which an operation behind this one has written
@@ -215,10 +219,13 @@ class Network:
         if bias:
             made = of_weights[0].plan
             of_bias = self.add_slices(bias, made.slices * made.bias_parts, "exact", self.old_gradient(bias))
-            of_weights[0] = with_partials(of_weights[0], of_bias.partials)
+            of_weights[0] = with_planned(of_weights[0], writes=of_bias.planned_reads)
             of_weights.append(of_bias)
             operation.bias = bias
         self.operations.append(operation)
+        made = operation.forward[0].plan
+        if made.slices == 1:
+            self.products[self.walk.layer["name"]] = operation, TILES[made.tile][0]
         self.map, self.learns = dst, True
 
     def transpose_weights(self, inputs, outputs, taps):
@@ -233,7 +240,7 @@ class Network:
         if made.slices == 1:
             return [replace(product, bytes=factors + result * NUMBERS[numbers] + added)]
         sum_of_slices = self.add_slices(result, made.slices, numbers, added)
-        return [with_partials(product, sum_of_slices.partials), sum_of_slices]
+        return [with_planned(product, writes=sum_of_slices.planned_reads), sum_of_slices]
 
     def old(self, gradient):
         """What is read of the map's gradient where it is added to."""
@@ -248,7 +255,7 @@ class Network:
         launch = Launch("add_slices", f"add_slices_kernel<BiasAndAdd<{numbers.capitalize()}Numbers>>", blocks,
                         result * NUMBERS[numbers] + added, warps=blocks * THREADS // 32,
                         round_trips=pieces(pieces(slices, lines), READS))
-        return with_partials(launch, slices * result * FLOAT)
+        return with_planned(launch, reads=slices * result * FLOAT)
 
     def pool(self, layer, kind, winner_bytes, zeros=None):
         """A max pool compares, and has winners."""
@@ -289,32 +296,45 @@ class Network:
             self.pool({**layer, "size": 1, "stride": 1}, "max_pool", 1, layer)
 
     def batch_norm(self, layer):
-        """Statistics, factors, then one pass over the map, which adds and cuts as well."""
+        """Statistics, factors, then one pass over the map, which adds and cuts as well. A product before it makes its
+        moments."""
         positions, of_map = self.images * self.map.positions, self.images * self.map.count * self.element
         channels, learns = self.map.channels, self.learns
+        measure, parts = self.measure(layer["from"][0], positions, of_map)
         added = self.walk.only_next_adds() is not None
         self.walk.at += added
         relu = self.walk.takes_next("relu")
         shares, factors = pieces(positions, 4), channels * FLOAT  # a row of factors
         backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * of_map + 3 * factors, 4),
-                    self.finish("finish_slopes", positions, 6 * factors + self.old_gradient(2 * channels), 16)]
+                    self.finish("finish_slopes", self.parts(positions)[0],
+                                6 * factors + self.old_gradient(2 * channels))]
         if learns:
             backward.append(self.by_packs("normalize_backward", self.template("normalize_backward"), shares, channels,
                                           3 * of_map + self.old(of_map) + 5 * factors))
         self.operations.append(Operation(layer["name"], bias=2 * channels, data=backward, forward=[
-            self.by_parts("measure_channels", positions, of_map, 8),
-            self.finish("finish_statistics", positions, 8 * factors + 2 * MOVED * channels, 4),
+            *measure, self.finish("finish_statistics", parts, 8 * factors + 2 * MOVED * channels),
             self.by_packs("normalize", self.template("normalize"), shares, channels,
                           (2 + added) * of_map + 3 * factors)]))
         self.statistics += layer["output"][2]
         self.learns = True
 
-    def finish(self, name, positions, moved, at_once):
-        """Two sums over the parts, by LINES_OF_PARTS lines, each of which reads so many of its own at once."""
-        blocks, parts = pieces(self.map.channels, 32), self.parts(positions)[0]
-        launch = Launch(name, f"{name}_kernel", blocks, moved, warps=8 * blocks, round_trips=0,
-                        l2_trips=2 * pieces(pieces(parts, LINES_OF_PARTS), at_once))
-        return with_partials(launch, self.bytes_of_parts(positions))
+    def measure(self, source, positions, of_map):
+        """What makes moments, and how many parts: a launch that reads the map, or the product that wrote it."""
+        if source not in self.products:
+            launch = self.by_parts("measure_channels", positions, 0, 8)
+            return [with_planned(launch, reads=of_map)], self.parts(positions)[0]
+        operation, rows = self.products[source]
+        parts, product = pieces(positions, rows), operation.forward[0]
+        if not product.planned_writes:
+            operation.forward[0] = with_planned(product, writes=self.bytes_of_parts(parts))
+        return [], parts
+
+    def finish(self, name, parts, moved):
+        """Two sums over the parts, which lines share."""
+        blocks, lines = self.map.channels // CHANNELS, lines_of_sum(parts, MOST_LINES)
+        launch = Launch(name, f"{name}_kernel", blocks, moved, warps=blocks * pieces(CHANNELS * lines, 32),
+                        round_trips=0, l2_trips=pieces(pieces(parts, lines), READS))
+        return with_planned(launch, reads=self.bytes_of_parts(parts))
 
     def parts(self, positions):
         """(parts, positions of one, tiles) of plan_channel_sums() of kernels/batch_norm/batch_norm.h."""
@@ -324,8 +344,8 @@ class Network:
         of_part = pieces(pieces(positions, pieces(2 * self.multiprocessors, tiles)), rows) * rows
         return pieces(positions, of_part), of_part, tiles
 
-    def bytes_of_parts(self, positions):
-        return 16 * self.map.channels * self.parts(positions)[0]
+    def bytes_of_parts(self, parts):
+        return 2 * FLOAT * self.map.channels * parts
 
     def by_parts(self, name, positions, moved, at_once):
         """Threads load so many positions at once."""
@@ -334,7 +354,7 @@ class Network:
         blocks, rows = parts * tiles, THREADS // across
         launch = Launch(name, self.template(name), blocks, moved, warps=blocks * pieces(across * rows, 32),
                         round_trips=pieces(of_part, rows * at_once))
-        return with_partials(launch, self.bytes_of_parts(positions))
+        return with_planned(launch, writes=self.bytes_of_parts(parts))
 
     def add_layers(self, layer):
         """Gradients of sums lie where those of their parts do: in networks that add a branch to what it began with."""

@@ -108,6 +108,12 @@ class Selftest(ProgramTest):
                           ["^convolution forward.*1 slice.*, with addition"],
                           ["^convolution forward, [^,]* tiles, [^,]*: ", "^convolution data"])
 
+    def test_moments_of_some_lanes(self):
+        bad = self.expect_found(self.kernel_cases("lost_line", "convolution forward", OTHERS),
+                                ["^convolution forward, .* with addition and moments"],
+                                ["^convolution forward, [^,]* tiles, [^,]*: ", "^convolution data"])
+        self.assertTrue(all(re.search("^(means|squares)", case["wrong"]) for case in bad), bad)
+
     def test_a_row_that_is_not_written(self):
         bad = self.expect_found(self.kernel_cases("unwritten_row", "convolution weights", OTHERS),
                                 ["^convolution weights, .*1 slice: "], ["^convolution data"])

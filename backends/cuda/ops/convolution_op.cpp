@@ -124,12 +124,33 @@ void ConvolutionOp::bind(const Bindings& bindings) {
   }
   forward_space_ = bindings.at(forward_workspace_);
   if (dst_diff_) backward_space_ = bindings.at(backward_workspace_);
+  if (moments_block_) moments_ = bindings.at(*moments_block_);
+}
+
+void ConvolutionOp::make_moments(const Planning& planning, int op, int reader) {
+  if (!moments_block_) {
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
+      const WindowShape window = of_images(window_, planning.sizes[i]);
+      most = std::max(most, moments_of(window, plans_[i].forward).count());
+    }
+    moments_block_ = planning.memory.add(most * sizeof(float), planning.forward_time(op));
+  }
+  planning.memory.use(*moments_block_, planning.forward_time(reader));
+}
+
+ChannelSums ConvolutionOp::moments(const Execution& execution) const {
+  if (!moments_ || execution.pass.phase != compute::Phase::train) return {};
+  ChannelSums made =
+      moments_of(of_images(window_, execution.images), plans_[execution.size].forward);
+  if (made.parts > 0) made.values = moments_;
+  return made;
 }
 
 void ConvolutionOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
     convolution_forward(stream(), call(execution, forward_space_), src_data_, operand_, bias_data_,
-                        added_data_, dst_data_);
+                        added_data_, dst_data_, moments(execution));
   });
 }
 

@@ -24,6 +24,12 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
+  /// Operator `reader` is a batch norm of what this one, `op`, writes. Then training passes make
+  /// its moments, where no sums are cut into slices.
+  void make_moments(const Planning&, int op, int reader);
+  /// Those of the pass; no parts where it made none.
+  ChannelSums moments(const Execution&) const;
+
  private:
   ConvolutionCall call(const Execution&, float* workspace) const;
 
@@ -34,12 +40,14 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   std::vector<ConvolutionPlan> plans_;  ///< by Execution::size
   std::vector<OutputsFirst> formats_;
   compute::MemoryPlan::Block forward_workspace_{}, backward_workspace_{};
+  std::optional<compute::MemoryPlan::Block> moments_block_;
 
   WeightCopies* copies_;
   const void* operand_ = nullptr;  ///< the kernel as products read it
   float *bias_data_ = nullptr, *diff_weights_ = nullptr, *diff_bias_ = nullptr;
   float *forward_space_ = nullptr, *backward_space_ = nullptr;
   void *added_data_ = nullptr, *added_diff_ = nullptr;
+  float* moments_ = nullptr;
 };
 
 }  // namespace cputrain::cuda

@@ -99,7 +99,7 @@ class BatchNormCase {
                                              std::vector<MovedStatistic>(numbers_.gamma.size()));
     ChannelSums sums =
         plan_channel_sums(format_, positions_, padded_channels(channels_), kMultiprocessorsOfCases);
-    const GuardedArray<double> values("sums", owned, std::vector<double>(sums.count(), run));
+    const FloatArray values("sums", owned, std::vector<float>(sums.count(), poison_of(run)));
     sums.values = values.data();
     forward(owned.get(), arrays, sums, moved.data());
     backward(owned.get(), arrays, sums);
@@ -213,7 +213,7 @@ class LayerNormCase {
     const FloatArray statistics("statistics", owned, poison);
     ChannelSums sums =
         plan_channel_sums(format_, positions_, padded_channels(channels_), kMultiprocessorsOfCases);
-    const GuardedArray<double> values("sums", owned, std::vector<double>(sums.count(), run));
+    const FloatArray values("sums", owned, std::vector<float>(sums.count(), poison_of(run)));
     sums.values = values.data();
     const LayerNormPass pass{.positions = positions_,
                              .channels = channels_,

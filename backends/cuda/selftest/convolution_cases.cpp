@@ -40,27 +40,36 @@ class Convolution {
   const WindowShape& shape() const { return shape_; }
   const ConvolutionPlan& plan() const { return plan_; }
 
-  /// `sum`: it adds another map.
+  /// `sum`: it adds another map, and makes moments where it can.
   RunOutputs forward(int run, bool with_bias, bool sum = false) const {
     const Workspace workspace(*this, run);
     const GuardedMap src = map("src", numbers_.src), weights = map("weights", numbers_.weights);
     const Array bias = given("bias", numbers_.bias);
     const GuardedMap other = map("other", numbers_.diff_dst);
     const GuardedMap dst = map("dst", Floats(dst_numbers(), poison_of(run)));
+    ChannelSums moments = sum ? moments_of(shape_, plan_.forward) : ChannelSums{};
+    const Array parts = poisoned("moments", moments.count(), run);
+    if (moments.parts > 0) moments.values = parts.data();
     convolution_forward(stream_.get(), workspace.call, src.data(), weights.data(),
-                        with_bias ? bias.data() : nullptr, sum ? other.data() : nullptr,
-                        dst.data());
+                        with_bias ? bias.data() : nullptr, sum ? other.data() : nullptr, dst.data(),
+                        moments);
     RunOutputs outputs;
     check_padding("dst", dst.put_into(outputs), case_.outputs, outputs);
     workspace.array.read(outputs);
+    const Floats made = parts.read(outputs);
+    check_padding("moments", made, case_.outputs, outputs);
+    put_moments(made, moments, outputs);
     return outputs;
   }
   RunOutputs expected_forward(bool with_bias, bool sum = false) const {
     const Floats none(numbers_.bias.size());
+    const Doubles dst = added(
+        reference_forward(shape_, numbers_.src, numbers_.weights, with_bias ? numbers_.bias : none),
+        sum ? &numbers_.diff_dst : nullptr);
     RunOutputs outputs;
-    outputs.add("dst", added(reference_forward(shape_, numbers_.src, numbers_.weights,
-                                               with_bias ? numbers_.bias : none),
-                             sum ? &numbers_.diff_dst : nullptr));
+    outputs.add("dst", dst);
+    const ChannelSums moments = sum ? moments_of(shape_, plan_.forward) : ChannelSums{};
+    put_moments(plain_moments(as_stored(dst), moments), moments, outputs);
     return outputs;
   }
 
@@ -119,6 +128,41 @@ class Convolution {
     Array array;
     ConvolutionCall call;
   };
+
+  /// What sums are made of.
+  Doubles as_stored(Doubles values) const {
+    for (double& value : values) value = rounded(format_, static_cast<float>(value));
+    return values;
+  }
+
+  /// The means of all parts, and their squared distances, where there are any.
+  template <class Values>
+  static void put_moments(const Values& values, const ChannelSums& sums, RunOutputs& outputs) {
+    const auto channels = static_cast<std::size_t>(sums.channels);
+    Values means, squares;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      (i / channels % 2 == 0 ? means : squares).push_back(values[i]);
+    }
+    if (means.empty()) return;
+    outputs.add("means", means);
+    outputs.add("squares", squares);
+  }
+  static Doubles plain_moments(const Doubles& map, const ChannelSums& sums) {
+    const auto channels = static_cast<std::size_t>(sums.channels);
+    Doubles made(sums.count());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const std::size_t part = i / channels / 2, channel = i % channels;
+      const auto count = static_cast<std::size_t>(sums.positions_of(static_cast<int>(part)));
+      const std::size_t first = part * static_cast<std::size_t>(sums.of_part);
+      const auto at = [&](std::size_t k) { return map[(first + k) * channels + channel]; };
+      double mean = 0, squares = 0;
+      for (std::size_t k = 0; k < count; ++k)
+        mean += at(k) / sums.positions_of(static_cast<int>(part));
+      for (std::size_t k = 0; k < count; ++k) squares += (at(k) - mean) * (at(k) - mean);
+      made[i] = i / channels % 2 == 0 ? mean : squares;
+    }
+    return made;
+  }
 
   GuardedMap map(const char* name, const Floats& values) const {
     return {name, stream_, format_, values};
@@ -233,7 +277,9 @@ void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, Numbers format
   const int depth_of_data = shape.size * shape.size * shape.dst.channels;
   for (const bool add : {false, true}) {
     const char* more = add ? ", added" : "";
-    plans.push_back({name("forward", plan.forward, add ? ", with addition" : ""),
+    const char* beside =
+        plan.forward.slices == 1 ? ", with addition and moments" : ", with addition";
+    plans.push_back({name("forward", plan.forward, add ? beside : ""),
                      limit_of_sums(format, shape.taps()) + rounding,
                      [made, add](int run) { return made->forward(run, true, add); },
                      [made, add] { return made->expected_forward(true, add); }});

@@ -53,7 +53,7 @@ class BatchNormTrial {
         factors_(DeviceArray<float>::poisoned(ChannelFactors::kRows * lanes())),
         moved_(std::vector<MovedStatistic>(static_cast<std::size_t>(c.channels))),
         sums_(plan_channel_sums(numbers, c.positions, padded_, c.multiprocessors)),
-        values_(DeviceArray<double>::poisoned(sums_.count())) {
+        values_(DeviceArray<float>::poisoned(sums_.count())) {
     sums_.values = values_.data();
   }
 
@@ -125,7 +125,7 @@ class BatchNormTrial {
   DeviceArray<float> diff_gamma_, diff_beta_, moving_mean_, moving_variance_, factors_;
   DeviceArray<MovedStatistic> moved_;
   ChannelSums sums_;
-  DeviceArray<double> values_;
+  DeviceArray<float> values_;
 };
 
 /// Numbers around `centre`, as they are stored.

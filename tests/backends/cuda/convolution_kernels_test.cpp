@@ -110,8 +110,8 @@ class TilesOfOneSize {
   TilesOfOneSize(const TileShape& tile, int slices, const ConvolutionTrial& trial)
       : tile_(tile), slices_(slices), trial_(trial), shape_(trial.shape()) {}
 
-  Floats forward(const Floats* added = nullptr) const {
-    return trial_.forward(plan(forward_extent(shape_)), kNaN, true, added);
+  Floats forward(const Floats* added = nullptr, Floats* moments = nullptr) const {
+    return trial_.forward(plan(forward_extent(shape_)), kNaN, true, added, moments);
   }
   Floats data() const { return trial_.data(plan(data_extent(shape_)), kNaN); }
   ConvolutionTrial::Gradients gradients() const {
@@ -186,6 +186,47 @@ TEST(ConvolutionTiles, AddAnotherMapAsTheyStore) {
         Floats apart = tiles.forward();
         std::ranges::transform(apart, added, apart.begin(), std::plus());
         EXPECT_TRUE(same_bits(sum, apart));
+      }
+    }
+  }
+}
+
+/// Means of a map's rows begin..end, and the squared distances from them.
+std::pair<Doubles, Doubles> plain_moments(const Floats& map, std::size_t channels,
+                                          std::size_t begin, std::size_t end) {
+  Doubles means(channels), squares(channels);
+  for (std::size_t i = begin * channels; i < end * channels; ++i) {
+    means[i % channels] += map[i] / static_cast<double>(end - begin);
+  }
+  for (std::size_t i = begin * channels; i < end * channels; ++i) {
+    squares[i % channels] += std::pow(map[i] - means[i % channels], 2);
+  }
+  return {means, squares};
+}
+
+/// Of what is stored, to the rounding of floats, and of small spreads around large means.
+TEST(ConvolutionTiles, MakeMomentsOfWhatTheyStore) {
+  for (const Numbers numbers : kAllNumbers) {
+    const ConvolutionTrial trial({3, 11, 13, 16, 45, 1, 1}, -1, numbers);
+    const auto rows = static_cast<std::size_t>(trial.shape().windows());
+    const std::size_t channels = 48;
+    const Floats added = rounded(numbers, random_floats(rows * channels, 9, 29, 31));
+    for (const TileShape& tile : kTiles) {
+      if (!has_kernels(tile, numbers, true)) continue;
+      SCOPED_TRACE(testing::PrintToString(tile));
+      const TilesOfOneSize tiles(tile, 1, trial);
+      Floats moments;
+      const Floats dst = tiles.forward(&added, &moments);
+      EXPECT_TRUE(same_bits(dst, tiles.forward(&added)));
+      const auto of_part = static_cast<std::size_t>(tile.rows);
+      ASSERT_EQ(moments.size(), pieces(rows, of_part) * 2 * channels);
+      for (std::size_t part = 0; part * of_part < rows; ++part) {
+        const auto [means, squares] =
+            plain_moments(dst, channels, part * of_part, std::min(rows, (part + 1) * of_part));
+        const auto found = moments.begin() + static_cast<std::ptrdiff_t>(part * 2 * channels);
+        const Floats found_means(found, found + 48), found_squares(found + 48, found + 96);
+        EXPECT_LE(distance(found_means, means), 1e-6) << part;
+        EXPECT_LE(distance(found_squares, squares), 1e-5) << part;
       }
     }
   }

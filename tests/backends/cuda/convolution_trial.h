@@ -62,17 +62,22 @@ class ConvolutionTrial {
   Floats forward(int multiprocessors, float before, bool with_bias = true) const {
     return forward(plan_convolution(shape_, format_, multiprocessors), before, with_bias);
   }
+  /// `moments` become those of dst.
   Floats forward(const ConvolutionPlan& plan, float before, bool with_bias = true,
-                 const Floats* added = nullptr) const {
+                 const Floats* added = nullptr, Floats* moments = nullptr) const {
     const Workspace workspace(*this, plan, before);
     const DeviceMap src = map(numbers_.src), weights = map(numbers_.weights);
     const DeviceArray<float> bias(numbers_.bias);
     const std::optional<DeviceMap> other = added ? std::optional(map(*added)) : std::nullopt;
     const DeviceMap dst =
         map(Floats(static_cast<std::size_t>(shape_.images) * shape_.dst.size(), before));
+    ChannelSums sums = moments ? moments_of(shape_, plan.forward) : ChannelSums{};
+    const DeviceArray<float> parts(Floats(sums.count(), before));
+    if (moments) sums.values = parts.data();
     convolution_forward(test_stream().get(), workspace.call, src.data(), weights.data(),
                         with_bias ? bias.data() : nullptr, other ? other->data() : nullptr,
-                        dst.data());
+                        dst.data(), sums);
+    if (moments) *moments = parts.read();
     return dst.read();
   }
 

@@ -25,9 +25,11 @@ struct ConvolutionCall {
 };
 
 /// dst = src * weights + bias + added. `bias` has dst.channels elements, `added` is another map
-/// like dst; null: there is none.
+/// like dst; null: there is none. `moments`, as moments_of() has them: of dst as it is stored.
+/// Without values none are made.
 void convolution_forward(Stream, const ConvolutionCall&, const void* src, const void* weights,
-                         const float* bias, const void* added, void* dst);
+                         const float* bias, const void* added, void* dst,
+                         const ChannelSums& moments = {});
 
 /// diff_src = the gradient by src, of all positions, also those that no window covers.
 /// `add`: it is added to what is there.

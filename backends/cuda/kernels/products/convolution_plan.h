@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/cuda/kernels/batch_norm/batch_norm.h"
 #include "backends/cuda/kernels/products/gemm_plan.h"
 
 /// How the matrix products of a convolution are cut: fixed by its size and the device.
@@ -32,6 +33,17 @@ constexpr std::int64_t counted_chunks(const WindowShape& s, Numbers numbers) {
   };
   const std::int64_t of_src = counted(s.src, s.positions()), of_dst = counted(s.dst, s.windows());
   return of_src < of_dst ? of_dst : of_src;
+}
+
+/// Moments of dst that the forward product makes: a part for each tile's rows, and none where its
+/// sums are cut into slices. Without values.
+constexpr ChannelSums moments_of(const WindowShape& s, const GemmPlan& forward) {
+  ChannelSums moments{.channels = s.dst.channels};
+  if (forward.slices > 1) return moments;
+  moments.parts = forward.row_tiles;
+  moments.positions = s.windows();
+  moments.of_part = forward.tile.rows;
+  return moments;
 }
 
 /// Partial sums of the bias' gradient in a slice: warps that share rows of A sum every so many-th
