@@ -114,6 +114,8 @@ class OpMaker {
   void convolution(const model::Graph::Node* zeros) {
     const model::Graph::Node& own = node();
     compute::TrackedActivation& from = input_behind(zeros);
+    BatchNormOp* const norm = norm_before(from);
+    const int producer = from.producer;
     const Source src = walk_.read(from, next_op());
     const auto* layer = std::get_if<model::Convolution>(&own.layer);
     const bool grouped = layer && layer->groups != 1;
@@ -128,9 +130,20 @@ class OpMaker {
     if (grouped) {
       push<GroupedConvolutionOp>(own, pad_of(zeros), src, dst, parameter_);
     } else {
-      push<ConvolutionOp>(own, pad_of(zeros), src, added.first(), dst, parameter_);
+      auto made = std::make_unique<ConvolutionOp>(planning_, next_op(), own, pad_of(zeros), src,
+                                                  added.first(), dst, parameter_);
+      if (norm) made->make_slopes(planning_, next_op(), *norm, producer);
+      ops_.push_back(std::move(made));
     }
     parameter_ += own.parameters.size();
+  }
+
+  /// The batch norm that wrote what a product, the operator made next, is the first to read: the
+  /// last that writes its gradient. A flattened map has other channels.
+  BatchNormOp* norm_before(const compute::TrackedActivation& read) {
+    if (read.has_reader || read.changed || walk_.reads_flattened()) return nullptr;
+    auto* const norm = dynamic_cast<BatchNormOp*>(ops_[to_size(read.producer)].get());
+    return norm && norm->sums_slopes() ? norm : nullptr;
   }
 
   void dense(const model::Dense& layer) {

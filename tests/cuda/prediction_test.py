@@ -176,6 +176,14 @@ class Times(unittest.TestCase):
         self.assertEqual((product.forward[0].plan.tile, product.forward[0].planned_writes), ("256x64", 2048 * 64 * 8))
         self.assertEqual([launch.name for launch in norm.forward], ["finish_statistics", "normalize"])
         self.assertEqual(trips(norm), {"finish_statistics": 2, "finish_slopes": 1})
+        # The first product behind it makes slopes: it reads what was normalised, and mean, scale and shift.
+        names = lambda norm: [launch.name for launch in norm.data]
+        self.assertEqual(names(norm), ["sum_slopes", "finish_slopes", "normalize_backward"])
+        layers = [*network.walk.layers, {**network.walk.layers[1], "name": "next", "from": ["batch_norm"]}]
+        norm, product = launches.Network(layers, 128, "bf16", 132).operations[-2:]
+        self.assertEqual(names(norm), ["finish_slopes", "normalize_backward"])
+        self.assertEqual(product.data[-1].planned_reads, 128 * 64 * 64 * 64 * 2 + 3 * 64 * 4)
+        self.assertEqual(product.data[-1].planned_writes, 2048 * 64 * 8)
 
     def product(self, tiles, steps, problem="Forward", slices=1, bias_parts=4):
         made = plan.Plan("128x64", tiles, slices, steps, bias_parts)

@@ -114,6 +114,12 @@ class Selftest(ProgramTest):
                                 ["^convolution forward, [^,]* tiles, [^,]*: ", "^convolution data"])
         self.assertTrue(all(re.search("^(means|squares)", case["wrong"]) for case in bad), bad)
 
+    def test_slopes_that_are_not_cut(self):
+        bad = self.expect_found(self.kernel_cases("uncut_slopes", "convolution data", OTHERS),
+                                ["^convolution data, .*, added, with slopes"],
+                                ["^convolution data, [^,]* tiles, [^,]*: ", "^convolution forward"])
+        self.assertTrue(all(re.search("^(sums|products)", case["wrong"]) for case in bad), bad)
+
     def test_a_row_that_is_not_written(self):
         bad = self.expect_found(self.kernel_cases("unwritten_row", "convolution weights", OTHERS),
                                 ["^convolution weights, .*1 slice: "], ["^convolution data"])

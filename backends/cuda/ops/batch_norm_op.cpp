@@ -54,7 +54,7 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
   if (!dst.wants_diff) return;
   planning.memory.use(factors_block_, backward);
   planning.memory.use(src.value, backward);
-  if (after_.added && after_.relu) planning.memory.use(dst.value, backward);
+  if (masks()) planning.memory.use(dst.value, backward);
   backward_sums_block_ = planning.memory.add(learns ? sums * sizeof(float) : 0, backward);
 }
 
@@ -130,12 +130,18 @@ void BatchNormOp::forward_of_nothing(const Execution& execution) {
   if (ranks_ && learns(execution.pass)) learn({.channels = factors_.channels});
 }
 
+NormSlopes BatchNormOp::slopes(const ChannelSums& sums, const Execution& execution) const {
+  return {sums, pass(execution.images, after_.relu), src_data_, masks() ? dst_data_ : nullptr};
+}
+
 /// Gradients of the parameters are of this rank's images, that of the map is of all ranks'.
-void BatchNormOp::sum_slopes_of(const Execution& execution, bool masks) {
-  ChannelSums sums = plan_sums(execution.images);
-  sums.values = backward_sums_;
-  sum_slopes(stream(), numbers(), sums, pass(execution.images, after_.relu), src_data_,
-             masks ? dst_data_ : nullptr, dst_diff_);
+void BatchNormOp::sum_slopes_of(const Execution& execution) {
+  ChannelSums sums = reader_ ? reader_->slopes(execution) : ChannelSums{};
+  if (sums.parts == 0) {
+    sums = plan_sums(execution.images);
+    sums.values = backward_sums_;
+    sum_slopes(stream(), numbers(), slopes(sums, execution), dst_diff_);
+  }
   BatchNormGradients own = gradients_;
   own.add = execution.adds();
   finish_slopes(stream(), sums, factors_, own);
@@ -145,18 +151,17 @@ void BatchNormOp::sum_slopes_of(const Execution& execution, bool masks) {
 /// Behind an addition the gradient of the sum is cut where it lies, before the other part has it.
 void BatchNormOp::backward(const Execution& execution) {
   if (!dst_diff_) return;
-  const bool masks = after_.added && after_.relu;
   const std::size_t count = dst_.count(execution.images);
   timed(data_time_, [&] {
     if (!frozen_) {
-      sum_slopes_of(execution, masks);
-    } else if (masks) {
+      sum_slopes_of(execution);
+    } else if (masks()) {
       rectify_backward(stream(), numbers(), model::Relu{}, count, dst_data_, dst_diff_);
     }
     if (added_diff_)
       pass_on(stream(), numbers(), count, dst_diff_, added_diff_, after_.added->adds);
     if (!src_diff_) return;
-    normalize_backward(stream(), numbers(), pass(execution.images, after_.relu && !masks),
+    normalize_backward(stream(), numbers(), pass(execution.images, after_.relu && !masks()),
                        src_data_, dst_diff_, src_diff_, src_.adds);
   });
 }

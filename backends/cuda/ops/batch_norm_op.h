@@ -34,6 +34,12 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
   void backward_of_nothing(compute::Accumulate) override;
   void publish_statistics() override;
 
+  /// Whether backward passes sum slopes. `reader` then makes them, where it can.
+  bool sums_slopes() const { return dst_.wants_diff && !frozen_; }
+  void take_slopes_from(const ConvolutionOp& reader) { reader_ = &reader; }
+  /// What they are summed of, with that.
+  NormSlopes slopes(const ChannelSums&, const Execution&) const;
+
  private:
   bool learns(const compute::Pass& pass) const {
     return pass.phase == compute::Phase::train && !frozen_;
@@ -44,10 +50,12 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
   BatchNormPass pass(int images, bool relu) const;
   ChannelSums measure(const Execution&);
   void learn(const ChannelSums&);
-  void sum_slopes_of(const Execution&, bool masks);
+  /// A ReLU behind an addition cuts the gradient where it lies.
+  bool masks() const { return after_.added && after_.relu; }
+  void sum_slopes_of(const Execution&);
 
   AfterBatchNorm after_;
-  const ConvolutionOp* producer_;
+  const ConvolutionOp *producer_, *reader_ = nullptr;
   bool frozen_;
   int multiprocessors_;
   std::size_t first_parameter_;

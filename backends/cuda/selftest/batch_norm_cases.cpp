@@ -145,7 +145,8 @@ class BatchNormCase {
 
   /// Behind an addition the slopes' sums have cut the gradient already.
   void backward(Stream stream, const BatchNormArrays& a, const ChannelSums& sums) const {
-    sum_slopes(stream, format_, sums, pass(a, relu_), a.src.data(), adds() ? a.dst.data() : nullptr,
+    sum_slopes(stream, format_,
+               {sums, pass(a, relu_), a.src.data(), adds() ? a.dst.data() : nullptr},
                a.diff_dst.data());
     finish_slopes(stream, sums, pass(a, relu_).factors, {a.diff_gamma.data(), a.diff_beta.data()});
     normalize_backward(stream, format_, pass(a, relu_ && !adds()), a.src.data(), a.diff_dst.data(),

@@ -35,6 +35,8 @@ class Convolution {
         plan_(plan_convolution(shape_, format, multiprocessors)),
         numbers_(convolution_numbers(
             c, [&](std::size_t count) { return rounded(format, numbers.reals(count)); })),
+        norm_{rounded(format, with_padding_of(numbers)), rounded(format, with_padding_of(numbers)),
+              factors_of(numbers)},
         stream_(stream) {}
 
   const WindowShape& shape() const { return shape_; }
@@ -47,7 +49,7 @@ class Convolution {
     const Array bias = given("bias", numbers_.bias);
     const GuardedMap other = map("other", numbers_.diff_dst);
     const GuardedMap dst = map("dst", Floats(dst_numbers(), poison_of(run)));
-    ChannelSums moments = sum ? moments_of(shape_, plan_.forward) : ChannelSums{};
+    ChannelSums moments = sum ? moments_of(shape_, plan_) : ChannelSums{};
     const Array parts = poisoned("moments", moments.count(), run);
     if (moments.parts > 0) moments.values = parts.data();
     convolution_forward(stream_.get(), workspace.call, src.data(), weights.data(),
@@ -58,7 +60,7 @@ class Convolution {
     workspace.array.read(outputs);
     const Floats made = parts.read(outputs);
     check_padding("moments", made, case_.outputs, outputs);
-    put_moments(made, moments, outputs);
+    put_sums("means", "squares", made, moments, outputs);
     return outputs;
   }
   RunOutputs expected_forward(bool with_bias, bool sum = false) const {
@@ -68,28 +70,55 @@ class Convolution {
         sum ? &numbers_.diff_dst : nullptr);
     RunOutputs outputs;
     outputs.add("dst", dst);
-    const ChannelSums moments = sum ? moments_of(shape_, plan_.forward) : ChannelSums{};
-    put_moments(plain_moments(as_stored(dst), moments), moments, outputs);
+    const ChannelSums moments = sum ? moments_of(shape_, plan_) : ChannelSums{};
+    put_sums("means", "squares", plain_moments(as_stored(dst), moments), moments, outputs);
     return outputs;
   }
 
+  /// `add`: it adds to what is there, and makes slopes where it can.
   RunOutputs data(int run, bool add) const {
     const Workspace workspace(*this, run);
     const GuardedMap diff_dst = map("diff_dst", numbers_.diff_dst);
     const GuardedMap weights = map("weights", numbers_.weights);
     const GuardedMap diff_src =
         map("diff_src", add ? numbers_.src : Floats(numbers_.src.size(), poison_of(run)));
+    const Array factors = given("factors", norm_.factors);
+    const GuardedMap src = map("src of the norm", norm_.src), output = map("output", norm_.output);
+    ChannelSums sums = add ? slopes_of(shape_, plan_) : ChannelSums{};
+    const Array parts = poisoned("slopes", sums.count(), run);
+    if (sums.parts > 0) sums.values = parts.data();
     convolution_backward_data(stream_.get(), workspace.call, diff_dst.data(), weights.data(),
-                              diff_src.data(), add);
+                              diff_src.data(), add,
+                              {sums,
+                               {shape_.positions(), {factors.data(), shape_.src.channels}, relu()},
+                               src.data(),
+                               masks() ? output.data() : nullptr});
     RunOutputs outputs;
     check_padding("diff_src", diff_src.put_into(outputs), case_.channels, outputs);
     workspace.array.read(outputs);
+    const Floats made = parts.read(outputs);
+    check_padding("slopes", made, case_.channels, outputs);
+    put_sums("sums", "products", made, sums, outputs);
     return outputs;
   }
   RunOutputs expected_data(bool add) const {
+    Doubles diff = added(reference_data(shape_, numbers_.diff_dst, numbers_.weights),
+                         add ? &numbers_.src : nullptr);
+    const ChannelSums sums = add ? slopes_of(shape_, plan_) : ChannelSums{};
     RunOutputs outputs;
-    outputs.add("diff_src", added(reference_data(shape_, numbers_.diff_dst, numbers_.weights),
-                                  add ? &numbers_.src : nullptr));
+    if (sums.parts > 0 && masks()) cut(diff, [&](std::size_t i) { return norm_.output[i]; });
+    outputs.add("diff_src", diff);
+    diff = as_stored(diff);
+    if (relu() && !masks()) cut(diff, [&](std::size_t i) { return normalized(i); });
+    Doubles slopes(sums.count());
+    for (std::size_t i = 0; i < (slopes.empty() ? 0 : diff.size()); ++i) {
+      const auto lanes = static_cast<std::size_t>(sums.channels), channel = i % lanes;
+      const std::size_t part = i / lanes / static_cast<std::size_t>(sums.of_part);
+      slopes[2 * part * lanes + channel] += diff[i];
+      slopes[(2 * part + 1) * lanes + channel] +=
+          diff[i] * (norm_.src[i] - factor(ChannelFactors::mean, channel));
+    }
+    put_sums("sums", "products", slopes, sums, outputs);
     return outputs;
   }
 
@@ -135,17 +164,48 @@ class Convolution {
     return values;
   }
 
-  /// The means of all parts, and their squared distances, where there are any.
+  /// The batch norm before the convolution: what it read and wrote, and its factors.
+  struct Norm {
+    Floats src, output, factors;
+  };
+  Floats with_padding_of(CaseNumbers& numbers) const {
+    const auto positions = static_cast<std::size_t>(shape_.positions());
+    return with_padding(numbers.reals(positions * static_cast<std::size_t>(case_.channels)),
+                        case_.channels);
+  }
+  Floats factors_of(CaseNumbers& numbers) const {
+    const auto channels = static_cast<std::size_t>(case_.channels);
+    return with_padding(numbers.reals(ChannelFactors::kRows * channels), case_.channels);
+  }
+  /// A third each has no ReLU, one of itself, and one behind an addition.
+  bool relu() const { return case_.channels % 3 > 0; }
+  bool masks() const { return case_.channels % 3 > 1; }
+  double factor(int row, std::size_t channel) const {
+    return norm_.factors[static_cast<std::size_t>(row * shape_.src.channels) + channel];
+  }
+  double normalized(std::size_t i) const {
+    const std::size_t channel = i % static_cast<std::size_t>(shape_.src.channels);
+    return (norm_.src[i] - factor(ChannelFactors::mean, channel)) *
+               factor(ChannelFactors::scale, channel) +
+           factor(ChannelFactors::shift, channel);
+  }
+  template <class Alive>
+  static void cut(Doubles& diff, const Alive& alive) {
+    for (std::size_t i = 0; i < diff.size(); ++i) diff[i] = alive(i) > 0 ? diff[i] : 0;
+  }
+
+  /// The two numbers of each channel in all parts, where there are any.
   template <class Values>
-  static void put_moments(const Values& values, const ChannelSums& sums, RunOutputs& outputs) {
+  static void put_sums(const char* first, const char* second, const Values& values,
+                       const ChannelSums& sums, RunOutputs& outputs) {
     const auto channels = static_cast<std::size_t>(sums.channels);
-    Values means, squares;
+    Values firsts, seconds;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      (i / channels % 2 == 0 ? means : squares).push_back(values[i]);
+      (i / channels % 2 == 0 ? firsts : seconds).push_back(values[i]);
     }
-    if (means.empty()) return;
-    outputs.add("means", means);
-    outputs.add("squares", squares);
+    if (firsts.empty()) return;
+    outputs.add(first, firsts);
+    outputs.add(second, seconds);
   }
   static Doubles plain_moments(const Doubles& map, const ChannelSums& sums) {
     const auto channels = static_cast<std::size_t>(sums.channels);
@@ -195,6 +255,7 @@ class Convolution {
   WindowShape shape_;
   ConvolutionPlan plan_;
   ConvolutionNumbers numbers_;
+  Norm norm_;
   const OwnedStream& stream_;
 };
 
@@ -274,6 +335,7 @@ void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, Numbers format
     return fmt::format("{}{}{}: {}", name_of(direction, part), in_words(format), more, text_of(c));
   };
   const double rounding = limit_of_rounding(format);
+  const bool slopes = slopes_of(shape, plan).parts > 0;
   const int depth_of_data = shape.size * shape.size * shape.dst.channels;
   for (const bool add : {false, true}) {
     const char* more = add ? ", added" : "";
@@ -283,7 +345,8 @@ void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, Numbers format
                      limit_of_sums(format, shape.taps()) + rounding,
                      [made, add](int run) { return made->forward(run, true, add); },
                      [made, add] { return made->expected_forward(true, add); }});
-    plans.push_back({name("data", plan.data, more), limit_of_sums(format, depth_of_data) + rounding,
+    plans.push_back({name("data", plan.data, add && slopes ? ", added, with slopes" : more),
+                     limit_of_sums(format, depth_of_data) + rounding,
                      [made, add](int run) { return made->data(run, add); },
                      [made, add] { return made->expected_data(add); }});
     plans.push_back({name("weights", plan.weights, more), limit_of_sums(format, shape.windows()),

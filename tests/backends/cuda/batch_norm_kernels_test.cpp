@@ -75,8 +75,9 @@ class BatchNormTrial {
               case_.other ? other_.data() : nullptr, dst_.data());
   }
   void slopes(bool add = false) {
-    sum_slopes(stream(), numbers_, sums_, pass(case_.relu), src_.data(),
-               masks() ? dst_.data() : nullptr, diff_dst_.data());
+    sum_slopes(stream(), numbers_,
+               {sums_, pass(case_.relu), src_.data(), masks() ? dst_.data() : nullptr},
+               diff_dst_.data());
     finish_slopes(stream(), sums_, factors(), {diff_gamma_.data(), diff_beta_.data(), add});
   }
   void backward() {

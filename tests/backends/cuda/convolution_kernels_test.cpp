@@ -4,6 +4,8 @@
 #include <bit>
 #include <functional>
 
+#include "core/casts.h"
+
 namespace cputrain::cuda {
 namespace {
 
@@ -113,7 +115,9 @@ class TilesOfOneSize {
   Floats forward(const Floats* added = nullptr, Floats* moments = nullptr) const {
     return trial_.forward(plan(forward_extent(shape_)), kNaN, true, added, moments);
   }
-  Floats data() const { return trial_.data(plan(data_extent(shape_)), kNaN); }
+  Floats data(const Floats* before = nullptr, Floats* slopes = nullptr) const {
+    return trial_.data(plan(data_extent(shape_)), kNaN, before, slopes);
+  }
   ConvolutionTrial::Gradients gradients() const {
     return trial_.gradients(plan(weights_extent(shape_)), kNaN);
   }
@@ -191,26 +195,27 @@ TEST(ConvolutionTiles, AddAnotherMapAsTheyStore) {
   }
 }
 
-/// Means of a map's rows begin..end, and the squared distances from them.
-std::pair<Doubles, Doubles> plain_moments(const Floats& map, std::size_t channels,
-                                          std::size_t begin, std::size_t end) {
-  Doubles means(channels), squares(channels);
-  for (std::size_t i = begin * channels; i < end * channels; ++i) {
-    means[i % channels] += map[i] / static_cast<double>(end - begin);
+/// Calls f(part, its first row, the row behind its last) for the parts of a map of so many rows.
+template <class F>
+void for_parts(std::size_t rows, int of_part, const F& f) {
+  const auto step = static_cast<std::size_t>(of_part);
+  for (std::size_t begin = 0; begin < rows; begin += step) {
+    f(begin / step, begin, std::min(rows, begin + step));
   }
-  for (std::size_t i = begin * channels; i < end * channels; ++i) {
-    squares[i % channels] += std::pow(map[i] - means[i % channels], 2);
-  }
-  return {means, squares};
+}
+
+/// Row number `row` of a matrix.
+Floats row_of(const Floats& matrix, std::size_t row, std::size_t columns) {
+  const auto first = matrix.begin() + static_cast<std::ptrdiff_t>(row * columns);
+  return {first, first + static_cast<std::ptrdiff_t>(columns)};
 }
 
 /// Of what is stored, to the rounding of floats, and of small spreads around large means.
 TEST(ConvolutionTiles, MakeMomentsOfWhatTheyStore) {
   for (const Numbers numbers : kAllNumbers) {
     const ConvolutionTrial trial({3, 11, 13, 16, 45, 1, 1}, -1, numbers);
-    const auto rows = static_cast<std::size_t>(trial.shape().windows());
-    const std::size_t channels = 48;
-    const Floats added = rounded(numbers, random_floats(rows * channels, 9, 29, 31));
+    constexpr std::size_t kChannels = 48, kRows = 3 * 11 * 13;
+    const Floats added = rounded(numbers, random_floats(kRows * kChannels, 9, 29, 31));
     for (const TileShape& tile : kTiles) {
       if (!has_kernels(tile, numbers, true)) continue;
       SCOPED_TRACE(testing::PrintToString(tile));
@@ -218,16 +223,51 @@ TEST(ConvolutionTiles, MakeMomentsOfWhatTheyStore) {
       Floats moments;
       const Floats dst = tiles.forward(&added, &moments);
       EXPECT_TRUE(same_bits(dst, tiles.forward(&added)));
-      const auto of_part = static_cast<std::size_t>(tile.rows);
-      ASSERT_EQ(moments.size(), pieces(rows, of_part) * 2 * channels);
-      for (std::size_t part = 0; part * of_part < rows; ++part) {
-        const auto [means, squares] =
-            plain_moments(dst, channels, part * of_part, std::min(rows, (part + 1) * of_part));
-        const auto found = moments.begin() + static_cast<std::ptrdiff_t>(part * 2 * channels);
-        const Floats found_means(found, found + 48), found_squares(found + 48, found + 96);
-        EXPECT_LE(distance(found_means, means), 1e-6) << part;
-        EXPECT_LE(distance(found_squares, squares), 1e-5) << part;
-      }
+      ASSERT_EQ(moments.size(), pieces(kRows, to_size(tile.rows)) * 2 * kChannels);
+      for_parts(kRows, tile.rows, [&](std::size_t part, std::size_t begin, std::size_t end) {
+        Doubles means(kChannels), squares(kChannels);
+        for (std::size_t i = begin * kChannels; i < end * kChannels; ++i) {
+          means[i % kChannels] += dst[i] / static_cast<double>(end - begin);
+        }
+        for (std::size_t i = begin * kChannels; i < end * kChannels; ++i) {
+          squares[i % kChannels] += std::pow(dst[i] - means[i % kChannels], 2);
+        }
+        EXPECT_LE(distance(row_of(moments, 2 * part, kChannels), means), 1e-6) << part;
+        EXPECT_LE(distance(row_of(moments, 2 * part + 1, kChannels), squares), 1e-5) << part;
+      });
+    }
+  }
+}
+
+TEST(ConvolutionTiles, MakeSlopesOfWhatTheyStore) {
+  for (const Numbers numbers : kAllNumbers) {
+    const ConvolutionTrial trial({3, 11, 13, 45, 16, 1, 1}, -1, numbers);
+    constexpr std::size_t kChannels = 48, kRows = 3 * 11 * 13;
+    const Floats factors = trial.factors();
+    const auto row = [&](ChannelFactors::Row r) { return row_of(factors, r, kChannels); };
+    const Floats mean = row(ChannelFactors::mean), scale = row(ChannelFactors::scale),
+                 shift = row(ChannelFactors::shift);
+    const Floats before = rounded(numbers, random_floats(kRows * kChannels, 9));
+    for (const TileShape& tile : kTiles) {
+      if (!has_kernels(tile, numbers, true)) continue;
+      SCOPED_TRACE(testing::PrintToString(tile));
+      const TilesOfOneSize tiles(tile, 1, trial);
+      Floats slopes;
+      const Floats diff = tiles.data(&before, &slopes);
+      EXPECT_TRUE(same_bits(diff, tiles.data(&before)));
+      ASSERT_EQ(slopes.size(), pieces(kRows, to_size(tile.rows)) * 2 * kChannels);
+      for_parts(kRows, tile.rows, [&](std::size_t part, std::size_t begin, std::size_t end) {
+        Doubles sums(kChannels), products(kChannels);
+        for (std::size_t i = begin * kChannels; i < end * kChannels; ++i) {
+          const std::size_t c = i % kChannels;
+          const double apart = static_cast<double>(trial.src()[i]) - mean[c];
+          if (apart * scale[c] + shift[c] <= 0) continue;
+          sums[c] += diff[i];
+          products[c] += diff[i] * apart;
+        }
+        EXPECT_LE(distance(row_of(slopes, 2 * part, kChannels), sums), 1e-5) << part;
+        EXPECT_LE(distance(row_of(slopes, 2 * part + 1, kChannels), products), 1e-5) << part;
+      });
     }
   }
 }

@@ -71,12 +71,18 @@ struct BatchNormPass {
   bool relu = false;
 };
 
+/// What slopes of a batch norm are sums of besides its diff_dst.
+struct NormSlopes {
+  ChannelSums sums;
+  BatchNormPass pass;
+  const void *src = nullptr, *output = nullptr;
+};
+
 /// Moments of the map's channels.
 void measure_channels(Stream, Numbers, const ChannelSums&, const void* map);
 /// Slopes. The gradient ends where a ReLU cut what was normalised: without `output` that is
 /// computed anew; else `output` is the ReLU's, and diff_dst becomes zero there in place.
-void sum_slopes(Stream, Numbers, const ChannelSums&, const BatchNormPass&, const void* src,
-                const void* output, void* diff_dst);
+void sum_slopes(Stream, Numbers, const NormSlopes&, void* diff_dst);
 
 /// `merged`, 2 x channels on the device, becomes what all parts have together.
 void merge_moments(Stream, const ChannelSums&, double* merged);

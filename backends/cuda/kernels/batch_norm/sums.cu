@@ -134,12 +134,11 @@ void measure_channels(Stream stream, Numbers numbers, const ChannelSums& sums, c
   });
 }
 
-void sum_slopes(Stream stream, Numbers numbers, const ChannelSums& sums, const BatchNormPass& pass,
-                const void* src, const void* output, void* diff_dst) {
+void sum_slopes(Stream stream, Numbers numbers, const NormSlopes& slopes, void* diff_dst) {
   with_numbers(numbers, [&]<class N>(N) {
-    const SumLaunch l = SumLaunch::over<N>(sums.channels);
-    launch(stream, "sum_slopes", sum_slopes_kernel<N>, l.grid(sums), l.block(), 0, sums, pass, src,
-           output, diff_dst);
+    const SumLaunch l = SumLaunch::over<N>(slopes.sums.channels);
+    launch(stream, "sum_slopes", sum_slopes_kernel<N>, l.grid(slopes.sums), l.block(), 0,
+           slopes.sums, slopes.pass, slopes.src, slopes.output, diff_dst);
   });
 }
 

@@ -35,17 +35,6 @@ constexpr std::int64_t counted_chunks(const WindowShape& s, Numbers numbers) {
   return of_src < of_dst ? of_dst : of_src;
 }
 
-/// Moments of dst that the forward product makes: a part for each tile's rows, and none where its
-/// sums are cut into slices. Without values.
-constexpr ChannelSums moments_of(const WindowShape& s, const GemmPlan& forward) {
-  ChannelSums moments{.channels = s.dst.channels};
-  if (forward.slices > 1) return moments;
-  moments.parts = forward.row_tiles;
-  moments.positions = s.windows();
-  moments.of_part = forward.tile.rows;
-  return moments;
-}
-
 /// Partial sums of the bias' gradient in a slice: warps that share rows of A sum every so many-th
 /// step each.
 constexpr int bias_parts(const GemmPlan& weights) {
@@ -74,6 +63,25 @@ struct ConvolutionPlan {
     return most * sizeof(float);
   }
 };
+
+/// Sums of a result's columns that a product makes: a part for each tile's rows, and none where
+/// several blocks share an element. Without values.
+constexpr ChannelSums column_sums(const GemmExtent& e, const GemmPlan& plan) {
+  ChannelSums sums;
+  sums.channels = static_cast<int>(e.columns);
+  if (plan.slices > 1 || e.parts > 1) return sums;
+  sums.parts = plan.row_tiles;
+  sums.positions = static_cast<double>(e.rows);
+  sums.of_part = plan.tile.rows;
+  return sums;
+}
+/// Moments of dst by the forward product, and slopes of diff_src by the data gradient.
+constexpr ChannelSums moments_of(const WindowShape& s, const ConvolutionPlan& plan) {
+  return column_sums(forward_extent(s), plan.forward);
+}
+constexpr ChannelSums slopes_of(const WindowShape& s, const ConvolutionPlan& plan) {
+  return column_sums(data_extent(s), plan.data);
+}
 
 /// For a device of so many multiprocessors.
 constexpr ConvolutionPlan plan_convolution(const WindowShape& s, Numbers numbers,
