@@ -128,6 +128,8 @@ class OpMaker {
   void convolution(const model::Graph::Node* zeros) {
     const model::Graph::Node& own = node();
     compute::TrackedActivation& from = input_behind(zeros);
+    BatchNormOp* const norm = norm_before(from);
+    const int producer = from.producer;
     const Source src = walk_.read(from, next_op());
     const auto* layer = std::get_if<model::Convolution>(&own.layer);
     const bool grouped = layer && layer->groups != 1;
@@ -142,9 +144,20 @@ class OpMaker {
     if (grouped) {
       push<GroupedConvolutionOp>(own, pad_of(zeros), src, dst, parameter_);
     } else {
-      push<ConvolutionOp>(own, pad_of(zeros), src, added.first(), dst, parameter_);
+      auto made = std::make_unique<ConvolutionOp>(planning_, next_op(), own, pad_of(zeros), src,
+                                                  added.first(), dst, parameter_);
+      if (norm) made->make_slopes(planning_, next_op(), *norm, producer);
+      ops_.push_back(std::move(made));
     }
     parameter_ += own.parameters.size();
+  }
+
+  /// The batch norm that wrote what a product, the operator made next, is the first to read: the
+  /// last that writes its gradient. A flattened map has other channels.
+  BatchNormOp* norm_before(const compute::TrackedActivation& read) {
+    if (read.has_reader || read.changed || walk_.reads_flattened()) return nullptr;
+    auto* const norm = dynamic_cast<BatchNormOp*>(ops_[to_size(read.producer)].get());
+    return norm && norm->sums_slopes() ? norm : nullptr;
   }
 
   void dense(const model::Dense& layer) {
@@ -198,6 +211,7 @@ class OpMaker {
   void batch_norm() {
     check_not_flattened();
     const model::Graph::Node& own = node();
+    const ConvolutionOp* const producer = own.frozen ? nullptr : make_moments(walk_.input());
     const Source src = read_input();
     AfterBatchNorm after;
     Parts added;
@@ -209,9 +223,17 @@ class OpMaker {
     walk_.newest().diff_changes = after.relu && !added.sources.empty();
     walk_.share_gradient(planning_.memory, added.inputs, added.sources);
     after.added = added.first();
-    ops_.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, src, dst,
-                                                 parameter_, moved_));
+    ops_.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, producer, src,
+                                                 dst, parameter_, moved_));
     parameter_ += own.parameters.size();
+  }
+
+  /// The product that writes what a batch norm, the operator made next, reads. It makes moments.
+  const ConvolutionOp* make_moments(const compute::TrackedActivation& read) {
+    if (!planning_.training() || read.changed) return nullptr;
+    auto* const producer = dynamic_cast<ConvolutionOp*>(ops_[to_size(read.producer)].get());
+    if (producer) producer->make_moments(planning_, read.producer, next_op());
+    return producer;
   }
 
   void layer_norm() {

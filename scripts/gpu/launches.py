@@ -4,7 +4,7 @@ device."""
 from dataclasses import dataclass, field, replace
 
 from maps import Map, seen, stored
-from plan import NUMBERS, Extent, Plan, pieces, plan
+from plan import NUMBERS, TILES, Extent, Plan, pieces, plan
 from walk import Walk
 
 FLOAT = 4
@@ -15,9 +15,9 @@ NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
 FACTS = 80      # bytes of kernels/pass_facts.h
 MOVED = 24      # bytes of a channel's moved statistics (kernels/batch_norm/batch_norm.h)
 TRANSPOSED = 32  # input and output channels of a tap that a block of transpose_weights takes
-READS = 8       # of a thread that sums slices, on their way at a time (kernels/products/gemm_slices.cu)
+READS = 8       # of a thread that sums slices, or parts, on their way at a time (kernels/products/gemm_slices.cu)
 MOST_MAPS = 8   # that a call adds (kernels/elementwise.h)
-LINES_OF_PARTS = 8  # of threads that share the parts of a channel (kernels/batch_norm/channels.cu)
+CHANNELS, MOST_LINES = 8, 128  # of a block that merges parts, and of each channel (kernels/batch_norm/channels.cu)
 LAYERS = ("input", "convolution", "dense", "zero_pad", "max_pool", "average_pool", "global_average_pool", "batch_norm",
           "add", "relu", "relu6", "leaky_relu", "dropout", "flatten", "sigmoid", "softmax")
 
@@ -33,11 +33,14 @@ class Launch:
     turns: int = 0        # of their main loop, in kernels that have one and are none of gemm.h
     round_trips: int = 1  # to memory, each of which a thread waits for before it begins the next
     l2_trips: int = 0     # the same to what the kernel before wrote, which L2 still holds
-    partials: int = 0     # those of the bytes that are partial sums, of which there are as many as the plan wants
+    # Of the bytes those that depend on the plan for so many images: partial sums, or maps that are read for them.
+    planned_reads: int = 0
+    planned_writes: int = 0
 
 
-def with_partials(launch, partials):
-    return replace(launch, bytes=launch.bytes + partials, partials=launch.partials + partials)
+def with_planned(launch, reads=0, writes=0):
+    return replace(launch, bytes=launch.bytes + reads + writes, planned_reads=launch.planned_reads + reads,
+                   planned_writes=launch.planned_writes + writes)
 
 
 @dataclass
@@ -55,15 +58,22 @@ class Operation:
         return [(name, launches) for name in ("forward", "data", "weights") if (launches := getattr(self, name))]
 
 
+@dataclass
+class Norm(Operation):
+    """A batch norm."""
+    channels: int = 0
+    masks: bool = False  # it cuts the gradient where that lies, behind an addition
+
+
 def in_line(name, kernel, threads, bytes_moved):
     blocks = pieces(threads, THREADS)
     return Launch(name, kernel, blocks, bytes_moved, warps=blocks * THREADS // 32)
 
 
-def lines_of_sum(slices):
+def lines_of_sum(slices, most=32):
     """Threads that share a sum, as in kernels/products/gemm_slices.h."""
     lines = 1
-    while lines < 32 and lines * 8 < slices:
+    while lines < most and lines * 8 < slices:
         lines *= 2
     return lines
 
@@ -79,6 +89,9 @@ class Network:
         self.pack = PACK // self.element
         self.operations = []
         self.statistics = 0  # channels of all batch norms
+        self.norms = {}      # by layer: the operation of the batch norm that made its map, which nothing has read yet
+        self.norm = None     # that of the map that the layer reads
+        self.products = {}   # by layer: the operation that writes its map, and rows of its tiles, where it has no slices
         self.learns = False  # something that learns lies before the map
         self.map = None
         self.adds = False  # to the gradient of the map, to which an operation behind this one has written
@@ -92,6 +105,7 @@ class Network:
                                  "that are known here")
             self.map, self.learns = self.made[layer["from"][0]]
             if layer["type"] != "flatten":
+                self.norm = self.read_norm(layer["from"][0])
                 self.adds = self.read(layer["from"][0])
             getattr(self, "add_layers" if layer["type"] == "add" else layer["type"])(layer)
             self.made[self.walk.layer["name"]] = self.map, self.learns
@@ -103,6 +117,9 @@ class Network:
         name = self.walk.before_flatten(name)
         self.unread[name] = self.unread.get(name, self.walk.count_readers(name)) - 1
         return self.unread[name] > 0
+
+    def read_norm(self, name):
+        return self.norms.pop(self.walk.before_flatten(name), None)
 
     def template(self, kernel, *arguments, moves=False):
         """As scripts/kernel_instructions calls an instance for maps (kernels/numbers.h). `moves`: it only moves or
@@ -209,6 +226,8 @@ class Network:
         stands. Not of a sum with that map itself."""
         other = self.walk.only_next_adds()
         taken = other is not None and self.walk.before_flatten(other) != self.walk.before_flatten(source)
+        if taken:
+            self.read_norm(other)
         self.walk.at += taken
         return taken
 
@@ -233,6 +252,8 @@ class Network:
             operation.data = [self.transpose_weights(src.channels, dst.channels, size * size),
                               *self.multiply("backward_data", "BackwardData", data, bytes_of(of_dst, weights),
                                              n * src.count, self.precision, self.old(bytes_of(n * src.count)))]
+            if stride == 1:
+                self.make_slopes(operation.data, n * src.positions, src.channels)
         of_weights = self.multiply("backward_weights", "BackwardWeights",
                                    Extent(dst.channels, taps, windows, depth_inside=False), bytes_of(of_src, of_dst),
                                    weights, "exact", self.old_gradient(weights))
@@ -240,11 +261,24 @@ class Network:
         if bias:
             made = of_weights[0].plan
             of_bias = self.add_slices(bias, made.slices * made.bias_parts, "exact", self.old_gradient(bias))
-            of_weights[0] = with_partials(of_weights[0], of_bias.partials)
+            of_weights[0] = with_planned(of_weights[0], writes=of_bias.planned_reads)
             of_weights.append(of_bias)
             operation.bias = bias
         self.operations.append(operation)
+        made = operation.forward[0].plan
+        if made.slices == 1:
+            self.products[self.walk.layer["name"]] = operation, TILES[made.tile][0]
         self.map, self.learns = dst, True
+
+    def make_slopes(self, data, positions, channels):
+        """The product, which writes the gradient last, makes slopes for the batch norm before it."""
+        norm, product = self.norm, data[1].plan
+        if not norm or norm.channels != channels or product.slices > 1:
+            return
+        parts, finish = pieces(positions, TILES[product.tile][0]), norm.data[1]
+        data[1] = with_planned(data[1], (1 + norm.masks) * positions * channels * self.element + 3 * channels * FLOAT,
+                               self.bytes_of_parts(channels, parts))
+        norm.data[:2] = [self.finish(finish.name, channels, parts, finish.bytes - finish.planned_reads)]
 
     def transpose_weights(self, inputs, outputs, taps):
         blocks = taps * pieces(inputs, TRANSPOSED) * pieces(outputs, TRANSPOSED)
@@ -258,7 +292,7 @@ class Network:
         if made.slices == 1:
             return [replace(product, bytes=factors + result * NUMBERS[numbers] + added)]
         sum_of_slices = self.add_slices(result, made.slices, numbers, added)
-        return [with_partials(product, sum_of_slices.partials), sum_of_slices]
+        return [with_planned(product, writes=sum_of_slices.planned_reads), sum_of_slices]
 
     def old(self, gradient):
         """What is read of the map's gradient where it is added to."""
@@ -273,7 +307,7 @@ class Network:
         launch = Launch("add_slices", f"add_slices_kernel<BiasAndAdd<{numbers.capitalize()}Numbers>>", blocks,
                         result * NUMBERS[numbers] + added, warps=blocks * THREADS // 32,
                         round_trips=pieces(pieces(slices, lines), READS))
-        return with_partials(launch, slices * result * FLOAT)
+        return with_planned(launch, reads=slices * result * FLOAT)
 
     def pool(self, layer, kind, winner_bytes, zeros=None):
         """A max pool compares, and has winners."""
@@ -314,32 +348,52 @@ class Network:
             self.pool({**layer, "size": 1, "stride": 1}, "max_pool", 1, layer)
 
     def batch_norm(self, layer):
-        """Statistics, factors, then one pass over the map, which adds and cuts as well."""
+        """Statistics, factors, then one pass over the map, which adds and cuts as well. A product before it makes its
+        moments."""
         positions, of_map = self.images * self.map.positions, self.images * self.map.count * self.element
         channels, learns = self.map.channels, self.learns
-        added = self.walk.only_next_adds() is not None
+        measure, parts = self.measure(layer["from"][0], positions, of_map)
+        other = self.walk.only_next_adds()
+        added = other is not None
+        if added:
+            self.read_norm(other)
         self.walk.at += added
         relu = self.walk.takes_next("relu")
+        masks = added and relu
         shares, factors = pieces(positions, 4), channels * FLOAT  # a row of factors
-        backward = [self.by_parts("sum_slopes", positions, (2 + 2 * (added and relu)) * of_map + 3 * factors, 4),
-                    self.finish("finish_slopes", positions, 6 * factors + self.old_gradient(2 * channels), 16)]
+        slopes = with_planned(self.by_parts("sum_slopes", positions, 4), (2 + masks) * of_map + 3 * factors,
+                              masks * of_map)
+        backward = [slopes, self.finish("finish_slopes", channels, self.parts(positions)[0],
+                                        6 * factors + self.old_gradient(2 * channels))]
         if learns:
             backward.append(self.by_packs("normalize_backward", self.template("normalize_backward"), shares, channels,
                                           3 * of_map + self.old(of_map) + 5 * factors))
-        self.operations.append(Operation(layer["name"], bias=2 * channels, data=backward, forward=[
-            self.by_parts("measure_channels", positions, of_map, 8),
-            self.finish("finish_statistics", positions, 8 * factors + 2 * MOVED * channels, 4),
+        made = Norm(layer["name"], bias=2 * channels, data=backward, channels=channels, masks=masks, forward=[
+            *measure, self.finish("finish_statistics", channels, parts, 8 * factors + 2 * MOVED * channels),
             self.by_packs("normalize", self.template("normalize"), shares, channels,
-                          (2 + added) * of_map + 3 * factors)]))
+                          (2 + added) * of_map + 3 * factors)])
+        self.operations.append(made)
+        self.norms[self.walk.layer["name"]] = made
         self.statistics += layer["output"][2]
         self.learns = True
 
-    def finish(self, name, positions, moved, at_once):
-        """Two sums over the parts, by LINES_OF_PARTS lines, each of which reads so many of its own at once."""
-        blocks, parts = pieces(self.map.channels, 32), self.parts(positions)[0]
-        launch = Launch(name, f"{name}_kernel", blocks, moved, warps=8 * blocks, round_trips=0,
-                        l2_trips=2 * pieces(pieces(parts, LINES_OF_PARTS), at_once))
-        return with_partials(launch, self.bytes_of_parts(positions))
+    def measure(self, source, positions, of_map):
+        """What makes moments, and how many parts: a launch that reads the map, or the product that wrote it."""
+        if source not in self.products:
+            launch = self.by_parts("measure_channels", positions, 8)
+            return [with_planned(launch, reads=of_map)], self.parts(positions)[0]
+        operation, rows = self.products[source]
+        parts, product = pieces(positions, rows), operation.forward[0]
+        if not product.planned_writes:
+            operation.forward[0] = with_planned(product, writes=self.bytes_of_parts(self.map.channels, parts))
+        return [], parts
+
+    def finish(self, name, channels, parts, moved):
+        """Two sums over the parts, which lines share."""
+        blocks, lines = channels // CHANNELS, lines_of_sum(parts, MOST_LINES)
+        launch = Launch(name, f"{name}_kernel", blocks, moved, warps=blocks * pieces(CHANNELS * lines, 32),
+                        round_trips=0, l2_trips=pieces(pieces(parts, lines), READS))
+        return with_planned(launch, reads=self.bytes_of_parts(channels, parts))
 
     def parts(self, positions):
         """(parts, positions of one, tiles) of plan_channel_sums() of kernels/batch_norm/batch_norm.h."""
@@ -349,21 +403,23 @@ class Network:
         of_part = pieces(pieces(positions, pieces(2 * self.multiprocessors, tiles)), rows) * rows
         return pieces(positions, of_part), of_part, tiles
 
-    def bytes_of_parts(self, positions):
-        return 16 * self.map.channels * self.parts(positions)[0]
+    def bytes_of_parts(self, channels, parts):
+        return 2 * FLOAT * channels * parts
 
-    def by_parts(self, name, positions, moved, at_once):
+    def by_parts(self, name, positions, at_once):
         """Threads load so many positions at once."""
         parts, of_part, tiles = self.parts(positions)
         across = pieces(self.map.channels // self.pack, tiles)
         blocks, rows = parts * tiles, THREADS // across
-        launch = Launch(name, self.template(name), blocks, moved, warps=blocks * pieces(across * rows, 32),
+        launch = Launch(name, self.template(name), blocks, 0, warps=blocks * pieces(across * rows, 32),
                         round_trips=pieces(of_part, rows * at_once))
-        return with_partials(launch, self.bytes_of_parts(positions))
+        return with_planned(launch, writes=self.bytes_of_parts(self.map.channels, parts))
 
     def add_layers(self, layer):
         """Gradients of sums lie where those of their parts do: in networks that add a branch to what it began with."""
         count, maps = self.images * self.map.count, len(layer["from"])
+        for name in layer["from"]:
+            self.read_norm(name)
         first = in_line("add_maps", self.template("add_maps"), count // self.pack,
                         (min(maps, MOST_MAPS) + 1) * count * self.element)
         self.add(layer, forward=[first] * (1 + pieces(max(0, maps - MOST_MAPS), MOST_MAPS - 1)))

@@ -30,6 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HARDWARE = os.path.join(HERE, "hardware.json")
 INSTRUCTIONS = os.path.join(KERNELS, "instructions.txt")
 PRODUCT = re.compile(r"gemm<(\w+)Numbers,GemmTile<(\d+),(\d+),(\d+),(\d+),\d+>,(\w+)>")
+MAKE_SUMS = ("Forward", "BackwardData")  # products that can make sums of columns for a batch norm
 TABLE_REMEDY = "give a table that scripts/kernel_instructions prints"
 HARDWARE_REMEDY = "give a file made like scripts/gpu/hardware.json"
 UNITS = {"ghz": 1e9, "gbs": 1e9, "us": 1e-6}  # at the end of a figure's name
@@ -173,9 +174,10 @@ class Gpu:
         # A step is written once, and each warp reads its part of both operands; sums go through there to the result.
         shared = (steps * plan.STEP_BYTES * (rows + columns + kernel.warps * (kernel.rows + kernel.columns)) +
                   made.blocks * 2 * plan.SUM_BYTES * rows * columns)
+        outside = "outside_done" if makes_sums(launch) or launch.kernel not in MAKE_SUMS else "outside_plain"
         together = columns if launch.kernel in plan.WEIGHTS_ARE_B else 0
         return Work(launch.name, made.blocks, launch.bytes,
-                    kernel.warps * (steps * instructions + made.blocks * kernel.outside * self.of["outside_done"]),
+                    kernel.warps * (steps * instructions + made.blocks * kernel.outside * self.of[outside]),
                     kernel.warps * steps * hmma, shared, steps * plan.STEP_BYTES * (rows + columns - together),
                     steps * plan.STEP_BYTES * together)
 
@@ -216,6 +218,10 @@ class Gpu:
                 f"{work.hmma:,.0f} HMMA and {work.instructions / work.hmma - 1:.2f} other instructions for each; "
                 f"bytes: {work.dram:,} of memory, {work.tiles:,} and {work.together:,} of tiles, {work.shared:,} of "
                 "shared memory")
+
+
+def makes_sums(launch):
+    return launch.plan.slices == 1 and launch.planned_writes > 0
 
 
 def names_of(figures, name):

@@ -2,9 +2,10 @@
 split into what an image and what a micro-batch moves, and so extrapolated to any batch.
 
 The emulated device counts the sectors of 32 bytes that a launch reads and writes, each once. A GPU moves as many if its
-caches lose nothing within a kernel and keep nothing for the next. They grow by the same for each image, but for partial
-sums (of slices, and of parts of a batch norm's positions): how many there are depends on the plan for that number of
-images. Those are taken off by the formula of launches.py, and added by it again."""
+caches lose nothing within a kernel and keep nothing for the next. They grow by the same for each image, but for what
+depends on the plan for that number of images: partial sums (of slices, and of parts of a batch norm's positions), and
+the map that a batch norm measures where the product before it has slices. Those are taken off by the formula of
+launches.py, and added by it again."""
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -84,14 +85,14 @@ def summed(pairs):
     return found
 
 
-def partials(places):
-    """Partial sums of each layer and direction: what one kernel writes of them another reads."""
-    return summed((place.key, Moved(place.launch.partials / 2, place.launch.partials / 2)) for place in places)
+def planned(places):
+    """Bytes of each layer and direction that depend on the plan."""
+    return summed((place.key, Moved(place.launch.planned_reads, place.launch.planned_writes)) for place in places)
 
 
 @dataclass(frozen=True)
 class Split:
-    """What a layer moves in one direction, but for partial sums."""
+    """What a layer moves in one direction, but for what depends on the plan."""
     of_image: Moved
     of_micro_batch: Moved
 
@@ -104,7 +105,7 @@ def split(steps):
     few, many = sorted(steps)
     plain = {}
     for images, counted in steps.items():
-        sums = partials(place for place, _ in counted)
+        sums = planned(place for place, _ in counted)
         plain[images] = {key: moved - sums[key]
                          for key, moved in summed((place.key, moved) for place, moved in counted).items()}
     found = {}
@@ -122,7 +123,7 @@ def extrapolated(splits, networks, update):
     for number, layer, direction in dict.fromkeys(place.key for place in in_order(networks, update)):
         of = splits[min(number, last), layer, direction]
         found.append(((number, layer, direction), of.at(networks[number].images)))
-    found += partials(in_order(networks, update)).items()
+    found += planned(in_order(networks, update)).items()
     return summed((key[1:], moved) for key, moved in found)
 
 

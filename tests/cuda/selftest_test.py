@@ -116,6 +116,18 @@ class Selftest(ProgramTest):
                           ["^convolution data.*1 slice, added", "^convolution forward.*1 slice.*, with addition"],
                           ["^convolution data, [^,]* tiles, [^,]*: ", "^convolution forward, [^,]* tiles, [^,]*: "])
 
+    def test_moments_of_some_lanes(self):
+        bad = self.expect_found(self.kernel_cases("lost_line", "convolution forward", OTHERS),
+                                ["^convolution forward, .* with addition and moments"],
+                                ["^convolution forward, [^,]* tiles, [^,]*: ", *RIGHT])
+        self.assertTrue(all(re.search("^(means|squares)", case["wrong"]) for case in bad), bad)
+
+    def test_slopes_that_are_not_cut(self):
+        bad = self.expect_found(self.kernel_cases("uncut_slopes", "convolution data", OTHERS),
+                                ["^convolution data, .*, added, with slopes"],
+                                ["^convolution data, [^,]* tiles, [^,]*: ", *RIGHT])
+        self.assertTrue(all(re.search("^(sums|products)", case["wrong"]) for case in bad), bad)
+
     def test_a_row_that_is_not_written(self):
         bad = self.expect_found(self.kernel_cases("unwritten_row", "convolution weights", OTHERS),
                                 ["^convolution weights, .*1 slice: "], RIGHT)

@@ -17,6 +17,11 @@ CPUTRAIN_DEVICE float number_of(Bf16 stored) {
   return __uint_as_float(unsigned{stored.bits} << 16);
 }
 
+/// Number `i` of those that lie in pairs.
+CPUTRAIN_DEVICE float number_of_pair(unsigned pair, int i) {
+  return __uint_as_float(i % 2 == 0 ? pair << 16 : pair & 0xffff0000u);
+}
+
 /// A number to be stored.
 template <class N>
 CPUTRAIN_DEVICE typename N::Stored rounded(float number) {
@@ -44,8 +49,7 @@ struct Pack {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       if constexpr (kPairs) {
-        const unsigned pair = memory.of[i / 2];
-        pack.of[i] = __uint_as_float(i % 2 == 0 ? pair << 16 : pair & 0xffff0000u);
+        pack.of[i] = number_of_pair(memory.of[i / 2], i);
       } else {
         pack.of[i] = number_of(memory.of[i]);
       }
@@ -65,6 +69,20 @@ struct Pack {
       }
     }
     *reinterpret_cast<Memory*>(p) = memory;
+  }
+
+  /// As they are once they were stored.
+  CPUTRAIN_DEVICE Pack stored() const {
+    Pack pack;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if constexpr (kPairs) {
+        pack.of[i] = number_of_pair(bf16_pair(of[i / 2 * 2], of[i / 2 * 2 + 1]), i);
+      } else {
+        pack.of[i] = number_of(rounded<N>(of[i]));
+      }
+    }
+    return pack;
   }
 
   /// As many floats, on a 16-byte boundary.

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/ops/add_op.h"
+#include "backends/cuda/ops/convolution_op.h"
 #include "core/casts.h"
 
 namespace cputrain::cuda {
@@ -19,10 +20,12 @@ std::string algorithm_of(const AfterBatchNorm& after) {
 }  // namespace
 
 BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::Node& node,
-                         const AfterBatchNorm& after, const Source& src, const Activation& dst,
-                         std::size_t first_parameter, std::shared_ptr<MovedStatistics> moved)
+                         const AfterBatchNorm& after, const ConvolutionOp* producer,
+                         const Source& src, const Activation& dst, std::size_t first_parameter,
+                         std::shared_ptr<MovedStatistics> moved)
     : UnaryOp(planning, op, src, dst, planning, node.name, algorithm_of(after)),
       after_(after),
+      producer_(producer),
       frozen_(node.frozen),
       multiprocessors_(planning.multiprocessors),
       first_parameter_(first_parameter),
@@ -43,7 +46,7 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
   const std::size_t factors = to_size(ChannelFactors::kRows * factors_.channels);
   const int forward = planning.forward_time(op), backward = planning.backward_time(op);
   factors_block_ = planning.memory.add(factors * sizeof(float), forward);
-  forward_sums_block_ = planning.memory.add(learns ? sums * sizeof(double) : 0, forward);
+  forward_sums_block_ = planning.memory.add(learns ? sums * sizeof(float) : 0, forward);
   if (after_.added) {
     planning.use_forward(op, *after_.added, dst);
     planning.use_backward(op, *after_.added, dst);
@@ -51,8 +54,8 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
   if (!dst.wants_diff) return;
   planning.memory.use(factors_block_, backward);
   planning.memory.use(src.value, backward);
-  if (after_.added && after_.relu) planning.memory.use(dst.value, backward);
-  backward_sums_block_ = planning.memory.add(learns ? sums * sizeof(double) : 0, backward);
+  if (masks()) planning.memory.use(dst.value, backward);
+  backward_sums_block_ = planning.memory.add(learns ? sums * sizeof(float) : 0, backward);
 }
 
 std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp::formats() const {
@@ -70,13 +73,13 @@ void BatchNormOp::bind(const Bindings& bindings) {
   layer_.moving_mean = bindings.weights(first_parameter_ + 2);
   layer_.moving_variance = bindings.weights(first_parameter_ + 3);
   factors_.values = bindings.at(factors_block_);
-  forward_sums_ = bindings.at<double>(forward_sums_block_);
+  forward_sums_ = bindings.at(forward_sums_block_);
   if (after_.added) {
     added_data_ = bindings.value<void>(*after_.added);
     if (!after_.added->shares_diff) added_diff_ = bindings.diff<void>(*after_.added);
   }
   if (!dst_diff_) return;
-  backward_sums_ = bindings.at<double>(backward_sums_block_);
+  backward_sums_ = bindings.at(backward_sums_block_);
   gradients_.gamma = bindings.gradients(first_parameter_);
   gradients_.beta = bindings.gradients(first_parameter_ + 1);
 }
@@ -93,6 +96,17 @@ BatchNormPass BatchNormOp::pass(int images, bool relu) const {
   return {.positions = positions(images), .factors = factors_, .relu = relu};
 }
 
+ChannelSums BatchNormOp::measure(const Execution& execution) {
+  if (producer_) {
+    const ChannelSums made = producer_->moments(execution);
+    if (made.parts > 0) return made;
+  }
+  ChannelSums sums = plan_sums(execution.images);
+  sums.values = forward_sums_;
+  measure_channels(stream(), numbers(), sums, src_data_);
+  return sums;
+}
+
 void BatchNormOp::learn(const ChannelSums& own) {
   const ChannelSums sums = ranks_ ? ranks_->join_moments(stream(), own) : own;
   count_ = sums.positions;
@@ -103,10 +117,7 @@ void BatchNormOp::learn(const ChannelSums& own) {
 void BatchNormOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
     if (learns(execution.pass)) {
-      ChannelSums sums = plan_sums(execution.images);
-      sums.values = forward_sums_;
-      measure_channels(stream(), numbers(), sums, src_data_);
-      learn(sums);
+      learn(measure(execution));
     } else {
       use_moving_statistics(stream(), layer_, factors_);
     }
@@ -119,12 +130,18 @@ void BatchNormOp::forward_of_nothing(const Execution& execution) {
   if (ranks_ && learns(execution.pass)) learn({.channels = factors_.channels});
 }
 
+NormSlopes BatchNormOp::slopes(const ChannelSums& sums, const Execution& execution) const {
+  return {sums, pass(execution.images, after_.relu), src_data_, masks() ? dst_data_ : nullptr};
+}
+
 /// Gradients of the parameters are of this rank's images, that of the map is of all ranks'.
-void BatchNormOp::sum_slopes_of(const Execution& execution, bool masks) {
-  ChannelSums sums = plan_sums(execution.images);
-  sums.values = backward_sums_;
-  sum_slopes(stream(), numbers(), sums, pass(execution.images, after_.relu), src_data_,
-             masks ? dst_data_ : nullptr, dst_diff_);
+void BatchNormOp::sum_slopes_of(const Execution& execution) {
+  ChannelSums sums = reader_ ? reader_->slopes(execution) : ChannelSums{};
+  if (sums.parts == 0) {
+    sums = plan_sums(execution.images);
+    sums.values = backward_sums_;
+    sum_slopes(stream(), numbers(), slopes(sums, execution), dst_diff_);
+  }
   BatchNormGradients own = gradients_;
   own.add = execution.adds();
   finish_slopes(stream(), sums, factors_, own);
@@ -134,18 +151,17 @@ void BatchNormOp::sum_slopes_of(const Execution& execution, bool masks) {
 /// Behind an addition the gradient of the sum is cut where it lies, before the other part has it.
 void BatchNormOp::backward(const Execution& execution) {
   if (!dst_diff_) return;
-  const bool masks = after_.added && after_.relu;
   const std::size_t count = dst_.count(execution.images);
   timed(data_time_, [&] {
     if (!frozen_) {
-      sum_slopes_of(execution, masks);
-    } else if (masks) {
+      sum_slopes_of(execution);
+    } else if (masks()) {
       rectify_backward(stream(), numbers(), model::Relu{}, count, dst_data_, dst_diff_);
     }
     if (added_diff_)
       pass_on(stream(), numbers(), count, dst_diff_, added_diff_, after_.added->adds);
     if (!src_diff_) return;
-    normalize_backward(stream(), numbers(), pass(execution.images, after_.relu && !masks),
+    normalize_backward(stream(), numbers(), pass(execution.images, after_.relu && !masks()),
                        src_data_, dst_diff_, src_diff_, src_.adds);
   });
 }

@@ -9,6 +9,8 @@
 
 namespace cputrain::cuda {
 
+class ConvolutionOp;
+
 /// What follows a batch norm and is computed with it.
 struct AfterBatchNorm {
   std::optional<Source> added;  ///< another activation
@@ -18,10 +20,11 @@ struct AfterBatchNorm {
 /// Batch normalization, an addition and the ReLU behind them in one pass over memory.
 class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
-  /// `moved`: of the program.
+  /// `producer` makes moments of what it writes, which is `src`; null: nothing does. `moved`: of
+  /// the program.
   BatchNormOp(const Planning&, int op, const model::Graph::Node&, const AfterBatchNorm&,
-              const Source& src, const Activation& dst, std::size_t first_parameter,
-              std::shared_ptr<MovedStatistics> moved);
+              const ConvolutionOp* producer, const Source& src, const Activation& dst,
+              std::size_t first_parameter, std::shared_ptr<MovedStatistics> moved);
 
   std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
@@ -31,6 +34,12 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
   void backward_of_nothing(compute::Accumulate) override;
   void publish_statistics() override;
 
+  /// Whether backward passes sum slopes. `reader` then makes them, where it can.
+  bool sums_slopes() const { return dst_.wants_diff && !frozen_; }
+  void take_slopes_from(const ConvolutionOp& reader) { reader_ = &reader; }
+  /// What they are summed of, with that.
+  NormSlopes slopes(const ChannelSums&, const Execution&) const;
+
  private:
   bool learns(const compute::Pass& pass) const {
     return pass.phase == compute::Phase::train && !frozen_;
@@ -39,10 +48,14 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
   int positions(int images) const;
   ChannelSums plan_sums(int images) const;
   BatchNormPass pass(int images, bool relu) const;
+  ChannelSums measure(const Execution&);
   void learn(const ChannelSums&);
-  void sum_slopes_of(const Execution&, bool masks);
+  /// A ReLU behind an addition cuts the gradient where it lies.
+  bool masks() const { return after_.added && after_.relu; }
+  void sum_slopes_of(const Execution&);
 
   AfterBatchNorm after_;
+  const ConvolutionOp *producer_, *reader_ = nullptr;
   bool frozen_;
   int multiprocessors_;
   std::size_t first_parameter_;
@@ -55,7 +68,7 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
   BatchNormLayer layer_;
   ChannelFactors factors_;
   BatchNormGradients gradients_;
-  double *forward_sums_ = nullptr, *backward_sums_ = nullptr;
+  float *forward_sums_ = nullptr, *backward_sums_ = nullptr;
   void *added_data_ = nullptr, *added_diff_ = nullptr;
 };
 

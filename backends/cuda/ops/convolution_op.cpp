@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backends/cuda/ops/add_op.h"
+#include "backends/cuda/ops/batch_norm_op.h"
 #include "core/casts.h"
 #include "core/error.h"
 
@@ -124,12 +125,53 @@ void ConvolutionOp::bind(const Bindings& bindings) {
   }
   forward_space_ = bindings.at(forward_workspace_);
   if (dst_diff_) backward_space_ = bindings.at(backward_workspace_);
+  for (MadeSums* made : {&moments_, &slopes_}) {
+    if (made->block) made->values = bindings.at(*made->block);
+  }
+}
+
+void ConvolutionOp::make_moments(const Planning& planning, int op, int reader) {
+  make(moments_, planning, planning.forward_time(op), planning.forward_time(reader));
+}
+
+void ConvolutionOp::make_slopes(const Planning& planning, int op, BatchNormOp& norm, int producer) {
+  make(slopes_, planning, planning.backward_time(op), planning.backward_time(producer));
+  norm_ = &norm;
+  norm.take_slopes_from(*this);
+}
+
+/// They live from one time to the other.
+void ConvolutionOp::make(MadeSums& made, const Planning& planning, int begin, int end) {
+  if (!made.block) {
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < plans_.size(); ++i) {
+      const WindowShape window = of_images(window_, planning.sizes[i]);
+      most = std::max(most, made.of(window, plans_[i]).count());
+    }
+    made.block = planning.memory.add(most * sizeof(float), begin);
+  }
+  planning.memory.use(*made.block, end);
+}
+
+ChannelSums ConvolutionOp::sums(const MadeSums& made, const Execution& execution) const {
+  if (!made.values) return {};
+  ChannelSums sums = made.of(of_images(window_, execution.images), plans_[execution.size]);
+  if (sums.parts > 0) sums.values = made.values;
+  return sums;
+}
+
+ChannelSums ConvolutionOp::moments(const Execution& execution) const {
+  return execution.pass.phase == compute::Phase::train ? sums(moments_, execution) : ChannelSums{};
+}
+
+ChannelSums ConvolutionOp::slopes(const Execution& execution) const {
+  return sums(slopes_, execution);
 }
 
 void ConvolutionOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
     convolution_forward(stream(), call(execution, forward_space_), src_data_, operand_, bias_data_,
-                        added_data_, dst_data_);
+                        added_data_, dst_data_, moments(execution));
   });
 }
 
@@ -149,7 +191,8 @@ void ConvolutionOp::backward(const Execution& execution) {
               added_->adds);
     }
     if (src_diff_) {
-      convolution_backward_data(stream(), backward_call, dst_diff_, operand_, src_diff_, src_.adds);
+      convolution_backward_data(stream(), backward_call, dst_diff_, operand_, src_diff_, src_.adds,
+                                norm_ ? norm_->slopes(slopes(execution), execution) : NormSlopes{});
     }
   });
 }

@@ -9,6 +9,8 @@
 
 namespace cputrain::cuda {
 
+class BatchNormOp;
+
 /// A convolution, or a dense layer: that is one of a window as large as what it reads, which is the
 /// same as a window of 1 on one position that has all the numbers as channels. Its epilogue may add
 /// another activation, of which the result is rounded once.
@@ -24,7 +26,25 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
+  /// Operator `reader` is a batch norm of what this one, `op`, writes. Then training passes make
+  /// its moments, where no sums are cut into slices.
+  void make_moments(const Planning&, int op, int reader);
+  /// Those of the pass; no parts where it made none.
+  ChannelSums moments(const Execution&) const;
+  /// The same of slopes of `norm`, operator `producer`: its output has this reader first, so that
+  /// this one, `op`, is the last to write the gradient.
+  void make_slopes(const Planning&, int op, BatchNormOp& norm, int producer);
+  ChannelSums slopes(const Execution&) const;
+
  private:
+  /// Sums that a product makes beside its result.
+  struct MadeSums {
+    ChannelSums (*of)(const WindowShape&, const ConvolutionPlan&);
+    std::optional<compute::MemoryPlan::Block> block{};
+    float* values = nullptr;
+  };
+  void make(MadeSums&, const Planning&, int begin, int end);
+  ChannelSums sums(const MadeSums&, const Execution&) const;
   ConvolutionCall call(const Execution&, float* workspace) const;
 
   WindowShape window_;  ///< but for the images
@@ -34,6 +54,8 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   std::vector<ConvolutionPlan> plans_;  ///< by Execution::size
   std::vector<OutputsFirst> formats_;
   compute::MemoryPlan::Block forward_workspace_{}, backward_workspace_{};
+  MadeSums moments_{moments_of}, slopes_{slopes_of};
+  const BatchNormOp* norm_ = nullptr;  ///< whose slopes it makes
 
   WeightCopies* copies_;
   const void* operand_ = nullptr;  ///< the kernel as products read it

@@ -24,7 +24,7 @@ LayerNormOp::LayerNormOp(const Planning& planning, int op, const model::Graph::N
   if (node.frozen || node.parameters.empty()) return;
   std::size_t sums = 0;
   for (const int images : planning.sizes) sums = std::max(sums, plan_sums(images).count());
-  sums_block_ = planning.memory.add(sums * sizeof(double), backward);
+  sums_block_ = planning.memory.add(sums * sizeof(float), backward);
 }
 
 std::vector<std::unique_ptr<compute::ParameterFormat>> LayerNormOp::formats() const {
@@ -46,7 +46,7 @@ void LayerNormOp::bind(const Bindings& bindings) {
   if (!dst_diff_) return;
   if (layer_.scale) gradients_.gamma = bindings.gradients(first_parameter_);
   if (layer_.offset) gradients_.beta = bindings.gradients(beta);
-  if (gradients_.gamma || gradients_.beta) sums_ = bindings.at<double>(sums_block_);
+  if (gradients_.gamma || gradients_.beta) sums_ = bindings.at(sums_block_);
 }
 
 LayerNormPass LayerNormOp::pass(int images) const {

@@ -27,7 +27,7 @@ class LayerNormOp final : public compute::UnaryOp<DeviceOp, void> {
   compute::MemoryPlan::Block statistics_block_, sums_block_{};
   LayerNormPass pass_;
   BatchNormGradients gradients_;
-  double* sums_ = nullptr;
+  float* sums_ = nullptr;
 };
 
 }  // namespace cputrain::cuda

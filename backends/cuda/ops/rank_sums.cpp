@@ -11,7 +11,7 @@ RankSums::RankSums(comm::Communicator& communicator, int channels)
     : communicator_(communicator),
       channels_(to_size(channels)),
       device_(2 * channels_ * sizeof(double), "sums of ranks"),
-      host_((2 * channels_ + 1) * sizeof(double)) {}
+      host_((2 * channels_ + 1) * sizeof(double) + 2 * channels_ * sizeof(float)) {}
 
 /// Waits until the device is done with the host's numbers, also those that it was sent before.
 template <class Merge>
@@ -26,12 +26,15 @@ void RankSums::fetch(Stream stream, const ChannelSums& own, const Merge& merge) 
 }
 
 ChannelSums RankSums::send(Stream stream, double positions) {
-  copy_async(device_.data(), host_.data(), device_.size(), stream);
+  auto* const sent = reinterpret_cast<float*>(numbers().data() + numbers().size());
+  std::ranges::transform(numbers().first(2 * channels_), sent,
+                         [](double number) { return static_cast<float>(number); });
+  copy_async(device_.data(), sent, 2 * channels_ * sizeof(float), stream);
   return {.channels = to_int(channels_),
           .parts = 1,
           .positions = positions,
           .of_part = positions,
-          .values = static_cast<double*>(device_.data())};
+          .values = static_cast<float*>(device_.data())};
 }
 
 /// Sums of numbers and of their squares add up. In double their difference is exact enough unless

@@ -26,6 +26,7 @@ class RankSums {
   /// What `merge` made of a rank's parts, on the host; zeros of no parts.
   template <class Merge>
   void fetch(Stream, const ChannelSums& own, const Merge& merge);
+  /// As floats, which parts are.
   ChannelSums send(Stream, double positions);
   std::span<double> first() { return numbers().first(channels_); }
   std::span<double> second() { return numbers().subspan(channels_, channels_); }

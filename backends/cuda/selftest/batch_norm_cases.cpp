@@ -99,7 +99,7 @@ class BatchNormCase {
                                              std::vector<MovedStatistic>(numbers_.gamma.size()));
     ChannelSums sums =
         plan_channel_sums(format_, positions_, padded_channels(channels_), kMultiprocessorsOfCases);
-    const GuardedArray<double> values("sums", owned, std::vector<double>(sums.count(), run));
+    const FloatArray values("sums", owned, std::vector<float>(sums.count(), poison_of(run)));
     sums.values = values.data();
     forward(owned.get(), arrays, sums, moved.data());
     backward(owned.get(), arrays, sums);
@@ -145,7 +145,8 @@ class BatchNormCase {
 
   /// Behind an addition the slopes' sums have cut the gradient already.
   void backward(Stream stream, const BatchNormArrays& a, const ChannelSums& sums) const {
-    sum_slopes(stream, format_, sums, pass(a, relu_), a.src.data(), adds() ? a.dst.data() : nullptr,
+    sum_slopes(stream, format_,
+               {sums, pass(a, relu_), a.src.data(), adds() ? a.dst.data() : nullptr},
                a.diff_dst.data());
     finish_slopes(stream, sums, pass(a, relu_).factors, {a.diff_gamma.data(), a.diff_beta.data()});
     normalize_backward(stream, format_, pass(a, relu_ && !adds()), a.src.data(), a.diff_dst.data(),
@@ -213,7 +214,7 @@ class LayerNormCase {
     const FloatArray statistics("statistics", owned, poison);
     ChannelSums sums =
         plan_channel_sums(format_, positions_, padded_channels(channels_), kMultiprocessorsOfCases);
-    const GuardedArray<double> values("sums", owned, std::vector<double>(sums.count(), run));
+    const FloatArray values("sums", owned, std::vector<float>(sums.count(), poison_of(run)));
     sums.values = values.data();
     const LayerNormPass pass{.positions = positions_,
                              .channels = channels_,

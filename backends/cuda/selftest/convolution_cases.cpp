@@ -35,52 +35,90 @@ class Convolution {
         plan_(plan_convolution(shape_, format, multiprocessors)),
         numbers_(convolution_numbers(
             c, [&](std::size_t count) { return rounded(format, numbers.reals(count)); })),
+        norm_{rounded(format, with_padding_of(numbers)), rounded(format, with_padding_of(numbers)),
+              factors_of(numbers)},
         stream_(stream) {}
 
   const WindowShape& shape() const { return shape_; }
   const ConvolutionPlan& plan() const { return plan_; }
 
-  /// `sum`: it adds another map.
+  /// `sum`: it adds another map, and makes moments where it can.
   RunOutputs forward(int run, bool with_bias, bool sum = false) const {
     const Workspace workspace(*this, run);
     const GuardedMap src = map("src", numbers_.src), weights = map("weights", numbers_.weights);
     const Array bias = given("bias", numbers_.bias);
     const GuardedMap other = map("other", numbers_.diff_dst);
     const GuardedMap dst = map("dst", Floats(dst_numbers(), poison_of(run)));
+    ChannelSums moments = sum ? moments_of(shape_, plan_) : ChannelSums{};
+    const Array parts = poisoned("moments", moments.count(), run);
+    if (moments.parts > 0) moments.values = parts.data();
     convolution_forward(stream_.get(), workspace.call, src.data(), weights.data(),
-                        with_bias ? bias.data() : nullptr, sum ? other.data() : nullptr,
-                        dst.data());
+                        with_bias ? bias.data() : nullptr, sum ? other.data() : nullptr, dst.data(),
+                        moments);
     RunOutputs outputs;
     check_padding("dst", dst.put_into(outputs), case_.outputs, outputs);
     workspace.array.read(outputs);
+    const Floats made = parts.read(outputs);
+    check_padding("moments", made, case_.outputs, outputs);
+    put_sums("means", "squares", made, moments, outputs);
     return outputs;
   }
   RunOutputs expected_forward(bool with_bias, bool sum = false) const {
     const Floats none(numbers_.bias.size());
+    const Doubles dst = added(
+        reference_forward(shape_, numbers_.src, numbers_.weights, with_bias ? numbers_.bias : none),
+        sum ? &numbers_.diff_dst : nullptr);
     RunOutputs outputs;
-    outputs.add("dst", added(reference_forward(shape_, numbers_.src, numbers_.weights,
-                                               with_bias ? numbers_.bias : none),
-                             sum ? &numbers_.diff_dst : nullptr));
+    outputs.add("dst", dst);
+    const ChannelSums moments = sum ? moments_of(shape_, plan_) : ChannelSums{};
+    put_sums("means", "squares", plain_moments(as_stored(dst), moments), moments, outputs);
     return outputs;
   }
 
+  /// `add`: it adds to what is there, and makes slopes where it can.
   RunOutputs data(int run, bool add) const {
     const Workspace workspace(*this, run);
     const GuardedMap diff_dst = map("diff_dst", numbers_.diff_dst);
     const GuardedMap weights = map("weights", numbers_.weights);
     const GuardedMap diff_src =
         map("diff_src", add ? numbers_.src : Floats(numbers_.src.size(), poison_of(run)));
+    const Array factors = given("factors", norm_.factors);
+    const GuardedMap src = map("src of the norm", norm_.src), output = map("output", norm_.output);
+    ChannelSums sums = add ? slopes_of(shape_, plan_) : ChannelSums{};
+    const Array parts = poisoned("slopes", sums.count(), run);
+    if (sums.parts > 0) sums.values = parts.data();
     convolution_backward_data(stream_.get(), workspace.call, diff_dst.data(), weights.data(),
-                              diff_src.data(), add);
+                              diff_src.data(), add,
+                              {sums,
+                               {shape_.positions(), {factors.data(), shape_.src.channels}, relu()},
+                               src.data(),
+                               masks() ? output.data() : nullptr});
     RunOutputs outputs;
     check_padding("diff_src", diff_src.put_into(outputs), case_.channels, outputs);
     workspace.array.read(outputs);
+    const Floats made = parts.read(outputs);
+    check_padding("slopes", made, case_.channels, outputs);
+    put_sums("sums", "products", made, sums, outputs);
     return outputs;
   }
   RunOutputs expected_data(bool add) const {
+    Doubles diff = added(reference_data(shape_, numbers_.diff_dst, numbers_.weights),
+                         add ? &numbers_.src : nullptr);
+    const ChannelSums sums = add ? slopes_of(shape_, plan_) : ChannelSums{};
     RunOutputs outputs;
-    outputs.add("diff_src", added(reference_data(shape_, numbers_.diff_dst, numbers_.weights),
-                                  add ? &numbers_.src : nullptr));
+    if (sums.parts > 0 && masks()) cut(diff, [&](std::size_t i) { return norm_.output[i]; });
+    outputs.add("diff_src", diff);
+    diff = as_stored(diff);
+    if (relu() && !masks()) cut(diff, [&](std::size_t i) { return normalized(i); });
+    Doubles slopes(sums.count());
+    for (std::size_t i = 0; i < (slopes.empty() ? 0 : diff.size()); ++i) {
+      const auto lanes = static_cast<std::size_t>(sums.channels), channel = i % lanes;
+      const std::size_t part = i / lanes / static_cast<std::size_t>(sums.of_part);
+      slopes[2 * part * lanes + channel] += diff[i];
+      slopes[(2 * part + 1) * lanes + channel] +=
+          diff[i] * (norm_.src[i] - factor(ChannelFactors::mean, channel));
+    }
+    put_sums("sums", "products", slopes, sums, outputs);
     return outputs;
   }
 
@@ -120,6 +158,72 @@ class Convolution {
     ConvolutionCall call;
   };
 
+  /// What sums are made of.
+  Doubles as_stored(Doubles values) const {
+    for (double& value : values) value = rounded(format_, static_cast<float>(value));
+    return values;
+  }
+
+  /// The batch norm before the convolution: what it read and wrote, and its factors.
+  struct Norm {
+    Floats src, output, factors;
+  };
+  Floats with_padding_of(CaseNumbers& numbers) const {
+    const auto positions = static_cast<std::size_t>(shape_.positions());
+    return with_padding(numbers.reals(positions * static_cast<std::size_t>(case_.channels)),
+                        case_.channels);
+  }
+  Floats factors_of(CaseNumbers& numbers) const {
+    const auto channels = static_cast<std::size_t>(case_.channels);
+    return with_padding(numbers.reals(ChannelFactors::kRows * channels), case_.channels);
+  }
+  /// A third each has no ReLU, one of itself, and one behind an addition.
+  bool relu() const { return case_.channels % 3 > 0; }
+  bool masks() const { return case_.channels % 3 > 1; }
+  double factor(int row, std::size_t channel) const {
+    return norm_.factors[static_cast<std::size_t>(row * shape_.src.channels) + channel];
+  }
+  double normalized(std::size_t i) const {
+    const std::size_t channel = i % static_cast<std::size_t>(shape_.src.channels);
+    return (norm_.src[i] - factor(ChannelFactors::mean, channel)) *
+               factor(ChannelFactors::scale, channel) +
+           factor(ChannelFactors::shift, channel);
+  }
+  template <class Alive>
+  static void cut(Doubles& diff, const Alive& alive) {
+    for (std::size_t i = 0; i < diff.size(); ++i) diff[i] = alive(i) > 0 ? diff[i] : 0;
+  }
+
+  /// The two numbers of each channel in all parts, where there are any.
+  template <class Values>
+  static void put_sums(const char* first, const char* second, const Values& values,
+                       const ChannelSums& sums, RunOutputs& outputs) {
+    const auto channels = static_cast<std::size_t>(sums.channels);
+    Values firsts, seconds;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      (i / channels % 2 == 0 ? firsts : seconds).push_back(values[i]);
+    }
+    if (firsts.empty()) return;
+    outputs.add(first, firsts);
+    outputs.add(second, seconds);
+  }
+  static Doubles plain_moments(const Doubles& map, const ChannelSums& sums) {
+    const auto channels = static_cast<std::size_t>(sums.channels);
+    Doubles made(sums.count());
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const std::size_t part = i / channels / 2, channel = i % channels;
+      const auto count = static_cast<std::size_t>(sums.positions_of(static_cast<int>(part)));
+      const std::size_t first = part * static_cast<std::size_t>(sums.of_part);
+      const auto at = [&](std::size_t k) { return map[(first + k) * channels + channel]; };
+      double mean = 0, squares = 0;
+      for (std::size_t k = 0; k < count; ++k)
+        mean += at(k) / sums.positions_of(static_cast<int>(part));
+      for (std::size_t k = 0; k < count; ++k) squares += (at(k) - mean) * (at(k) - mean);
+      made[i] = i / channels % 2 == 0 ? mean : squares;
+    }
+    return made;
+  }
+
   GuardedMap map(const char* name, const Floats& values) const {
     return {name, stream_, format_, values};
   }
@@ -151,6 +255,7 @@ class Convolution {
   WindowShape shape_;
   ConvolutionPlan plan_;
   ConvolutionNumbers numbers_;
+  Norm norm_;
   const OwnedStream& stream_;
 };
 
@@ -230,14 +335,18 @@ void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, Numbers format
     return fmt::format("{}{}{}: {}", name_of(direction, part), in_words(format), more, text_of(c));
   };
   const double rounding = limit_of_rounding(format);
+  const bool slopes = slopes_of(shape, plan).parts > 0;
   const int depth_of_data = shape.size * shape.size * shape.dst.channels;
   for (const bool add : {false, true}) {
     const char* more = add ? ", added" : "";
-    plans.push_back({name("forward", plan.forward, add ? ", with addition" : ""),
+    const char* beside =
+        plan.forward.slices == 1 ? ", with addition and moments" : ", with addition";
+    plans.push_back({name("forward", plan.forward, add ? beside : ""),
                      limit_of_sums(format, shape.taps()) + rounding,
                      [made, add](int run) { return made->forward(run, true, add); },
                      [made, add] { return made->expected_forward(true, add); }});
-    plans.push_back({name("data", plan.data, more), limit_of_sums(format, depth_of_data) + rounding,
+    plans.push_back({name("data", plan.data, add && slopes ? ", added, with slopes" : more),
+                     limit_of_sums(format, depth_of_data) + rounding,
                      [made, add](int run) { return made->data(run, add); },
                      [made, add] { return made->expected_data(add); }});
     plans.push_back({name("weights", plan.weights, more), limit_of_sums(format, shape.windows()),

@@ -16,6 +16,7 @@ namespace cputrain::compute {
 struct TrackedActivation : Activation {
   int unread = 0;             ///< readers that have no operator yet
   bool shared = false;        ///< has several readers
+  bool has_reader = false;    ///< an operator
   bool diff_changes = false;  ///< its gradient is changed in place on the way back
   bool changed = false;       ///< an operator changes it in place behind its producer
   /// A ReLU made it, so where it is zero its gradient ends.
@@ -101,6 +102,7 @@ class GraphWalk {
   /// Operator number `op` reads the activation.
   Source read(TrackedActivation& tracked, int op) {
     --tracked.unread;
+    tracked.has_reader = true;
     const bool adds = tracked.unread > 0;
     if (adds) tracked.last_touch = op;
     return {tracked, adds};

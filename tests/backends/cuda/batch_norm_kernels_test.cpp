@@ -53,7 +53,7 @@ class BatchNormTrial {
         factors_(DeviceArray<float>::poisoned(ChannelFactors::kRows * lanes())),
         moved_(std::vector<MovedStatistic>(static_cast<std::size_t>(c.channels))),
         sums_(plan_channel_sums(numbers, c.positions, padded_, c.multiprocessors)),
-        values_(DeviceArray<double>::poisoned(sums_.count())) {
+        values_(DeviceArray<float>::poisoned(sums_.count())) {
     sums_.values = values_.data();
   }
 
@@ -75,8 +75,9 @@ class BatchNormTrial {
               case_.other ? other_.data() : nullptr, dst_.data());
   }
   void slopes(bool add = false) {
-    sum_slopes(stream(), numbers_, sums_, pass(case_.relu), src_.data(),
-               masks() ? dst_.data() : nullptr, diff_dst_.data());
+    sum_slopes(stream(), numbers_,
+               {sums_, pass(case_.relu), src_.data(), masks() ? dst_.data() : nullptr},
+               diff_dst_.data());
     finish_slopes(stream(), sums_, factors(), {diff_gamma_.data(), diff_beta_.data(), add});
   }
   void backward() {
@@ -125,7 +126,7 @@ class BatchNormTrial {
   DeviceArray<float> diff_gamma_, diff_beta_, moving_mean_, moving_variance_, factors_;
   DeviceArray<MovedStatistic> moved_;
   ChannelSums sums_;
-  DeviceArray<double> values_;
+  DeviceArray<float> values_;
 };
 
 /// Numbers around `centre`, as they are stored.

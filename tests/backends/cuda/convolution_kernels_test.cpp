@@ -4,6 +4,8 @@
 #include <bit>
 #include <functional>
 
+#include "core/casts.h"
+
 namespace cputrain::cuda {
 namespace {
 
@@ -110,10 +112,12 @@ class TilesOfOneSize {
   TilesOfOneSize(const TileShape& tile, int slices, const ConvolutionTrial& trial)
       : tile_(tile), slices_(slices), trial_(trial), shape_(trial.shape()) {}
 
-  Floats forward(const Floats* added = nullptr) const {
-    return trial_.forward(plan(forward_extent(shape_)), kNaN, true, added);
+  Floats forward(const Floats* added = nullptr, Floats* moments = nullptr) const {
+    return trial_.forward(plan(forward_extent(shape_)), kNaN, true, added, moments);
   }
-  Floats data() const { return trial_.data(plan(data_extent(shape_)), kNaN); }
+  Floats data(const Floats* before = nullptr, Floats* slopes = nullptr) const {
+    return trial_.data(plan(data_extent(shape_)), kNaN, before, slopes);
+  }
   ConvolutionTrial::Gradients gradients() const {
     return trial_.gradients(plan(weights_extent(shape_)), kNaN);
   }
@@ -187,6 +191,83 @@ TEST(ConvolutionTiles, AddAnotherMapAsTheyStore) {
         std::ranges::transform(apart, added, apart.begin(), std::plus());
         EXPECT_TRUE(same_bits(sum, apart));
       }
+    }
+  }
+}
+
+/// Calls f(part, its first row, the row behind its last) for the parts of a map of so many rows.
+template <class F>
+void for_parts(std::size_t rows, int of_part, const F& f) {
+  const auto step = static_cast<std::size_t>(of_part);
+  for (std::size_t begin = 0; begin < rows; begin += step) {
+    f(begin / step, begin, std::min(rows, begin + step));
+  }
+}
+
+/// Row number `row` of a matrix.
+Floats row_of(const Floats& matrix, std::size_t row, std::size_t columns) {
+  const auto first = matrix.begin() + static_cast<std::ptrdiff_t>(row * columns);
+  return {first, first + static_cast<std::ptrdiff_t>(columns)};
+}
+
+/// Of what is stored, to the rounding of floats, and of small spreads around large means.
+TEST(ConvolutionTiles, MakeMomentsOfWhatTheyStore) {
+  for (const Numbers numbers : kAllNumbers) {
+    const ConvolutionTrial trial({3, 11, 13, 16, 45, 1, 1}, -1, numbers);
+    constexpr std::size_t kChannels = 48, kRows = 3 * 11 * 13;
+    const Floats added = rounded(numbers, random_floats(kRows * kChannels, 9, 29, 31));
+    for (const TileShape& tile : kTiles) {
+      if (!has_kernels(tile, numbers, true)) continue;
+      SCOPED_TRACE(testing::PrintToString(tile));
+      const TilesOfOneSize tiles(tile, 1, trial);
+      Floats moments;
+      const Floats dst = tiles.forward(&added, &moments);
+      EXPECT_TRUE(same_bits(dst, tiles.forward(&added)));
+      ASSERT_EQ(moments.size(), pieces(kRows, to_size(tile.rows)) * 2 * kChannels);
+      for_parts(kRows, tile.rows, [&](std::size_t part, std::size_t begin, std::size_t end) {
+        Doubles means(kChannels), squares(kChannels);
+        for (std::size_t i = begin * kChannels; i < end * kChannels; ++i) {
+          means[i % kChannels] += dst[i] / static_cast<double>(end - begin);
+        }
+        for (std::size_t i = begin * kChannels; i < end * kChannels; ++i) {
+          squares[i % kChannels] += std::pow(dst[i] - means[i % kChannels], 2);
+        }
+        EXPECT_LE(distance(row_of(moments, 2 * part, kChannels), means), 1e-6) << part;
+        EXPECT_LE(distance(row_of(moments, 2 * part + 1, kChannels), squares), 1e-5) << part;
+      });
+    }
+  }
+}
+
+TEST(ConvolutionTiles, MakeSlopesOfWhatTheyStore) {
+  for (const Numbers numbers : kAllNumbers) {
+    const ConvolutionTrial trial({3, 11, 13, 45, 16, 1, 1}, -1, numbers);
+    constexpr std::size_t kChannels = 48, kRows = 3 * 11 * 13;
+    const Floats factors = trial.factors();
+    const auto row = [&](ChannelFactors::Row r) { return row_of(factors, r, kChannels); };
+    const Floats mean = row(ChannelFactors::mean), scale = row(ChannelFactors::scale),
+                 shift = row(ChannelFactors::shift);
+    const Floats before = rounded(numbers, random_floats(kRows * kChannels, 9));
+    for (const TileShape& tile : kTiles) {
+      if (!has_kernels(tile, numbers, true)) continue;
+      SCOPED_TRACE(testing::PrintToString(tile));
+      const TilesOfOneSize tiles(tile, 1, trial);
+      Floats slopes;
+      const Floats diff = tiles.data(&before, &slopes);
+      EXPECT_TRUE(same_bits(diff, tiles.data(&before)));
+      ASSERT_EQ(slopes.size(), pieces(kRows, to_size(tile.rows)) * 2 * kChannels);
+      for_parts(kRows, tile.rows, [&](std::size_t part, std::size_t begin, std::size_t end) {
+        Doubles sums(kChannels), products(kChannels);
+        for (std::size_t i = begin * kChannels; i < end * kChannels; ++i) {
+          const std::size_t c = i % kChannels;
+          const double apart = static_cast<double>(trial.src()[i]) - mean[c];
+          if (apart * scale[c] + shift[c] <= 0) continue;
+          sums[c] += diff[i];
+          products[c] += diff[i] * apart;
+        }
+        EXPECT_LE(distance(row_of(slopes, 2 * part, kChannels), sums), 1e-5) << part;
+        EXPECT_LE(distance(row_of(slopes, 2 * part + 1, kChannels), products), 1e-5) << part;
+      });
     }
   }
 }

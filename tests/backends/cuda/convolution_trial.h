@@ -62,17 +62,22 @@ class ConvolutionTrial {
   Floats forward(int multiprocessors, float before, bool with_bias = true) const {
     return forward(plan_convolution(shape_, format_, multiprocessors), before, with_bias);
   }
+  /// `moments` become those of dst.
   Floats forward(const ConvolutionPlan& plan, float before, bool with_bias = true,
-                 const Floats* added = nullptr) const {
+                 const Floats* added = nullptr, Floats* moments = nullptr) const {
     const Workspace workspace(*this, plan, before);
     const DeviceMap src = map(numbers_.src), weights = map(numbers_.weights);
     const DeviceArray<float> bias(numbers_.bias);
     const std::optional<DeviceMap> other = added ? std::optional(map(*added)) : std::nullopt;
     const DeviceMap dst =
         map(Floats(static_cast<std::size_t>(shape_.images) * shape_.dst.size(), before));
+    ChannelSums sums = moments ? moments_of(shape_, plan) : ChannelSums{};
+    const DeviceArray<float> parts(Floats(sums.count(), before));
+    if (moments) sums.values = parts.data();
     convolution_forward(test_stream().get(), workspace.call, src.data(), weights.data(),
                         with_bias ? bias.data() : nullptr, other ? other->data() : nullptr,
-                        dst.data());
+                        dst.data(), sums);
+    if (moments) *moments = parts.read();
     return dst.read();
   }
 
@@ -80,13 +85,27 @@ class ConvolutionTrial {
   Floats data(int multiprocessors, float poison, const Floats* before = nullptr) const {
     return data(plan_convolution(shape_, format_, multiprocessors), poison, before);
   }
-  Floats data(const ConvolutionPlan& plan, float poison, const Floats* before = nullptr) const {
+  /// `slopes` become those of a batch norm with ReLU that read src, by factors().
+  Floats data(const ConvolutionPlan& plan, float poison, const Floats* before = nullptr,
+              Floats* slopes = nullptr) const {
     const Workspace workspace(*this, plan, poison);
     const DeviceMap diff_dst = map(numbers_.diff_dst), weights = map(numbers_.weights);
     const DeviceMap diff_src = map(before ? *before : Floats(numbers_.src.size(), poison));
+    const DeviceMap src = map(numbers_.src);
+    const DeviceArray<float> of_norm(factors());
+    NormSlopes made;
+    made.pass = {shape_.positions(), {of_norm.data(), shape_.src.channels}, true};
+    made.src = src.data();
+    if (slopes) made.sums = slopes_of(shape_, plan);
+    const DeviceArray<float> parts(Floats(made.sums.count(), poison));
+    if (slopes) made.sums.values = parts.data();
     convolution_backward_data(test_stream().get(), workspace.call, diff_dst.data(), weights.data(),
-                              diff_src.data(), before != nullptr);
+                              diff_src.data(), before != nullptr, made);
+    if (slopes) *slopes = parts.read();
     return diff_src.read();
+  }
+  Floats factors() const {
+    return random_floats(ChannelFactors::kRows * static_cast<std::size_t>(shape_.src.channels), 11);
   }
 
   /// diff_weights and diff_bias.

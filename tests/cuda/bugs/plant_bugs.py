@@ -24,8 +24,8 @@ BUGS = [
      "shape.height - 1, shape.width - (PLANTED ? 2 : 1)"),
     ("stale_stage", KERNELS + "products/gemm.h", "wait_for_copies<kAhead - 1>()",
      "PLANTED ? wait_for_copies<kAhead>() : wait_for_copies<kAhead - 1>()"),
-    ("unwritten_row", KERNELS + "products/gemm.h", "if (row >= part.rows) break",
-     "if (row + (PLANTED ? 1 : 0) >= part.rows) break"),
+    ("unwritten_row", KERNELS + "products/gemm.h", "inside ? part.rows - first_row",
+     "inside ? part.rows - (PLANTED ? 1 : 0) - first_row"),
     ("lost_depth", KERNELS + "products/gemm.h", "pieces(part.depth, kDepthOfStep<N>)",
      "(PLANTED ? part.depth / kDepthOfStep<N> : pieces(part.depth, kDepthOfStep<N>))"),
     ("missing_add", KERNELS + "products/gemm_epilogue.h", "if (to_.added) sums",
@@ -42,8 +42,13 @@ BUGS = [
     # A tile's pixels go with the gradients of the next one.
     ("early_gradients", KERNELS + "products/first_block.cu", "multiply(pixels[turn], now)",
      "multiply(pixels[turn], PLANTED ? beside : now)"),
-    ("lost_part", KERNELS + "batch_norm/channels.cu", "channel < sums.channels ? sums.parts : 0",
-     "channel < sums.channels ? sums.parts - (PLANTED && sums.parts > 1) : 0"),
+    # Moments without what the last lanes of a warp stored.
+    ("lost_line", KERNELS + "products/gemm_moments.h", "line < kLines", "line < kLines - (PLANTED ? 1 : 0)"),
+    # Slopes of a gradient that a ReLU should have cut.
+    ("uncut_slopes", KERNELS + "products/gemm_slopes.h", "dead ? 0 : diffs.of[i]",
+     "dead && !(PLANTED && i % 2 != 0) ? 0 : diffs.of[i]"),
+    ("lost_part", KERNELS + "batch_norm/channels.cu", "inside = part < sums.parts",
+     "inside = part < sums.parts - (PLANTED && sums.parts > 1 ? 1 : 0)"),
     ("factors_of_padding", KERNELS + "batch_norm/channels.cu", "padding ? 0 : layer.beta[channel]",
      "padding ? (PLANTED ? 1 : 0) : layer.beta[channel]"),
     ("wrong_relu_mask", KERNELS + "batch_norm/sums.cu", "output ? made[k].of[i] :", "output && !PLANTED ? made[k].of[i] :"),

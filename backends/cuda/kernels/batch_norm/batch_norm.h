@@ -16,9 +16,9 @@ namespace cputrain::cuda {
 struct ChannelSums {
   int channels = kChannelBlock;  ///< as they are stored
   int parts = 0;
-  double positions = 0;      ///< in all parts
-  double of_part = 0;        ///< positions of each but the last, which has what is left
-  double* values = nullptr;  ///< on the device: parts x 2 x channels
+  double positions = 0;     ///< in all parts
+  double of_part = 0;       ///< positions of each but the last, which has what is left
+  float* values = nullptr;  ///< on the device: parts x 2 x channels
 
   CPUTRAIN_HOST_DEVICE constexpr std::size_t count() const {
     return offset_of_row(2 * parts, channels);
@@ -28,7 +28,7 @@ struct ChannelSums {
     return left < of_part ? left : of_part;
   }
   /// Where the first numbers of a part lie; the second ones lie `channels` behind them.
-  CPUTRAIN_HOST_DEVICE constexpr double* of(int part) const {
+  CPUTRAIN_HOST_DEVICE constexpr float* of(int part) const {
     return values + offset_of_row(2 * part, channels);
   }
 };
@@ -71,14 +71,20 @@ struct BatchNormPass {
   bool relu = false;
 };
 
+/// What slopes of a batch norm are sums of besides its diff_dst.
+struct NormSlopes {
+  ChannelSums sums;
+  BatchNormPass pass;
+  const void *src = nullptr, *output = nullptr;
+};
+
 /// Moments of the map's channels.
 void measure_channels(Stream, Numbers, const ChannelSums&, const void* map);
 /// Slopes. The gradient ends where a ReLU cut what was normalised: without `output` that is
 /// computed anew; else `output` is the ReLU's, and diff_dst becomes zero there in place.
-void sum_slopes(Stream, Numbers, const ChannelSums&, const BatchNormPass&, const void* src,
-                const void* output, void* diff_dst);
+void sum_slopes(Stream, Numbers, const NormSlopes&, void* diff_dst);
 
-/// `merged`, 2 x channels on the device, becomes the one part that stands for all.
+/// `merged`, 2 x channels on the device, becomes what all parts have together.
 void merge_moments(Stream, const ChannelSums&, double* merged);
 void merge_slopes(Stream, const ChannelSums&, double* merged);
 

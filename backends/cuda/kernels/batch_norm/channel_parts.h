@@ -44,17 +44,44 @@ struct ThreadsPart {
   }
 };
 
-template <class N>
-struct Slopes {
-  Pack<N> sum, product;
+/// Moments of `count` positions, merged as Chan, Golub and LeVeque have it ("Updating formulae and
+/// a pairwise algorithm for computing sample variances", 1979).
+template <class N, int kSize = kNumbersOfChunk<N>>
+struct Moments {
+  using Numbers = Pack<N, kSize>;
 
-  CPUTRAIN_DEVICE static Slopes none() { return {Pack<N>::all(0), Pack<N>::all(0)}; }
+  float count;
+  Numbers mean, squares;
+
+  CPUTRAIN_DEVICE static Moments none() { return {0, Numbers::all(0), Numbers::all(0)}; }
+  CPUTRAIN_DEVICE void merge(const Moments& other) {
+    if (other.count == 0) return;
+    const float all = count + other.count, part = other.count / all, weight = count * part;
+#pragma unroll
+    for (int i = 0; i < kSize; ++i) {
+      const float apart = other.mean.of[i] - mean.of[i];
+      mean.of[i] += apart * part;
+      squares.of[i] += other.squares.of[i] + apart * apart * weight;
+    }
+    count = all;
+  }
+  CPUTRAIN_DEVICE const Numbers& first() const { return mean; }
+  CPUTRAIN_DEVICE const Numbers& second() const { return squares; }
+};
+
+template <class N, int kSize = kNumbersOfChunk<N>>
+struct Slopes {
+  using Numbers = Pack<N, kSize>;
+
+  Numbers sum, product;
+
+  CPUTRAIN_DEVICE static Slopes none() { return {Numbers::all(0), Numbers::all(0)}; }
   CPUTRAIN_DEVICE void merge(const Slopes& other) {
     sum += other.sum;
     product += other.product;
   }
-  CPUTRAIN_DEVICE const Pack<N>& first() const { return sum; }
-  CPUTRAIN_DEVICE const Pack<N>& second() const { return product; }
+  CPUTRAIN_DEVICE const Numbers& first() const { return sum; }
+  CPUTRAIN_DEVICE const Numbers& second() const { return product; }
 };
 
 /// One for each thread of a block.
@@ -80,7 +107,7 @@ CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
     left = half;
   }
   if (y > 0 || channel >= sums.channels) return;
-  double* const part = sums.of(block_number()) + channel;
+  float* const part = sums.of(block_number()) + channel;
 #pragma unroll
   for (int i = 0; i < Pack<N>::kCount; ++i) {
     part[i] = own.first().of[i];

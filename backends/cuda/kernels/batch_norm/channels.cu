@@ -1,67 +1,88 @@
 #include "backends/cuda/device/language.h"
 #include "backends/cuda/kernels/batch_norm/batch_norm.h"
 #include "backends/cuda/kernels/indices.h"
+#include "backends/cuda/kernels/products/gemm_slices.h"
 
 /// What there is one of for each channel. All of it is in double: it is little.
 namespace cputrain::cuda {
 namespace {
 
-/// A block has so many channels; lines of threads share the parts of each.
-inline constexpr int kAcross = 32, kLines = 8, kThreads = 256;
+constexpr int kThreads = 256;
+/// A block has the channels of a sector. Lines of threads share their parts, and each has so many
+/// on their way at a time.
+constexpr int kMostLines = 128, kPartsAtOnce = 8;
 
-struct OfLines {
-  double of[kLines][kAcross];
-};
-
-/// The sum over the lines, in halves, for all of them.
-CPUTRAIN_DEVICE double sum_of_lines(double value) {
-  auto& lines = shared<OfLines>();
-  const auto [x, y] = ThreadNumber::of_thread();
-  __syncthreads();  // what the last sum left there has been read
-  lines.of[y][x] = value;
-  for (int half = kLines / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (y < half) lines.of[y][x] += lines.of[y + half][x];
-  }
-  __syncthreads();
-  return lines.of[0][x];
-}
-
-/// f(part's number) summed over all parts. Channels behind the last have nothing.
-template <class F>
-CPUTRAIN_DEVICE double sum_of_parts(const ChannelSums& sums, int channel, F f) {
-  double sum = 0;
-  const int parts = channel < sums.channels ? sums.parts : 0;
-  for (int part = ThreadNumber::of_thread().y; part < parts; part += kLines) sum += f(part);
-  return sum_of_lines(sum);
-}
-
-/// A channel's two numbers over all parts.
+/// A channel's two numbers over some parts, or all of them.
 struct Merged {
   double first, second;
 };
 
+struct OfLines {
+  Merged of[kMostLines][kChannelBlock];
+};
+
+/// The sums over the lines, in halves, for the first of them.
+CPUTRAIN_DEVICE Merged sum_of_lines(const Merged& own) {
+  auto& lines = shared<OfLines>();
+  const auto [x, y] = ThreadNumber::of_thread();
+  lines.of[y][x] = own;
+  for (int half = BlockSize::of_thread().y / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (y >= half) continue;
+    lines.of[y][x].first += lines.of[y + half][x].first;
+    lines.of[y][x].second += lines.of[y + half][x].second;
+  }
+  return lines.of[y][x];
+}
+
+/// f(sum, positions, first, second) adds a part to a line's sum. The sum of all is the first
+/// line's.
+template <class F>
+CPUTRAIN_DEVICE Merged sum_of_parts(const ChannelSums& sums, int channel, F f) {
+  Merged own{};
+  const int lines = BlockSize::of_thread().y;
+  const double of_last = sums.positions_of(sums.parts - 1);
+  for (int begin = ThreadNumber::of_thread().y; begin < sums.parts; begin += kPartsAtOnce * lines) {
+    float first[kPartsAtOnce], second[kPartsAtOnce];
+#pragma unroll
+    for (int i = 0; i < kPartsAtOnce; ++i) {
+      const int part = begin + i * lines;
+      const bool inside = part < sums.parts;
+      first[i] = inside ? sums.of(part)[channel] : 0;
+      second[i] = inside ? sums.of(part)[sums.channels + channel] : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < kPartsAtOnce; ++i) {
+      const int part = begin + i * lines;
+      if (part >= sums.parts) break;
+      f(own, part + 1 < sums.parts ? sums.of_part : of_last, first[i], second[i]);
+    }
+  }
+  return sum_of_lines(own);
+}
+
+/// Distances are taken from the first part's mean. That is one of the means that are merged, so in
+/// double little of the squares is lost.
 struct MomentsRule {
-  /// Parts are alike but for the last: one division does for the others.
   CPUTRAIN_DEVICE static Merged merged(const ChannelSums& sums, int channel) {
-    const double weight = sums.of_part / sums.positions;
-    const double mean = sum_of_parts(sums, channel, [&](int part) {
-      const double count = sums.positions_of(part);
-      return sums.of(part)[channel] * (count == sums.of_part ? weight : count / sums.positions);
-    });
-    const double squares = sum_of_parts(sums, channel, [&](int part) {
-      const double apart = sums.of(part)[channel] - mean;
-      return sums.of(part)[sums.channels + channel] + apart * apart * sums.positions_of(part);
-    });
-    return {mean, squares};
+    const double near = sums.of(0)[channel];
+    const Merged made = sum_of_parts(
+        sums, channel, [&](Merged& sum, double positions, double mean, double squares) {
+          const double apart = mean - near, weighed = positions * apart;
+          sum.first += weighed;
+          sum.second += squares + weighed * apart;
+        });
+    const double apart = made.first / sums.positions, squares = made.second - made.first * apart;
+    return {near + apart, squares < 0 ? 0 : squares};
   }
 };
 
 struct SlopesRule {
   CPUTRAIN_DEVICE static Merged merged(const ChannelSums& sums, int channel) {
-    return {sum_of_parts(sums, channel, [&](int part) { return sums.of(part)[channel]; }),
-            sum_of_parts(sums, channel,
-                         [&](int part) { return sums.of(part)[sums.channels + channel]; })};
+    return sum_of_parts(sums, channel, [](Merged& sum, double, double first, double second) {
+      sum.first += first;
+      sum.second += second;
+    });
   }
 };
 
@@ -70,11 +91,11 @@ CPUTRAIN_DEVICE int channel_of_thread() {
 }
 
 template <class Rule>
-__global__ void __launch_bounds__(kAcross* kLines)
+__global__ void __launch_bounds__(kMostLines* kChannelBlock)
     merge_parts_kernel(ChannelSums sums, double* __restrict__ merged) {
   const int channel = channel_of_thread();
   const Merged made = Rule::merged(sums, channel);
-  if (threadIdx.y > 0 || channel >= sums.channels) return;
+  if (threadIdx.y > 0) return;
   merged[channel] = made.first;
   merged[sums.channels + channel] = made.second;
 }
@@ -105,12 +126,12 @@ CPUTRAIN_DEVICE void move(const BatchNormLayer& layer, int channel, double mean,
            to_variance};
 }
 
-__global__ void __launch_bounds__(kAcross* kLines)
+__global__ void __launch_bounds__(kMostLines* kChannelBlock)
     finish_statistics_kernel(ChannelSums sums, BatchNormLayer layer, ChannelFactors factors,
                              MovedStatistic* moved) {
   const int channel = channel_of_thread();
   const Merged moments = MomentsRule::merged(sums, channel);
-  if (threadIdx.y > 0 || channel >= sums.channels) return;
+  if (threadIdx.y > 0) return;
   const double count = sums.positions, variance = moments.second / count;
   write_factors(layer, factors, channel, moments.first, variance);
   if (channel >= layer.channels) return;
@@ -146,11 +167,11 @@ CPUTRAIN_DEVICE void put(float* sums, int channel, double value, bool add) {
 
 /// The gradient of what was normalised is centred, and loses its part along the normalised values,
 /// since mean and variance depend on every value.
-__global__ void __launch_bounds__(kAcross* kLines)
+__global__ void __launch_bounds__(kMostLines* kChannelBlock)
     finish_slopes_kernel(ChannelSums sums, ChannelFactors factors, BatchNormGradients gradients) {
   const int channel = channel_of_thread();
   const Merged slopes = SlopesRule::merged(sums, channel);
-  if (threadIdx.y > 0 || channel >= sums.channels) return;
+  if (threadIdx.y > 0) return;
   const double inverse = factors.values ? factors.of(ChannelFactors::inverse)[channel] : 1;
   const double product = slopes.second * inverse;
   put(gradients.beta, channel, slopes.first, gradients.add);
@@ -161,23 +182,27 @@ __global__ void __launch_bounds__(kAcross* kLines)
   factors.set(ChannelFactors::offset, channel, -part * slopes.first);
 }
 
+template <class... Parameters, class... Arguments>
+void launch_channels(Stream stream, const char* name, void (*kernel)(Parameters...),
+                     const ChannelSums& sums, Arguments... arguments) {
+  launch(stream, name, kernel, grid_of(sums.channels / kChannelBlock),
+         grid_of(kChannelBlock, lines_of_sum(sums.parts, kMostLines)), 0, sums, arguments...);
+}
+
 }  // namespace
 
 void merge_moments(Stream stream, const ChannelSums& sums, double* merged) {
-  launch(stream, "merge_moments", merge_parts_kernel<MomentsRule>,
-         grid_of(pieces(sums.channels, kAcross)), dim3(kAcross, kLines), 0, sums, merged);
+  launch_channels(stream, "merge_moments", merge_parts_kernel<MomentsRule>, sums, merged);
 }
 
 void merge_slopes(Stream stream, const ChannelSums& sums, double* merged) {
-  launch(stream, "merge_slopes", merge_parts_kernel<SlopesRule>,
-         grid_of(pieces(sums.channels, kAcross)), dim3(kAcross, kLines), 0, sums, merged);
+  launch_channels(stream, "merge_slopes", merge_parts_kernel<SlopesRule>, sums, merged);
 }
 
 void finish_statistics(Stream stream, const ChannelSums& sums, const BatchNormLayer& layer,
                        const ChannelFactors& factors, MovedStatistic* moved) {
-  launch(stream, "finish_statistics", finish_statistics_kernel,
-         grid_of(pieces(sums.channels, kAcross)), dim3(kAcross, kLines), 0, sums, layer, factors,
-         moved);
+  launch_channels(stream, "finish_statistics", finish_statistics_kernel, sums, layer, factors,
+                  moved);
 }
 
 void use_moving_statistics(Stream stream, const BatchNormLayer& layer,
@@ -193,8 +218,7 @@ void publish_statistics(Stream stream, int count, MovedStatistic* moved) {
 
 void finish_slopes(Stream stream, const ChannelSums& sums, const ChannelFactors& factors,
                    const BatchNormGradients& gradients) {
-  launch(stream, "finish_slopes", finish_slopes_kernel, grid_of(pieces(sums.channels, kAcross)),
-         dim3(kAcross, kLines), 0, sums, factors, gradients);
+  launch_channels(stream, "finish_slopes", finish_slopes_kernel, sums, factors, gradients);
 }
 
 }  // namespace cputrain::cuda

@@ -10,29 +10,6 @@ namespace {
 /// Positions that a thread adds up by themselves.
 inline constexpr int kMeasuredAtOnce = 8, kSlopesAtOnce = 4;
 
-/// Those of `count` positions, merged as Chan, Golub and LeVeque have it ("Updating formulae and a
-/// pairwise algorithm for computing sample variances", 1979).
-template <class N>
-struct Moments {
-  float count;
-  Pack<N> mean, squares;
-
-  CPUTRAIN_DEVICE static Moments none() { return {0, Pack<N>::all(0), Pack<N>::all(0)}; }
-  CPUTRAIN_DEVICE void merge(const Moments& other) {
-    if (other.count == 0) return;
-    const float all = count + other.count, part = other.count / all, weight = count * part;
-#pragma unroll
-    for (int i = 0; i < Pack<N>::kCount; ++i) {
-      const float apart = other.mean.of[i] - mean.of[i];
-      mean.of[i] += apart * part;
-      squares.of[i] += other.squares.of[i] + apart * apart * weight;
-    }
-    count = all;
-  }
-  CPUTRAIN_DEVICE const Pack<N>& first() const { return mean; }
-  CPUTRAIN_DEVICE const Pack<N>& second() const { return squares; }
-};
-
 /// Up to kMeasuredAtOnce positions from `first` on, exactly as defined: they are in registers, and
 /// all of them are on their way before the first is added.
 template <class N>
@@ -157,12 +134,11 @@ void measure_channels(Stream stream, Numbers numbers, const ChannelSums& sums, c
   });
 }
 
-void sum_slopes(Stream stream, Numbers numbers, const ChannelSums& sums, const BatchNormPass& pass,
-                const void* src, const void* output, void* diff_dst) {
+void sum_slopes(Stream stream, Numbers numbers, const NormSlopes& slopes, void* diff_dst) {
   with_numbers(numbers, [&]<class N>(N) {
-    const SumLaunch l = SumLaunch::over<N>(sums.channels);
-    launch(stream, "sum_slopes", sum_slopes_kernel<N>, l.grid(sums), l.block(), 0, sums, pass, src,
-           output, diff_dst);
+    const SumLaunch l = SumLaunch::over<N>(slopes.sums.channels);
+    launch(stream, "sum_slopes", sum_slopes_kernel<N>, l.grid(slopes.sums), l.block(), 0,
+           slopes.sums, slopes.pass, slopes.src, slopes.output, diff_dst);
   });
 }
 

@@ -25,14 +25,18 @@ struct ConvolutionCall {
 };
 
 /// dst = src * weights + bias + added. `bias` has dst.channels elements, `added` is another map
-/// like dst; null: there is none.
+/// like dst; null: there is none. `moments`, as moments_of() has them: of dst as it is stored.
+/// Without values none are made.
 void convolution_forward(Stream, const ConvolutionCall&, const void* src, const void* weights,
-                         const float* bias, const void* added, void* dst);
+                         const float* bias, const void* added, void* dst,
+                         const ChannelSums& moments = {});
 
 /// diff_src = the gradient by src, of all positions, also those that no window covers.
-/// `add`: it is added to what is there.
+/// `add`: it is added to what is there. `slopes`, whose sums are as slopes_of() has them: of a
+/// batch norm, as sum_slopes() makes them of diff_src. Without values none are made.
 void convolution_backward_data(Stream, const ConvolutionCall&, const void* diff_dst,
-                               const void* weights, void* diff_src, bool add);
+                               const void* weights, void* diff_src, bool add,
+                               const NormSlopes& slopes = {});
 
 /// diff_weights (and, where it is not null, diff_bias) = the gradients, or are added to.
 void convolution_backward_weights(Stream, const ConvolutionCall&, const void* src,

@@ -1,9 +1,10 @@
 #include "backends/cuda/kernels/products/convolution_windows.h"
+#include "backends/cuda/kernels/products/gemm_slopes.h"
 #include "backends/cuda/kernels/products/position_classes.h"
 
 /// diff_src[position][input channel] = sum over the taps that cover it, and output channels, of
 /// diff_dst * weights: a convolution of diff_dst with transposed weights, input channels first. A
-/// part for each class of positions.
+/// part for each class of positions. Where there is one part alone it can make slopes, too.
 namespace cputrain::cuda {
 namespace {
 
@@ -35,7 +36,7 @@ struct BackwardData {
     ChunkMap dst;
     Divisor dst_chunks;
     const void* weights;  ///< [class][input channel][row][column][output channel]
-    GemmResult<BiasAndAdd<N>> result;
+    GemmResult<AddAndSlopes<N>> result;
 
     CPUTRAIN_DEVICE Part part(int number) const {
       const int stride = rows.stride;
@@ -126,14 +127,20 @@ void transpose_weights(Stream stream, const WindowShape& s, const void* weights,
 }  // namespace
 
 void convolution_backward_data(Stream stream, const ConvolutionCall& call, const void* diff_dst,
-                               const void* weights, void* diff_src, bool add) {
+                               const void* weights, void* diff_src, bool add,
+                               const NormSlopes& slopes) {
   const WindowShape& s = call.shape;
   float* const transposed = call.workspace;
   with_numbers(call.numbers, [&]<class N>(N) {
     transpose_weights<N>(stream, s, weights, transposed);
-    auto* const values = static_cast<typename N::Stored*>(diff_src);
-    const GemmResult<BiasAndAdd<N>> result{
-        {values, nullptr, add ? values : nullptr}, transposed + s.weights(), s.inputs()};
+    using Stored = typename N::Stored;
+    auto* const values = static_cast<Stored*>(diff_src);
+    const AddAndSlopes<N> epilogue{{values, nullptr, add ? values : nullptr},
+                                   slopes.sums,
+                                   slopes.pass,
+                                   static_cast<const Stored*>(slopes.src),
+                                   static_cast<const Stored*>(slopes.output)};
+    const GemmResult<AddAndSlopes<N>> result{epilogue, transposed + s.weights(), s.inputs()};
     const ChunkMap dst = ChunkMap::of<N>(s.dst, diff_dst);
     launch_product<BackwardData, N>(stream, "convolution_backward_data",
                                     {s.images,

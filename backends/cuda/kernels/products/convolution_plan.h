@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/cuda/kernels/batch_norm/batch_norm.h"
 #include "backends/cuda/kernels/products/gemm_plan.h"
 
 /// How the matrix products of a convolution are cut: fixed by its size and the device.
@@ -62,6 +63,25 @@ struct ConvolutionPlan {
     return most * sizeof(float);
   }
 };
+
+/// Sums of a result's columns that a product makes: a part for each tile's rows, and none where
+/// several blocks share an element. Without values.
+constexpr ChannelSums column_sums(const GemmExtent& e, const GemmPlan& plan) {
+  ChannelSums sums;
+  sums.channels = static_cast<int>(e.columns);
+  if (plan.slices > 1 || e.parts > 1) return sums;
+  sums.parts = plan.row_tiles;
+  sums.positions = static_cast<double>(e.rows);
+  sums.of_part = plan.tile.rows;
+  return sums;
+}
+/// Moments of dst by the forward product, and slopes of diff_src by the data gradient.
+constexpr ChannelSums moments_of(const WindowShape& s, const ConvolutionPlan& plan) {
+  return column_sums(forward_extent(s), plan.forward);
+}
+constexpr ChannelSums slopes_of(const WindowShape& s, const ConvolutionPlan& plan) {
+  return column_sums(data_extent(s), plan.data);
+}
 
 /// For a device of so many multiprocessors.
 constexpr ConvolutionPlan plan_convolution(const WindowShape& s, Numbers numbers,

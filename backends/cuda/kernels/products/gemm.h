@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cuda/kernels/products/gemm_epilogue.h"
+#include "backends/cuda/kernels/products/gemm_sums.h"
 #include "backends/cuda/kernels/products/gemm_tiles.h"
 
 /// The kernel of convolutions and dense layers: result[row][column] = sum over the depth of
@@ -126,22 +126,32 @@ CPUTRAIN_DEVICE void multiply(Memory& memory, Iterator& iterator, int steps, War
 }
 
 /// The epilogue of a warp's tile, whose sums lie in shared memory: each lane has a chunk of some
-/// rows.
+/// rows. A lane that has no column stores nothing.
 template <class Tile, class Parameters, class Part, class Problem>
 CPUTRAIN_DEVICE void store_tile(const Parameters& parameters, const Part& part,
                                 const Problem& problem, int first_row, int first_column, int lane,
-                                const float (&sums)[Tile::kWarpRows][Tile::kWarpColumns + 8]) {
+                                float (&sums)[Tile::kWarpRows][Tile::kWarpColumns + 8]) {
   using Sums = typename Epilogue<Parameters>::Sums;
   constexpr int kChunks = Tile::kWarpColumns / Sums::kCount, kRowsAtOnce = 32 / kChunks;
   const int in_tile = lane % kChunks * Sums::kCount, column = first_column + in_tile;
-  if (column >= part.columns) return;
-  const Epilogue<Parameters> epilogue(parameters, column);
+  const bool inside = column < part.columns;
+  const int line = lane / kChunks, rows = inside ? part.rows - first_row : 0;
+  Epilogue<Parameters> epilogue(parameters, inside ? column : 0);
+  const auto row = [&](int i, const auto& f) {
+    f(Sums::of_floats(&sums[i][in_tile]),
+      offset_of_row(problem.row_of_result(part, first_row + i), part.columns) + column);
+  };
+  if constexpr (Parameters::kSums) {
+    if (rows > 0) row(0, [&](const Sums& own, std::int64_t at) { epilogue.begin(own, at); });
+  }
 #pragma unroll 8
   for (int i = 0; i < Tile::kWarpRows; i += kRowsAtOnce) {
-    const int row_in_tile = i + lane / kChunks, row = first_row + row_in_tile;
-    if (row >= part.rows) break;
-    epilogue.store(Sums::of_floats(&sums[row_in_tile][in_tile]),
-                   offset_of_row(problem.row_of_result(part, row), part.columns) + column);
+    if (i + line >= rows) break;
+    row(i + line, [&](const Sums& own, std::int64_t at) { epilogue.store(own, at); });
+  }
+  if constexpr (Parameters::kSums) {
+    __syncwarp();
+    epilogue.leave(sums, line, in_tile);
   }
 }
 
@@ -191,6 +201,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   const int row = tile.row + warp.row, column = tile.column + warp.column;
   with_epilogue(problem.result, tile.slice, plan.slices, [&](const auto& parameters) {
     store_tile<Tile>(parameters, part, problem, row, column, warp.lane, sums);
+    write_sums<Tile>(parameters, tile.row, tile.column, part.rows, memory.sums);
   });
 }
 
@@ -216,7 +227,7 @@ void launch_product(Stream stream, const char* name,
     launch_gemm<N, Tile, Direction>(stream, name, problem, extent, plan);
   });
   if (plan.slices > 1) {
-    add_slices(stream, problem.result, plan.slices, extent.columns);
+    add_slices(stream, problem.result.of_slices(), plan.slices, extent.columns);
   }
 }
 

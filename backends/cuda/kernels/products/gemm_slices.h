@@ -12,6 +12,7 @@ namespace cputrain::cuda {
 template <class N>
 struct BiasAndAdd {
   using Numbers = N;
+  static constexpr bool kSums = false;  ///< of columns (gemm_sums.h)
 
   typename N::Stored* values = nullptr;
   const float* bias = nullptr;                ///< null: none
@@ -25,13 +26,18 @@ struct GemmResult {
   Epilogue epilogue;
   float* partials = nullptr;
   std::int64_t numbers = 0;  ///< in the result, and in a slice
+
+  /// What is left to do when slices are added.
+  GemmResult<BiasAndAdd<typename Epilogue::Numbers>> of_slices() const {
+    return {epilogue, partials, numbers};
+  }
 };
 
-/// Threads that share the sum of so many slices, each having some eight: a power of two.
-constexpr int lines_of_sum(int slices) {
-  constexpr int kMost = 32, kSlicesOfThread = 8;
+/// Threads that share the sum of so many slices, or parts, each having some eight: a power of two.
+constexpr int lines_of_sum(int slices, int most = 32) {
+  constexpr int kSlicesOfThread = 8;
   int lines = 1;
-  while (lines < kMost && lines * kSlicesOfThread < slices) lines *= 2;
+  while (lines < most && lines * kSlicesOfThread < slices) lines *= 2;
   return lines;
 }
 
