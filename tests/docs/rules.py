@@ -57,6 +57,8 @@ def form(document, _):
                                                     "more than a third"))
     above = ""
     for number, text in document.prose:
+        if re.match(r"(<<<<<<<|=======|>>>>>>>)( |$)", text):
+            found.append(Finding(name, number, "a mark of a merge that was not finished"))
         if text.startswith("    ") and text.strip() and not above.strip() and not in_list(document, number):
             found.append(Finding(name, number, "an indented block: write a fence (```sh, ```text)"))
         above = text

@@ -106,6 +106,7 @@ class Rules(MadeUp):
         self.assertEqual(self.found("```text\nopen\n"), ["guide.md:1: a fence that is never closed"])
         self.assertEqual(self.found("Text:\n\n    ./cputrain\n    more\n"),
                          ["guide.md:3: an indented block: write a fence (```sh, ```text)"])
+        self.assertEqual(self.found("one\n=======\nanother\n"), ["guide.md:2: a mark of a merge that was not finished"])
         self.assertEqual(self.found("- item\n\n    goes on\n\n    and on\n"), [])
         self.assertEqual(self.found(f"{'x' * 121}\n| {'x' * 121} |\n"), ["guide.md:1: 121 characters, more than 120"])
         self.assertEqual(self.found("\n" * 131, "README.md"), ["README.md:131: 131 lines, more than 130"])
