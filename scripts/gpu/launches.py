@@ -30,7 +30,7 @@ class Launch:
     bytes: int    # that go to the device's memory or come from it
     plan: Plan = None
     warps: int = 0        # of all blocks
-    turns: int = 0        # of their main loop, in kernels that have one and are none of gemm.h
+    iterations: int = 0   # of their main loop, in kernels that have one and are none of gemm.h
     round_trips: int = 1  # to memory, each of which a thread waits for before it begins the next
     l2_trips: int = 0     # the same to what the kernel before wrote, which L2 still holds
     # Of the bytes those that depend on the plan for so many images: partial sums, or maps that are read for them.
@@ -204,7 +204,7 @@ class Network:
         groups, tiles = pieces(dst.channels, 32), n * pieces(dst.height, 2) * pieces(dst.width, 16)
         slices = min(tiles, pieces(4 * self.multiprocessors, groups))
         launch = lambda way, more: Launch(f"first_block_{way}", f"first_block_{way}_kernel", slices * groups,
-                                          moved + more, warps=4 * slices * groups, turns=4 * tiles * groups)
+                                          moved + more, warps=4 * slices * groups, iterations=4 * tiles * groups)
         sums = [self.add_slices(count, slices, "exact", self.old_gradient(count)) for count in (weights, bias) if count]
         self.operations.append(Operation(
             convolution["name"], forward=[facts, launch("forward", weights * self.element + bias * FLOAT)],

@@ -25,8 +25,8 @@ class Kernel:
         return self.instructions[at].startswith("NOP") or bool(branch and self.labels.get(branch[1]) == at)
 
     def main_loop(self):
-        """Instructions of the smallest loop that has all tensor-core instructions, without those that warps do by
-        turns; and these."""
+        """Instructions of the smallest loop that has all tensor-core instructions, without those that warps share
+        out among them; and these."""
         tensor = [i for i, text in enumerate(self.instructions) if mnemonic(text) == "HMMA"]
         loops = [(self.labels[branch[1]], i) for i, text in enumerate(self.instructions)
                  for branch in [BRANCH.search(text)] if branch and self.labels.get(branch[1], i + 1) <= i]
@@ -34,13 +34,13 @@ class Kernel:
         if not around:
             raise ValueError(f"{self.name}: no loop has all tensor-core instructions")
         begin, end = min(around, key=lambda loop: loop[1] - loop[0])
-        first, last = self.turn_in(begin, end)
+        first, last = self.shared_out(begin, end)
         return (self.instructions[begin:first] + self.instructions[last:end + 1], self.instructions[first:last])
 
 
-    def turn_in(self, loop_begin, loop_end):
+    def shared_out(self, loop_begin, loop_end):
         """(begin, end) of what a branch in the loop jumps over though tensor-core instructions are there: what warps
-        do by turns. Nothing: (loop_begin, loop_begin)."""
+        share out, each in one of several steps. Nothing: (loop_begin, loop_begin)."""
         for i in range(loop_begin, loop_end):
             branch = BRANCH.search(self.instructions[i])
             target = self.labels.get(branch[1], 0) if branch else 0

@@ -74,16 +74,16 @@ class Work:
 
 
 class Kernel:
-    """A line of the table: instructions outside of the main loop, in it, and its HMMA; of both those that warps do by
-    turns. A warp's part of a tile has `rows` and `columns`."""
+    """A line of the table: instructions outside of the main loop, in it, and its HMMA; of both those that warps share
+    out. A warp's part of a tile has `rows` and `columns`."""
 
-    def __init__(self, outside, loop=0, tensor=0, warps=0, turn=0, turn_tensor=0, rows=0, columns=0):
+    def __init__(self, outside, loop=0, tensor=0, warps=0, share=0, share_tensor=0, rows=0, columns=0):
         self.outside, self.loop, self.tensor, self.warps = outside, loop, tensor, warps
-        self.turn, self.turn_tensor, self.rows, self.columns = turn, turn_tensor, rows, columns
+        self.share, self.share_tensor, self.rows, self.columns = share, share_tensor, rows, columns
 
     def of_step(self, bias_parts):
         """(instructions, HMMA) of a warp, on average."""
-        return self.loop + self.turn / bias_parts, self.tensor + self.turn_tensor / bias_parts
+        return self.loop + self.share / bias_parts, self.tensor + self.share_tensor / bias_parts
 
 
 def text_of(path, remedy):
@@ -127,9 +127,9 @@ def add_product(found, product, words):
     precision, *sides, problem = product.groups()
     rows, columns, rows_of_warp, columns_of_warp = map(int, sides)
     warps = rows // rows_of_warp * (columns // columns_of_warp)
-    outside, loop, turn, _, tensor, turn_tensor = words[:6]
+    outside, loop, share, _, tensor, share_tensor = words[:6]
     found[precision.lower(), problem, f"{rows}x{columns}"] = Kernel(
-        int(outside), int(loop), int(tensor), warps, int(turn), int(turn_tensor), rows_of_warp, columns_of_warp)
+        int(outside), int(loop), int(tensor), warps, int(share), int(share_tensor), rows_of_warp, columns_of_warp)
 
 
 def figures_of(name, figures):
@@ -165,7 +165,7 @@ class Gpu:
         if launch.plan is None:
             kernel = self.instructions[launch.kernel] if launch.kernel else Kernel(0)
             return Work(launch.name, launch.blocks, launch.bytes,
-                        launch.warps * kernel.outside + launch.turns * kernel.loop, trips=launch.round_trips,
+                        launch.warps * kernel.outside + launch.iterations * kernel.loop, trips=launch.round_trips,
                         l2_trips=launch.l2_trips)
         made, kernel = launch.plan, self.instructions[precision, launch.kernel, launch.plan.tile]
         steps = made.tiles * made.steps  # of blocks' main loops

@@ -44,16 +44,16 @@ class Reading(unittest.TestCase):
         kernel, = sass.kernels_in(CODE)
         self.assertEqual(kernel.name, "_Z6kernelv")
         self.assertEqual(len(kernel.instructions), 11)  # without what fills the section up
-        loop, turn = kernel.main_loop()
+        loop, share = kernel.main_loop()
         self.assertEqual(sass.counted(loop), {"HMMA": 3, "BRA": 2, "LDGSTS": 1, "FADD": 1})
-        self.assertEqual(turn, [])
+        self.assertEqual(share, [])
         self.assertEqual(sass.runs_of("HMMA", loop), {2: 1, 1: 1})
 
-    def test_what_is_done_by_turns_is_counted_apart(self):
+    def test_what_warps_share_out_is_counted_apart(self):
         kernel, = sass.kernels_in(CODE.replace("LDGSTS.E.BYPASS.128 [R2], desc[UR4][R6.64], P3", "HMMA.1688.F32.TF32"))
-        loop, turn = kernel.main_loop()
+        loop, share = kernel.main_loop()
         self.assertEqual(sass.counted(loop), {"HMMA": 3, "BRA": 2, "FADD": 1})
-        self.assertEqual(sass.counted(turn), {"HMMA": 1})
+        self.assertEqual(sass.counted(share), {"HMMA": 1})
 
     def test_a_kernel_without_such_a_loop_is_refused(self):
         for code in (CODE.replace("HMMA", "FFMA"), CODE.replace("BRA `(.L_x_1)", "BRA `(.L_x_3)")):
@@ -131,7 +131,7 @@ class Tables(unittest.TestCase):
                 continue
             numbers, *sides, direction, runs = product.groups()
             *tile, rows, columns = map(int, sides)
-            outside, loop, turn, per_tensor, tensor, turn_tensor, *others = line.split()[:16]
+            outside, loop, share, per_tensor, tensor, share_tensor, *others = line.split()[:16]
             products = 3 if numbers == "Exact" else 1
             self.assertEqual(int(tensor), rows // 16 * (columns // 8) * 4 * products, line)
             self.assertEqual(int(tensor) + sum(int(n) for n in others), int(loop), line)
@@ -139,8 +139,8 @@ class Tables(unittest.TestCase):
             lengths = [run.split("x") for run in runs.split()]
             self.assertEqual(sum(int(often) * int(length) for often, length in lengths), int(tensor), line)
             self.assertGreater(int(outside), 0)
-            self.assertEqual(int(turn_tensor) > 0, direction == "BackwardWeights", line)
-            self.assertEqual(int(turn) > 0, direction == "BackwardWeights", line)
+            self.assertEqual(int(share_tensor) > 0, direction == "BackwardWeights", line)
+            self.assertEqual(int(share) > 0, direction == "BackwardWeights", line)
             if rows == 64 and architecture == "sm_90a":
                 self.assertLessEqual(float(per_tensor), self.most(numbers, direction, tile), line)
             seen.add(line.split("gemm<")[1])

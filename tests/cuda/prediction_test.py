@@ -136,7 +136,7 @@ class Times(unittest.TestCase):
         entry = lambda all_figures: {key: {"value": value} for key, value in all_figures.items()}
         self.gpu = speed.Gpu("X", {"gpus": {"X": {"architecture": "90a", **entry(figures)}}, "of_all": entry(of_all)},
                              speed.INSTRUCTIONS)
-        product = speed.Kernel(1000, loop=896, tensor=188, warps=4, turn=16, turn_tensor=16, rows=64, columns=32)
+        product = speed.Kernel(1000, loop=896, tensor=188, warps=4, share=16, share_tensor=16, rows=64, columns=32)
         self.gpu.instructions = {"copy_kernel": speed.Kernel(100), ("exact", "Forward", "128x64"): product,
                                  ("exact", "BackwardWeights", "128x64"): product}
 

@@ -29,7 +29,7 @@ TEST(LoopBounds, OfALargeTile) {
   EXPECT_EQ(bounds.most(), bounds.issue + bounds.shared);
 }
 
-/// The table has instructions of the loop, those that warps do by turns, their share and products.
+/// The table has instructions of the loop, those that warps share out, and products.
 TEST(Instructions, AreThoseOfTheTableOfKernels) {
   std::ifstream table(CPUTRAIN_INSTRUCTIONS);
   const std::regex forward(R"(\s*\d+\s+(\d+)\s+0\s+\S+\s+(\d+)\s.*)"
