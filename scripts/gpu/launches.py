@@ -208,7 +208,7 @@ class Network:
         sums = [self.add_slices(count, slices, "exact", self.old_gradient(count)) for count in (weights, bias) if count]
         self.operations.append(Operation(
             convolution["name"], forward=[facts, launch("forward", weights * self.element + bias * FLOAT)],
-            weights=[with_partials(launch("backward_weights", 0), slices * (weights + dst.channels) * FLOAT), *sums],
+            weights=[with_planned(launch("backward_weights", 0), writes=slices * (weights + dst.channels) * FLOAT), *sums],
             kernel=weights, bias=bias, penalised="l2" in convolution))
         self.map, self.learns = dst, True
 

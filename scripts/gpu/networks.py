@@ -22,7 +22,7 @@ SMALL = {
         {"type": "concat", "from": ["left_silu", "right_relu6"]},
         {"type": "convolution", "filters": 32, "kernel": 3, "padding": "same", "groups": 32}, {"type": "leaky_relu"},
         {"type": "average_pool", "size": 2}, {"type": "convolution", "filters": 40, "kernel": 1},
-        {"type": "layer_norm"}, {"type": "dropout", "rate": 0.2}, {"type": "global_average_pool"},
+        {"type": "layer_norm"}, {"type": "batch_norm"}, {"type": "dropout", "rate": 0.2}, {"type": "global_average_pool"},
         {"type": "dense", "units": 45}, {"type": "relu"}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]}
 # Maps of 14 x 14 and 7 x 7 positions of so many images, and channels that make the plan take its large tiles.
 LARGE = {

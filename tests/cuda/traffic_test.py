@@ -102,7 +102,7 @@ class Traffic(ProgramTest):
                         self.assertAlmostEqual(getattr(foretold[key], way), getattr(moved, way),
                                                delta=128 * len(more) + MORE_OF_ALL * getattr(moved, way))
             for places in ([place for place, _ in steps[2]], traffic.in_order(networks, update)):
-                slices.add((model, sum(place.launch.partials for place in places) / len(places)))
+                slices.add((model, sum(place.launch.planned_writes for place in places) / len(places)))
         self.assertEqual(len(slices), 4, "plans are alike, so nothing is shown of them")
 
     def test_formulas_are_near_what_gpus_moved(self):
