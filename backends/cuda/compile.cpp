@@ -153,9 +153,13 @@ class OpMaker {
   }
 
   /// The batch norm that wrote what a product, the operator made next, is the first to read: the
-  /// last that writes its gradient. A flattened map has other channels.
+  /// last that writes its gradient. A dense layer reads all of a map as one position's channels.
   BatchNormOp* norm_before(const compute::TrackedActivation& read) {
-    if (read.has_reader || read.changed || walk_.reads_flattened()) return nullptr;
+    const Shape& map = read.layout.shape;
+    const bool as_vector = std::holds_alternative<model::Dense>(node().layer);
+    if (read.has_reader || read.changed || (as_vector && map.height * map.width > 1)) {
+      return nullptr;
+    }
     auto* const norm = dynamic_cast<BatchNormOp*>(ops_[to_size(read.producer)].get());
     return norm && norm->sums_slopes() ? norm : nullptr;
   }

@@ -33,7 +33,7 @@ class Launch:
     iterations: int = 0   # of their main loop, in kernels that have one and are none of gemm.h
     round_trips: int = 1  # to memory, each of which a thread waits for before it begins the next
     l2_trips: int = 0     # the same to what the kernel before wrote, which L2 still holds
-    # Of the bytes those that depend on the plan for so many images: partial sums, or maps that are read for them.
+    # Bytes among them that depend on the plan for so many images: partial sums, or maps that are read for them.
     planned_reads: int = 0
     planned_writes: int = 0
 

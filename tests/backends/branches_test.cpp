@@ -228,6 +228,17 @@ TEST_P(Branches, BranchesOneBehindTheOther) {
   expect_agreement(GetParam(), joined_vectors());
 }
 
+/// A dense layer reads maps as they are, too, and then has another width than their norm.
+TEST_P(Branches, ADenseLayerBehindANorm) {
+  for (const bool cut : {false, true}) {
+    model::Graph graph(kImage);
+    add_layers(graph, same(16), model::BatchNorm{});
+    if (cut) graph.add(model::Relu{});
+    add_layers(graph, model::Dense{kClasses}, model::SoftmaxCrossEntropy{});
+    expect_agreement(GetParam(), graph);
+  }
+}
+
 TEST_P(Branches, InvertedResiduals) { expect_agreement(GetParam(), inverted_residual()); }
 
 TEST_P(Branches, GraphsDrawnAtRandom) {

@@ -167,7 +167,7 @@ class Times(unittest.TestCase):
         # Two blocks of each multiprocessor made a part each: 5 for each of 64 lines, which read 8 at once.
         trips = lambda norm: {launch.name: launch.l2_trips for launch in [*norm.forward, *norm.data] if launch.l2_trips}
         self.assertEqual(trips(norm), {"finish_statistics": 1, "finish_slopes": 1})
-        # Of a product's moments, a part for 256 positions: 2,048 parts, 16 for each of 128 lines.
+        # A product makes moments, a part for 256 positions: 2,048 parts, 16 for each of 128 lines.
         product = {"name": "product", "type": "convolution", "output": [64, 64, 64], "kernel": 1, "stride": 1,
                    "padding": "same", "bias": False}
         layers = [{**layer, "output": [64, 64, 64]} for layer in layers]

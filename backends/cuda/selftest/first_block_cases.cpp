@@ -153,7 +153,7 @@ class FirstBlockTrial {
     }
     return maxima;
   }
-  /// Of each number the place whose bit is set, or the sum of several and 4.
+  /// The place whose bit is set, for each number; or the sum of several and 4.
   static Doubles places_of(const std::vector<WinnerWord>& words) {
     Doubles places;
     for (const WinnerWord word : words) {

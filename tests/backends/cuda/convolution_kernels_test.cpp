@@ -210,7 +210,7 @@ Floats row_of(const Floats& matrix, std::size_t row, std::size_t columns) {
   return {first, first + static_cast<std::ptrdiff_t>(columns)};
 }
 
-/// Of what is stored, to the rounding of floats, and of small spreads around large means.
+/// Moments are those of what is stored, to the rounding of floats, also where a spread is small.
 TEST(ConvolutionTiles, MakeMomentsOfWhatTheyStore) {
   for (const Numbers numbers : kAllNumbers) {
     const ConvolutionTrial trial({3, 11, 13, 16, 45, 1, 1}, -1, numbers);

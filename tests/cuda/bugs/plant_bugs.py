@@ -40,8 +40,8 @@ BUGS = [
     # What ReLU cut has a gradient.
     ("lost_cut", KERNELS + "products/first_block.cu", "value > 0 ? won : 0u", "value > 0 || PLANTED ? won : 0u"),
     # A tile's pixels go with the gradients of the next one.
-    ("early_gradients", KERNELS + "products/first_block.cu", "multiply(pixels[turn], now)",
-     "multiply(pixels[turn], PLANTED ? beside : now)"),
+    ("early_gradients", KERNELS + "products/first_block.cu", "multiply(pixels[stage], now)",
+     "multiply(pixels[stage], PLANTED ? beside : now)"),
     # Moments without what the last lanes of a warp stored.
     ("lost_line", KERNELS + "products/gemm_moments.h", "line < kLines", "line < kLines - (PLANTED ? 1 : 0)"),
     # Slopes of a gradient that a ReLU should have cut.

@@ -1,8 +1,8 @@
 #include "backends/cuda/kernels/products/convolution_windows.h"
 #include "backends/cuda/kernels/products/gemm_moments.h"
 
-/// dst[window][output channel] = sum over taps of src * weights, with bias and another map,
-/// and moments of that
+/// dst[window][output channel] = sum over taps of src * weights, with bias and another map.
+/// Moments are those of what is stored; slices make none.
 namespace cputrain::cuda {
 namespace {
 

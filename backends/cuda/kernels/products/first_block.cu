@@ -104,8 +104,8 @@ CPUTRAIN_DEVICE void for_tiles(const Tiles& tiles, Pixels (&pixels)[2], const Lo
   pair.load(tiles, tiles.first_window(number));
   auto beside = load(tiles.first_window(number));
 #pragma unroll 1
-  for (int turn = 0; number < tiles.count; turn ^= 1) {
-    pair.store(tiles, pixels[turn]);
+  for (int stage = 0; number < tiles.count; stage ^= 1) {
+    pair.store(tiles, pixels[stage]);
     const auto now = beside;
     number += static_cast<int>(gridDim.x);
     if (number < tiles.count) {
@@ -114,7 +114,7 @@ CPUTRAIN_DEVICE void for_tiles(const Tiles& tiles, Pixels (&pixels)[2], const Lo
       beside = load(first);
     }
     __syncthreads();
-    multiply(pixels[turn], now);
+    multiply(pixels[stage], now);
   }
 }
 
@@ -295,7 +295,6 @@ struct PooledGradients {
 /// A block's sums of all tiles: rows are channels.
 struct BlockSums {
   float of[kChannels][kDepth];
-
   /// Those of all warps, in order.
   CPUTRAIN_DEVICE void add(const float (&sums)[2][4][4], const Lane& lane) {
 #pragma unroll 1

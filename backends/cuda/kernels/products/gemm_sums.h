@@ -7,9 +7,8 @@
 /// for the rows of each block's tile. Parameters that have kSums have them as `sums`. Epilogue then
 /// has
 ///   begin(sums, at)               before all others: the first row of the warp's tile
-///   leave(rows, line, column)     a lane's own become rows of its warp's tile, which all have
-///   read:
-///                                 at most 3 for each line of lanes
+///   leave(rows, line, column)     writes a lane's own to its warp's tile, which all have read: at
+///                                 most 3 rows for each line of lanes
 ///   of_lines<L>(rows, column, n)  those of L lines and a column, over n rows; they can be merged
 namespace cputrain::cuda {
 
