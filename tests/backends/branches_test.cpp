@@ -1,13 +1,8 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "backends/reference/reference_backend.h"
 #include "core/random/random.h"
 #include "model/rewrite.h"
-#include "tests/backends/backends_under_test.h"
-#include "tests/backends/trial.h"
+#include "tests/backends/agreement.h"
 
 /// Networks with branches on every backend against plain loops in double: residual blocks of both
 /// kinds, and graphs drawn at random. Wherever a map has several readers their gradients must meet,
@@ -15,17 +10,7 @@
 namespace cputrain::testing::branches_test {
 namespace {
 
-constexpr Shape kImage{10, 9, 3};
-constexpr int kClasses = 3, kImages = 4;
-
-void add_head(model::Graph& graph) {
-  add_layers(graph, model::GlobalAveragePool{}, model::Dense{kClasses},
-             model::SoftmaxCrossEntropy{});
-}
-
-model::Convolution same(int filters, int kernel = 3) {
-  return {.filters = filters, .kernel = kernel, .padding = model::Padding::same};
-}
+using namespace agreement;
 
 /// He et al.'s first kind: addition, then ReLU.
 model::Graph residual_v1() {
@@ -172,40 +157,6 @@ model::Graph random_graph(std::uint64_t seed) {
   return graph;
 }
 
-double worst_distance(compute::Backend& backend, const model::Graph& graph, std::uint64_t seed) {
-  const Samples samples = make_images(kImages, kImage, kClasses, seed);
-  const auto reference = reference::make_reference_backend(DType::f64);
-  Trial expected(*reference, graph, {kImages}), actual(backend, graph, {kImages});
-  const Outcome e = expected.train(samples, {kImages}, 4);
-  const Outcome a = actual.train(samples, {kImages}, 4);
-  double worst = std::abs(a.tally.loss - e.tally.loss) / e.tally.loss;
-  double scale = 0;
-  for (const auto& gradient : e.gradients) {
-    for (const double g : gradient) scale = std::max(scale, std::abs(g));
-  }
-  for (std::size_t p = 0; p < e.gradients.size(); ++p) {
-    // A bias before a batch norm has no gradient but rounding: measured against the largest.
-    for (std::size_t i = 0; i < e.gradients[p].size(); ++i) {
-      const double distance = std::abs(a.gradients[p][i] - e.gradients[p][i]) / scale;
-      worst = distance <= worst ? worst : distance;  // NaN counts as worst
-    }
-  }
-  return worst;
-}
-
-/// Rounding that turns a sign before a ReLU moves gradients by some 1e-3; images of one of a
-/// dozen seeds go without. A mistake shows with any of them.
-void expect_agreement(const BackendUnderTest& under_test, const model::Graph& graph) {
-  if (!under_test.runs(graph)) return expect_refusal(under_test, graph);
-  const auto backend = under_test.make();
-  double best = HUGE_VAL;
-  const double bound = 10 * under_test.tolerance;
-  for (std::uint64_t seed = 1; seed <= 12 && !(best <= bound); ++seed) {
-    best = std::min(best, worst_distance(*backend, graph, seed));
-  }
-  EXPECT_LE(best, bound);
-}
-
 /// Whose operators are those of one thread in another backend of the list.
 bool several_threads(const BackendUnderTest& under_test) {
   return under_test.name.ends_with("_threads");
@@ -281,82 +232,6 @@ TEST_P(Branches, SumsOfSumsKeepTheirGradients) {
   graph.add(model::Add{}, "", {cut, sum});
   add_head(graph);
   expect_agreement(GetParam(), graph);
-}
-
-/// A convolution that adds another map as it goes on, in front of a normalization that takes its
-/// sums then. The other map may have readers before and behind, be the convolution's own source, or
-/// be changed in place; so may the sum.
-TEST_P(Branches, SumsBehindConvolutions) {
-  struct Wish {
-    bool own_source, read_later, changed, sum_changed;
-  };
-  for (const Wish& wish : {Wish{false, false, false, false}, Wish{true, false, false, false},
-                           Wish{false, true, false, false}, Wish{true, true, false, false},
-                           Wish{false, false, true, false}, Wish{false, false, false, true},
-                           Wish{true, true, true, true}}) {
-    model::Graph graph(kImage);
-    graph.add(same(16));
-    int src = graph.add(model::BatchNorm{});
-    int other = wish.own_source ? src : graph.add(same(16), "", {src});
-    if (wish.changed) other = graph.add(model::Dropout{0.3f}, "", {other});
-    if (wish.own_source) src = other;
-    const int residual = graph.add(same(16), "", {src});
-    int sum = graph.add(model::Add{}, "", {residual, other});
-    if (wish.sum_changed) sum = graph.add(model::Dropout{0.3f});
-    graph.add(model::BatchNorm{});
-    const int normal = graph.add(same(16));
-    graph.add(model::Add{}, "", {wish.read_later ? other : sum, normal});
-    add_head(graph);
-    expect_agreement(GetParam(), graph);
-    if (wish.changed || wish.sum_changed) continue;
-    // The shortcut alone learns.
-    const std::string name = graph.nodes()[static_cast<std::size_t>(residual)].name;
-    expect_agreement(GetParam(), model::with_frozen(graph, std::vector{name}));
-  }
-}
-
-/// The same of dense layers, and of a convolution that reads zeros around the map that is added.
-TEST_P(Branches, SumsBehindDenseLayersAndZeros) {
-  model::Graph graph(kImage);
-  const int trunk = graph.add(same(16));
-  graph.add(model::Relu{}, "", {trunk});
-  const int activated = graph.add(model::ZeroPad{1, 1, 1, 1});
-  const int padded = graph.add(model::Convolution{.filters = 16, .kernel = 3}, "", {activated});
-  graph.add(model::Add{}, "", {trunk, padded});
-  const int pooled = graph.add(model::GlobalAveragePool{});
-  const int shortcut = graph.add(model::Dense{16}, "", {pooled});
-  const int vector = graph.add(model::Dense{16}, "", {pooled});
-  const int sum = graph.add(model::Add{}, "", {shortcut, vector});
-  const int own = graph.add(model::Dense{16}, "", {sum});
-  graph.add(model::Add{}, "", {own, sum});
-  add_layers(graph, model::Dense{kClasses}, model::SoftmaxCrossEntropy{});
-  expect_agreement(GetParam(), graph);
-}
-
-/// Channels fill no chunk; then nobody learns from the other map.
-TEST_P(Branches, SumsOfOddChannelsAndFrozenMaps) {
-  model::Graph graph(kImage);
-  const int frozen = graph.add(same(21));
-  const int src = graph.add(same(16), "", {0});
-  const int learns = graph.add(same(21), "", {src});
-  graph.add(model::Add{}, "", {learns, frozen});
-  add_head(graph);
-  expect_agreement(GetParam(), graph);
-  const std::string name = graph.nodes()[static_cast<std::size_t>(frozen)].name;
-  expect_agreement(GetParam(), model::with_frozen(graph, std::vector{name}));
-}
-
-TEST_P(Branches, SumsWithTheImage) {
-  model::Graph graph(kImage);
-  graph.add(same(kImage.channels));
-  const int own = graph.add(same(kImage.channels));
-  graph.add(model::Add{}, "", {own, 0});
-  add_head(graph);
-  if (GetParam().name.starts_with("cpu")) {
-    expect_refusal(GetParam(), graph);
-  } else {
-    expect_agreement(GetParam(), graph);
-  }
 }
 
 /// Kernels that read images themselves must not overlook what was made of them.
