@@ -19,10 +19,37 @@ function(cputrain_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${CPUTRAIN_UNITY} UNITY_BUILD_BATCH_SIZE 16)
 endfunction()
 
+# cputrain_precompile_headers(target header...)  an object library with these headers of libraries, which others reuse:
+# to parse them takes the compiler longer than most files of ours. Only where files are compiled together: one by one,
+# each shows that it includes what it uses.
+function(cputrain_precompile_headers target)
+  if(CPUTRAIN_UNITY)
+    file(TOUCH ${CMAKE_CURRENT_BINARY_DIR}/${target}.cpp)
+    add_library(${target} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${target}.cpp)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
+# cputrain_reuse_headers(target from)  GCC takes them only if all that changes code is the same: optimisation, PIC.
+function(cputrain_reuse_headers target from)
+  if(TARGET ${from} AND NOT target STREQUAL from)
+    target_precompile_headers(${target} REUSE_FROM ${from})
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
+  endif()
+endfunction()
+
+# Objects of modules are linked into cputrain-smpi, too, a shared object. Calls inside a file stay as direct as before.
+function(cputrain_compile_for_shared_objects target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
+endfunction()
+
 # The target only reads, plans and prints: to optimise it further takes twice as long.
 function(cputrain_compile_texts target)
   # At -O1 GCC 12 reports std::string concatenation falsely.
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)
+  cputrain_compile_for_shared_objects(${target})
+  cputrain_reuse_headers(${target} cputrain_headers_of_texts)
 endfunction()
 
 # cputrain_add_module(name
@@ -38,11 +65,9 @@ function(cputrain_add_module name)
   cputrain_compile_together(cputrain_${name})
   if(arg_TEXTS)
     cputrain_compile_texts(cputrain_${name})
+  else()
+    cputrain_compile_for_shared_objects(cputrain_${name})
   endif()
-  # cputrain-smpi, a shared object, is linked from it; calls inside a file stay as direct as before. Builds without it
-  # have the same objects, so that it costs little where somebody asks for it later.
-  set_target_properties(cputrain_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_compile_options(cputrain_${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
 endfunction()
 
 # Older Debian packages ship no CMake files: find_package_or_fail(TBB "libtbb-dev") names the remedy.

@@ -10,9 +10,8 @@ function(cputrain_compile_as_test target)
   set(optimised -O0)
   if(ARGN STREQUAL COMPUTES)
     set(optimised $<$<NOT:$<CONFIG:Debug>>:-O1>)
-  elseif(TARGET cputrain_headers_of_tests AND NOT target STREQUAL cputrain_headers_of_tests)
-    target_precompile_headers(${target} REUSE_FROM cputrain_headers_of_tests)
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
+  else()
+    cputrain_reuse_headers(${target} cputrain_headers_of_tests)
   endif()
   # GCC 13 and 14 take a reference into a container for one to the temporary key that found it.
   target_compile_options(${target} PRIVATE ${optimised} -Wno-stringop-overflow
@@ -21,19 +20,16 @@ endfunction()
 
 # GoogleTest and what most tests include are parsed once, which is a third of the compiler's work for them. One
 # precompiled header serves all targets of cputrain_compile_as_test; one with options of its own has the property
-# DISABLE_PRECOMPILE_HEADERS. Where files are compiled one by one, each shows that it includes what it uses.
+# DISABLE_PRECOMPILE_HEADERS.
 function(cputrain_precompile_headers_of_tests)
-  if(NOT CPUTRAIN_UNITY)
-    return()
-  endif()
-  file(TOUCH ${CMAKE_CURRENT_BINARY_DIR}/headers_of_tests.cpp)
-  add_library(cputrain_headers_of_tests OBJECT ${CMAKE_CURRENT_BINARY_DIR}/headers_of_tests.cpp)
-  target_link_libraries(cputrain_headers_of_tests PRIVATE cputrain_modules cputrain_backends cputrain_datasets
-                        cputrain_test_data cputrain_options GTest::gtest)
-  cputrain_compile_as_test(cputrain_headers_of_tests)
-  target_precompile_headers(cputrain_headers_of_tests PRIVATE <gtest/gtest.h> <algorithm> <array> <atomic> <chrono>
+  cputrain_precompile_headers(cputrain_headers_of_tests <gtest/gtest.h> <algorithm> <array> <atomic> <chrono>
     <cmath> <filesystem> <fstream> <functional> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span>
     <string> <thread> <unordered_map> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+  if(TARGET cputrain_headers_of_tests)
+    target_link_libraries(cputrain_headers_of_tests PRIVATE cputrain_modules cputrain_backends cputrain_datasets
+                          cputrain_test_data cputrain_options GTest::gtest)
+    cputrain_compile_as_test(cputrain_headers_of_tests)
+  endif()
 endfunction()
 
 # A folder of tests and its tests have one name: what tests/backends/cpu registers is called backends_cpu or
