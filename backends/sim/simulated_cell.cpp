@@ -84,12 +84,6 @@ class LastEpoch final : public loop::Reporter {
   loop::EpochRecord record_;
 };
 
-/// It is never stopped and takes no checkpoints.
-class Undisturbed final : public loop::Control {
- public:
-  bool stop_requested() override { return false; }
-};
-
 /// The steps of every repeat, with a program that is compiled.
 simulation::SimulationResult run_repeats(const simulation::SimulationJob& job, loop::Parts& parts) {
   const auto& backend = dynamic_cast<const SimBackend&>(parts.backend);
@@ -100,7 +94,7 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job, l
   for (int repeat = 0; repeat < job.repeats; ++repeat) {
     const double stalled = backend.memory_stall();
     LastEpoch reporter;
-    Undisturbed control;
+    loop::Control control;
     const loop::LoopOptions options{{.epochs = 1, .steps = result.steps}, job.seed};
     loop::train(parts, {}, options, {}, reporter, control);
     const loop::EpochRecord& record = reporter.record();

@@ -15,20 +15,20 @@ namespace {
 
 /// An array of n bytes over P ranks.
 struct Sum {
-  Link link;
+  Line message;  ///< seconds by bytes
   double ranks, bytes;
 
   double rounds() const { return std::floor(std::log2(ranks)); }
-  double whole() const { return link.message + bytes * link.byte; }
-  double halves() const { return 2 * bytes * link.byte * (ranks - 1) / ranks; }
+  double whole() const { return message.fixed + bytes * message.each; }
+  double halves() const { return 2 * bytes * message.each * (ranks - 1) / ranks; }
   /// Those beyond a power of two hand their arrays to others, and get the sums back.
   double folding() const { return std::exp2(rounds()) == ranks ? 0 : 2 * whole(); }
 };
 
-double ring_seconds(const Sum& s) { return 2 * (s.ranks - 1) * s.link.message + s.halves(); }
+double ring_seconds(const Sum& s) { return 2 * (s.ranks - 1) * s.message.fixed + s.halves(); }
 double doubling_seconds(const Sum& s) { return s.rounds() * s.whole() + s.folding(); }
 double rabenseifner_seconds(const Sum& s) {
-  return 2 * s.rounds() * s.link.message + s.halves() + s.folding();
+  return 2 * s.rounds() * s.message.fixed + s.halves() + s.folding();
 }
 double tree_seconds(const Sum& s) { return 2 * std::ceil(std::log2(s.ranks)) * s.whole(); }
 
@@ -116,8 +116,8 @@ std::vector<std::string> allreduce_words() {
   return words;
 }
 
-std::string quickest_algorithm(const Link& link, int ranks, double bytes) {
-  const Sum sum{link, static_cast<double>(ranks), bytes};
+std::string quickest_algorithm(const Line& message, int ranks, double bytes) {
+  const Sum sum{message, static_cast<double>(ranks), bytes};
   const auto seconds = [&](const Algorithm& one) {
     return one.seconds ? one.seconds(sum) : std::numeric_limits<double>::infinity();
   };

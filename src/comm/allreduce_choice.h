@@ -11,6 +11,7 @@
 #include "comm/communicator.h"
 #include "comm/node.h"
 #include "comm/point_to_point.h"
+#include "core/statistics/statistics.h"
 
 /// The value of --allreduce, and the algorithm that follows from it.
 namespace cputrain::comm {
@@ -45,13 +46,9 @@ const std::vector<std::string>& allreduce_algorithms();
 /// All words that --allreduce knows, these included.
 std::vector<std::string> allreduce_words();
 
-/// What a message takes in seconds: by itself, and for each of its bytes.
-struct Link {
-  double message = 0, byte = 0;
-};
-/// The algorithm that sums so many bytes over the ranks in the least time, as allreduce.cpp says.
-/// `mpi` is never it.
-std::string quickest_algorithm(const Link&, int ranks, double bytes);
+/// The algorithm that sums so many bytes over the ranks in the least time, as allreduce.cpp says,
+/// where a message takes such seconds by its bytes. `mpi` is never it.
+std::string quickest_algorithm(const Line& message, int ranks, double bytes);
 
 /// auto | shm | hierarchical[+ALGORITHM] | ps | nccl | staged | ALGORITHM |
 /// ALGORITHM:FIRST-LAST;... (bytes, `max` for no end; oneCCL's grammar). Ranges must cover every

@@ -4,22 +4,18 @@
 #include <string_view>
 #include <vector>
 
-namespace cputrain::data {
+#include "core/statistics/statistics.h"
 
-/// A range of numbers, both ends included.
-struct Reach {
-  double low = 0, high = 0;
-  bool operator==(const Reach&) const = default;
-};
+namespace cputrain::data {
 
 /// Random changes to training images, each f(seed, epoch, sample). 0 and false leave an image as
 /// it is. They are made in the order in which they stand here; rotation, shift, shear and zoom are
 /// one warp with the formulas of Keras' ImageDataGenerator (edges repeated, bilinear).
 struct Augment {
-  static constexpr Reach kCropArea{0.08, 1}, kCropRatio{3.0 / 4, 4.0 / 3};  ///< torchvision's
+  static constexpr Interval kCropArea{0.08, 1}, kCropRatio{3.0 / 4, 4.0 / 3};  ///< torchvision's
 
   bool crop_part = false;  ///< a rectangle of the image, brought to the image's size
-  Reach crop_area = kCropArea, crop_ratio = kCropRatio;  ///< its part of the area; width / height
+  Interval crop_area = kCropArea, crop_ratio = kCropRatio;  ///< its part of the area; width / height
   double rotate = 0;                                     ///< degrees, drawn from [-x, x]
   double shift = 0;                                      ///< part of each side, drawn from [-x, x]
   double shear = 0;                                      ///< degrees, drawn from [-x, x]

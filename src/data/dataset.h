@@ -153,7 +153,7 @@ struct UnreadReason {
 /// A file that was found beside the images and is not read.
 struct UnreadFile {
   std::string path;  ///< below the folder of the data
-  const UnreadReason* reason;
+  const UnreadReason* reason;  ///< null where it is read
 };
 
 /// "RAW photographs (.cr2, .dng) 12, SVG 3, no image by its name 5", the most frequent first; empty

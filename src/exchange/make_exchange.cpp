@@ -80,7 +80,7 @@ void choose_algorithm(const ExchangeParts& parts, const comm::OpenChannel& open,
                       MadeExchange& made) {
   if (!made.choice.ranges.empty()) return;
   std::size_t elements = parts.layout.gradient_size;
-  if (parts.overlap != Overlap::none) elements = largest_bucket(parts);
+  if (parts.overlap) elements = largest_bucket(parts);
   std::size_t bytes = elements * size_of(parts.layout.dtype) / static_cast<std::size_t>(slices);
   bytes = travelling_bytes(parts, open, bytes);
   const auto times = time_algorithms(parts.communicator, open, bytes);
@@ -128,7 +128,7 @@ DevicePathChoice choose_path(const ExchangeParts& parts, const comm::NodeMap& ma
 /// calling thread's.
 void make_direct(const ExchangeParts& parts, MadeExchange& made) {
   ExchangeParts own = parts;
-  own.overlap = Overlap::none;
+  own.overlap = false;
   made.choice.ranges = {{"mpi"}};
   made.exchange = make_replica_exchange(own, make_sum_between_ranks(own, made));
 }

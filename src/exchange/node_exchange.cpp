@@ -104,7 +104,7 @@ class NodeExchange final : public NodeMemoryExchange {
                std::unique_ptr<GradientSum> between_nodes)
       : NodeMemoryExchange(parts.communicator, map, parts.layout),
         sharded_(compute::sharded_parameters(parts.layout)),
-        overlaps_(parts.overlap != Overlap::none),
+        overlaps_(parts.overlap),
         sum_(overlaps_ ? comm::sum_plainly : parts.sum),
         between_nodes_(std::move(between_nodes)),
         thread_peers_(parts.communicator.make_point_to_point()),

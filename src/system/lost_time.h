@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "system/usage/work_meter.h"
+
 /// Time that looks like slow work to a rank's own clock, so that a measurement which does not ask
 /// for it may have measured something else: what a virtual machine's host spends on other guests,
 /// and what threads wait for a CPU on a machine that does more than it has CPUs for.
@@ -42,26 +44,13 @@ using PartSinceLast = std::function<std::optional<double>()>;
 /// What is stolen of some CPUs, all if none are named.
 PartSinceLast watch_stolen(std::vector<int> cpus);
 
-/// What a thread did since it began, in ns. /proc/<pid>/task/<thread>/schedstat has both numbers:
-/// "time spent on the cpu", "time spent waiting on a runqueue" (Linux,
-/// Documentation/scheduler/sched-stats.rst). A thread that sleeps, or waits for a disk, wants no
-/// CPU and does neither; one that spins in a barrier runs.
-struct ThreadTimes {
-  int thread = 0;
-  double ran = 0, waited = 0;
-
-  bool operator==(const ThreadTimes&) const = default;
-};
-
-/// Parses a thread's schedstat; nothing for any other text.
-std::optional<ThreadTimes> thread_times(int thread, std::string_view schedstat);
-
 /// The part, 0 to 1, of the time for which threads wanted a CPU between two readings, in which they
-/// waited for one: waited / (ran + waited), of all threads together. One that began meanwhile
-/// counts from its beginning; one that ended does not count. Nothing where no thread ran: the
-/// system then does not count (or does not report it).
-std::optional<double> waited_part(const std::vector<ThreadTimes>& before,
-                                  const std::vector<ThreadTimes>& after);
+/// waited for one: waited / (ran + waited), of all threads together. A thread that sleeps, or waits
+/// for a disk, wants no CPU and does neither; one that spins in a barrier runs. One that began
+/// meanwhile counts from its beginning; one that ended does not count. Nothing where no thread ran:
+/// the system then does not count (or does not report it).
+std::optional<double> waited_part(const std::vector<ThreadState>& before,
+                                  const std::vector<ThreadState>& after);
 
 /// A part from which on it is printed.
 inline constexpr double kWaitWorthSaying = 0.1;

@@ -277,14 +277,7 @@ loop::TrainResult Training::run(const loop::Progress& start, loop::Reporter& rep
 
 loop::TrainResult Training::run(loop::Reporter& reporter,
                                 const std::function<bool()>& stop_requested) {
-  class StopAlone final : public loop::Control {
-   public:
-    explicit StopAlone(const std::function<bool()>& stop) : stop_(stop) {}
-    bool stop_requested() override { return stop_(); }
-
-   private:
-    const std::function<bool()>& stop_;
-  } control(stop_requested);
+  loop::Control control(stop_requested);
   return run({}, reporter, control);
 }
 

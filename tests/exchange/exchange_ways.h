@@ -37,7 +37,7 @@ inline compute::ParameterLayout layout_of_counts(const std::vector<std::size_t>&
 struct Way {
   std::string name;
   std::string allreduce;
-  Overlap overlap = Overlap::none;
+  bool overlap = false;
   int lanes = 0;  ///< above 0: sums in the order of leaves
   std::string compression = "none";
   bool locked = false;  ///< arenas that the host cannot touch while an exchange is at work

@@ -123,10 +123,6 @@ void check(const Platform& platform, const JsonFields& file) {
   file.end({"network"});
 }
 
-Platform built_in(const PlatformFile& file) {
-  return platform_from_json(nlohmann::json::parse(file.text), std::string(file.name));
-}
-
 }  // namespace
 
 Platform Platform::of_cell(int cpus) const {
@@ -175,14 +171,14 @@ int nodes_used(const Platform& platform, int ranks, int threads) {
 
 std::vector<std::string> platform_names() {
   std::vector<std::string> names{kHere};
-  for (const PlatformFile& file : platform_files()) names.emplace_back(file.name);
+  for (const auto& [name, text] : platform_files()) names.emplace_back(name);
   return names;
 }
 
 Platform find_platform(const std::string& name, const CostTable& costs) {
   if (name == kHere) return machine_of_costs(costs);
-  for (const PlatformFile& file : platform_files()) {
-    if (file.name == name) return built_in(file);
+  if (const auto file = platform_files().find(name); file != platform_files().end()) {
+    return platform_from_json(nlohmann::json::parse(file->second), name);
   }
   if (!name.ends_with(".json") && name.find('/') == std::string::npos) {
     fail(ExitCode::usage, "--platform {}: must be one of {}, or a platform file (.json){}", name,

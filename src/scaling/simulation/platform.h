@@ -1,8 +1,8 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,12 +108,8 @@ double slowdown(const Platform&, const CostTable&, const LocalRank&);
 
 /// The platform that is the machine of the costs.
 inline constexpr const char* kHere = "here";
-/// A platform that is built in: the text of src/scaling/simulation/platforms/NAME.json.
-struct PlatformFile {
-  std::string_view name, text;
-};
-
-std::span<const PlatformFile> platform_files();
+/// Those that are built in, by name: texts of src/scaling/simulation/platforms/NAME.json.
+const std::map<std::string_view, std::string_view>& platform_files();
 /// Names of those that are built in, `here` first.
 std::vector<std::string> platform_names();
 /// A name, or a file. `here` is the machine of the costs. Error(usage) for a word that is neither,

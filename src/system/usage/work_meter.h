@@ -22,8 +22,10 @@ struct ThreadState {
   std::string name{};
   char state = '?';          ///< R: runs, or waits for a CPU; S, D: sleeps; T: stopped (proc(5))
   std::uint64_t faults = 0;  ///< pages that it had to wait for, since they lay on a disk
-  double ran = 0;            ///< s, of CPU time
-  std::optional<double> waited{};  ///< s, for a CPU; nothing where the system does not count it
+  /// s: "time spent on the cpu", "time spent waiting on a runqueue" of schedstat (Linux,
+  /// Documentation/scheduler/sched-stats.rst); nothing where the system does not count waiting.
+  double ran = 0;
+  std::optional<double> waited{};
 
   bool operator==(const ThreadState&) const = default;
 };

@@ -79,28 +79,25 @@ constexpr double kWorthALine = 0.02, kMostShare = 0.999;
 /// Why there are no more of them, and what to try.
 std::string remedy(const ImageWait& wait) {
   const std::string bytes = bytes_text(wait.bytes);
-  switch (wait.source) {
-    case ImageSource::decoders:
-      return fmt::format(
-          "they are decoded whenever they are needed, some {:.0f} a second with no steps beside "
-          "it. Try {}, more cores, or a packed file (data pack)",
-          wait.decoded,
-          wait.asked ? "--cache auto, which keeps " + bytes + " in memory or on disk"
-                     : "a TMPDIR with room for " + bytes);
-    case ImageSource::disk:
-      return fmt::format(
-          "the file in {} gave {:.0f}. Try a TMPDIR on a quicker disk, or more memory{}",
-          wait.folder, wait.got,
-          wait.decoded > wait.wanted()
-              ? fmt::format("; or --cache none, which decodes some {:.0f} a second with no steps "
-                            "beside it",
-                            wait.decoded)
-              : "");
-    case ImageSource::packed_file:
-      return fmt::format("the packed file gave {:.0f}. Try a quicker disk, or more memory",
-                         wait.got);
+  if (wait.packed) {
+    return fmt::format("the packed file gave {:.0f}. Try a quicker disk, or more memory", wait.got);
   }
-  return "";
+  if (!wait.folder.empty()) {
+    return fmt::format(
+        "the file in {} gave {:.0f}. Try a TMPDIR on a quicker disk, or more memory{}", wait.folder,
+        wait.got,
+        wait.decoded > wait.wanted()
+            ? fmt::format("; or --cache none, which decodes some {:.0f} a second with no steps "
+                          "beside it",
+                          wait.decoded)
+            : "");
+  }
+  return fmt::format(
+      "they are decoded whenever they are needed, some {:.0f} a second with no steps beside it. "
+      "Try {}, more cores, or a packed file (data pack)",
+      wait.decoded,
+      wait.asked ? "--cache auto, which keeps " + bytes + " in memory or on disk"
+                 : "a TMPDIR with room for " + bytes);
 }
 
 runfiles::Metrics metrics_of(const std::filesystem::path& folder) {
@@ -180,9 +177,7 @@ std::string limit_of(const Training& training, const loop::TrainResult& result) 
       {.share = last.budget.input_wait / last.seconds,
        .got = last.train.images / last.seconds,
        .decoded = data.images_per_second * session.nodes.nodes(),
-       .source = packed                ? ImageSource::packed_file
-                 : data.folder.empty() ? ImageSource::decoders
-                                       : ImageSource::disk,
+       .packed = packed,
        .folder = data.folder,
        .asked = spec.flags.cache == ImageCache::none,
        .bytes = session.services.data.cache_size(training.source(), image_form(spec)).bytes});
