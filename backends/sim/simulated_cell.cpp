@@ -55,9 +55,8 @@ training::Services simulated_services(const simulation::SimulationJob& job,
   };
   services.make_backend = [&](const training::BackendRequest&) {
     const comm::NodeMemory& node = communicator->node_memory();
-    return std::make_unique<SimBackend>(
-        job, communicator->rank(),
-        simulation::LocalRank{node.local_rank(), node.local_size(), job.threads});
+    return std::make_unique<SimBackend>(job, communicator->rank(), node.local_rank(),
+                                        node.local_size());
   };
   services.machine = [&job] { return simulated_machine(job.platform); };
   services.bind_this_thread = [](const std::vector<int>&) { return true; };

@@ -100,7 +100,7 @@ T number(std::string_view text, std::string_view word, std::string_view digits, 
 }
 
 Interval range(std::string_view text, std::string_view word, std::string_view digits,
-            const Part& part) {
+               const Part& part) {
   Interval range{};
   const char* end = digits.data() + digits.size();
   const auto [middle, error] = std::from_chars(digits.data(), end, range.low);

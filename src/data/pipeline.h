@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/node.h"
@@ -191,7 +192,9 @@ struct DataPipeline {
       mirror_image;
   /// Paths of all images (by their names) below a folder, sorted; links are followed, hidden files
   /// and folders of systems stay out, and what else is not read is told.
-  std::function<ListedImages(const std::string& folder)> list_images;
+  std::function<std::pair<std::vector<std::string>, std::vector<UnreadFile>>(
+      const std::string& folder)>
+      list_images;
   /// Decoded pixels, H*W*3 bytes, as a small file whose longer side has at most so many pixels.
   std::function<Thumbnail(std::span<const std::uint8_t> pixels, Shape image, Turn, int longest)>
       thumbnail;

@@ -45,17 +45,18 @@ std::optional<DeviceSumsFacts> obstacle(std::span<const DeviceSumsFacts> reports
   const auto other = std::ranges::find_if(
       reports, [&](const DeviceSumsFacts& report) { return report.library != library; });
   if (other != reports.end()) {
-    return DeviceSumsFacts{.lack = fmt::format("rank 0 has {}, and rank {} {}", library, other - reports.begin(),
-                                other->library),
-                    .remedy = "install one version of NCCL on all hosts"};
+    return DeviceSumsFacts{.lack = fmt::format("rank 0 has {}, and rank {} {}", library,
+                                               other - reports.begin(), other->library),
+                           .remedy = "install one version of NCCL on all hosts"};
   }
   const auto pair = sharers(reports);
   const bool may_share = std::ranges::all_of(reports, &DeviceSumsFacts::share_devices);
   if (pair && !may_share) {
-    return DeviceSumsFacts{.lack = fmt::format("ranks {} and {} share a GPU, which {} refuses", pair->first,
-                                pair->second, library),
-                    .remedy = "start one rank per GPU (with NCCL 2.30 and newer, "
-                    "NCCL_MULTI_RANK_GPU_ENABLE=1 may allow more)"};
+    return DeviceSumsFacts{.lack = fmt::format("ranks {} and {} share a GPU, which {} refuses",
+                                               pair->first, pair->second, library),
+                           .remedy =
+                               "start one rank per GPU (with NCCL 2.30 and newer, "
+                               "NCCL_MULTI_RANK_GPU_ENABLE=1 may allow more)"};
   }
   return std::nullopt;
 }

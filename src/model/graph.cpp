@@ -49,8 +49,7 @@ std::array<double, 2> normal_numbers(std::uint32_t a, std::uint32_t b) {
 }
 
 /// Four numbers of a law.
-std::array<double, 4> drawn(bool normal, double scale,
-                            const std::array<std::uint32_t, 4>& words) {
+std::array<double, 4> drawn(bool normal, double scale, const std::array<std::uint32_t, 4>& words) {
   std::array<double, 4> numbers{};
   if (normal) {
     const auto first = normal_numbers(words[0], words[1]),

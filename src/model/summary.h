@@ -17,11 +17,11 @@ std::string summary_text(const Graph&);
 nlohmann::ordered_json summary_json(const Graph&);
 
 /// Bytes that a layer must at least move between memory and the processor, in either direction, by
-/// the images that are computed at once. By layer: source, destination and weights, once each; backward moves their gradients instead, as
-/// many. An image has a byte a pixel and channel, all else elements of `element_bytes`. A max pool
-/// (and a ReLU behind it) that alone reads a convolution runs with it in the cache and moves
-/// nothing by itself: the convolution's destination is then the pooled map. Zeros around a map are
-/// not read.
+/// the images that are computed at once. By layer: source, destination and weights, once each;
+/// backward moves their gradients instead, as many. An image has a byte a pixel and channel, all
+/// else elements of `element_bytes`. A max pool (and a ReLU behind it) that alone reads a
+/// convolution runs with it in the cache and moves nothing by itself: the convolution's destination
+/// is then the pooled map. Zeros around a map are not read.
 std::map<std::string, Line> least_bytes(const Graph&, std::size_t element_bytes);
 
 /// Numbers of the maps that layers with weights read, of one image: each map once, without the

@@ -41,7 +41,9 @@ bool asks_for_plateau(const TrainingFlags& flags) {
 }
 
 /// Why no image validates, and what to do.
-std::pair<std::string, const char*> not_looked_at() { return {"--limit-val 0 looks at none", "leave out --limit-val 0"}; }
+std::pair<std::string, const char*> not_looked_at() {
+  return {"--limit-val 0 looks at none", "leave out --limit-val 0"};
+}
 
 std::pair<std::string, const char*> absence_of(const TrainingSpec& spec,
                                                const data::DataSource& source) {
@@ -59,10 +61,12 @@ std::pair<std::string, const char*> absence_of(const TrainingSpec& spec,
 }
 
 /// Error(usage) for the first flag that watches it.
-void refuse_watcher(const TrainingFlags& flags, const std::pair<std::string, const char*>& absence) {
+void refuse_watcher(const TrainingFlags& flags,
+                    const std::pair<std::string, const char*>& absence) {
   const auto& [why, remedy] = absence;
   const std::string_view figure = word_of(flags.safety.monitor);
-  const auto refuse = [&, &why = why, &remedy = remedy](const std::string& flag, std::string_view watches, const char* idle) {
+  const auto refuse = [&, &why = why, &remedy = remedy](
+                          const std::string& flag, std::string_view watches, const char* idle) {
     fail(ExitCode::usage,
          "{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or leave {0} out",
          flag, watches, why, idle, remedy);
@@ -136,8 +140,8 @@ void check_watchers(const Session& session, const TrainingSpec& spec,
   warn(session,
        "the schedule of {}'s recipe, {}, watches the {} of validation, which has no image ({}; the "
        "rate never falls); {}, or name another --schedule",
-       spec.model->name, optim::schedule_text(schedule), word_of(spec.flags.safety.monitor),
-       why, remedy);
+       spec.model->name, optim::schedule_text(schedule), word_of(spec.flags.safety.monitor), why,
+       remedy);
 }
 
 }  // namespace cputrain::training

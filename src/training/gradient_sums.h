@@ -31,10 +31,10 @@ std::string automatic_allreduce(comm::Communicator&, std::size_t elements,
 /// Values of --compress that change something, each as it is by default: "topk:0.01".
 std::vector<std::string> compressions();
 
-/// A sum over ranks of a gradient in float32, in place and collective, and how many times fewer bytes
-/// than a plain one it sends. By a value of --compress, `none` included: of a dense layer with 512
-/// outputs, as the largest layer of the paper's network has them, and of the elements that fill no
-/// row of it.
+/// A sum over ranks of a gradient in float32, in place and collective, and how many times fewer
+/// bytes than a plain one it sends. By a value of --compress, `none` included: of a dense layer
+/// with 512 outputs, as the largest layer of the paper's network has them, and of the elements that
+/// fill no row of it.
 std::pair<std::function<void(const Array& gradient)>, double> compressed_sum(
     const std::string& compression, std::size_t elements, comm::Channel);
 

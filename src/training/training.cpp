@@ -226,9 +226,9 @@ void Training::describe(weights::TrainingData data) {
 
 void Training::start() {
   make_parts();
-  FirstWeights first = start_weights(session_, plan_, *source_, compiled_);
-  first_weights_ = std::move(first.table);
-  describe(std::move(first.data));
+  auto [data, table] = start_weights(session_, plan_, *source_, compiled_);
+  first_weights_ = std::move(table);
+  describe(std::move(data));
   parts_->optimizer.begin_averages();
 }
 

@@ -10,6 +10,8 @@
 /// What the cases of exchange_cases.cpp are made of: layouts, ways to exchange, gradients.
 namespace cputrain::exchange {
 
+inline constexpr bool kOverlap = true;
+
 /// Parameters in model order, the last one first in the arena, each on a 64-byte boundary, as
 /// lay_out() makes them; written out here so that a mistake there is no excuse here.
 inline compute::ParameterLayout layout_of_counts(const std::vector<std::size_t>& counts,

@@ -75,7 +75,7 @@ compute::Tally evaluate_mirrored(compute::Program& program, data::BatchSource& b
 }
 
 std::vector<loop::ClassCounts> class_predictions(const loop::PredictionCounts& counts,
-                                                          const std::vector<std::string>& classes) {
+                                                 const std::vector<std::string>& classes) {
   std::vector<loop::ClassCounts> list;
   for (std::size_t c = 0; c < counts.classes(); ++c) {
     list.push_back(counts.of_class(c));

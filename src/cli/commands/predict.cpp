@@ -54,7 +54,7 @@ std::string passed_over_text(const std::string& folder,
 /// Files as they were named; a folder stands for the images below it, with the other files there
 /// that are not hidden. Those to predict have no reason to be unread.
 std::vector<data::UnreadFile> expand_folders(const std::vector<std::string>& words,
-                                      const training::Services& services) {
+                                             const training::Services& services) {
   std::vector<data::UnreadFile> files;
   for (const std::string& word : words) {
     // What cannot be looked at fails when it is read, and says why.
@@ -277,10 +277,10 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
     session.communicator->pulse().moved();
     for (std::size_t i = 0; i < some.size(); ++i) {
       Json& entry = images.predictions[i];
-      const bool failed = entry.contains("error") && !some[i].passed_over;
-      if (failed || (prints && !some[i].passed_over)) print_prediction(entry, top);
+      const bool failed = entry.contains("error") && !some[i].reason;
+      if (failed || (prints && !some[i].reason)) print_prediction(entry, top);
       errors += failed;
-      passed_over += some[i].passed_over != nullptr;
+      passed_over += some[i].reason != nullptr;
       count(entry, model.classes, by_class);
       table.add(entry);
       if (!options.json.empty()) predictions.push_back(with_best(std::move(entry), top));

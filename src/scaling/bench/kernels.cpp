@@ -60,9 +60,8 @@ KernelTrial::KernelTrial(const training::Session& session, const model::Graph& g
   if (spec.flags.weights.empty()) {
     weights::initialise_weights(graph, *program_, spec.seed, weights_.array());
   } else {
-    const weights::WeightArrays file =
-        weights::open_arrays(spec.flags.weights, graph, spec.model->modules,
-                             session.services.read_keras, weights::Otherwise::warn);
+    const weights::WeightArrays file = weights::open_arrays(
+        spec.flags.weights, graph, spec.model->modules, session.services.read_keras, true);
     weights::load_weights(file, *program_, weights_.array());
     if (!file.caveat.empty()) {
       training::warn_once(session,

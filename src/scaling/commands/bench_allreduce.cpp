@@ -146,8 +146,7 @@ SumFigure time_compression(comm::Communicator& communicator, const Array& kept,
       std::make_unique<comm::MessagesWithin>(communicator.make_point_to_point(), time_message),
       nullptr, nullptr};
   channel.allreduce = comm::make_ring(*channel.peers);
-  const auto [sum, ratio] =
-      training::compressed_sum(compression, kept.size, std::move(channel));
+  const auto [sum, ratio] = training::compressed_sum(compression, kept.size, std::move(channel));
   const system::Pages memory(kept.bytes().size());
   const Array gradients{memory.bytes().data(), kept.size, kept.dtype};
   SumFigure figure{.name = compression, .ratio = ratio};

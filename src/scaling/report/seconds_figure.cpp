@@ -219,9 +219,8 @@ std::string ideal_line(const Series& series, const Axes& axes) {
 /// From the fewest devices on, to where CPUs are as quick: a level line over the whole axis.
 std::string level_line(const Points& devices, const LineStyle& style, const Axes& axes) {
   const auto& [count, seconds] = devices.front();
-  return path(
-      fmt::format("M{:.1f} {:.1f}H{}", axes.x(count), axes.y(seconds.median), axes.kRight),
-      {style.colour, 1.2, "9 3 2 3"});
+  return path(fmt::format("M{:.1f} {:.1f}H{}", axes.x(count), axes.y(seconds.median), axes.kRight),
+              {style.colour, 1.2, "9 3 2 3"});
 }
 
 /// What lines mean, below the frame.

@@ -95,16 +95,11 @@ struct Platform {
   cells::CellMachine machine() const;
 };
 
-/// A rank among those of its node.
-struct LocalRank {
-  int rank = 0, ranks = 1, threads = 1;  ///< threads of each of them
-};
-
 /// How many times as long as in the table's measurement with one active core (with as many as are
 /// active here, where the platform has no CPU of its own) a rank computes, at the table's share of
-/// the peak. Threads fill cores before they fill hardware threads; the slowest of a rank's own ones
-/// decides.
-double slowdown(const Platform&, const CostTable&, const LocalRank&);
+/// the peak; `rank` counts those of a node's team. Threads fill cores before they fill hardware
+/// threads; the slowest of a rank's own ones decides.
+double slowdown(const Platform&, const CostTable&, int rank, const Team& of_node);
 
 /// The platform that is the machine of the costs.
 inline constexpr const char* kHere = "here";

@@ -86,7 +86,7 @@ optim::UpdateSlice TimedWorker::slice(Range own,
 }
 
 LayerSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t step,
-                              compute::Accumulate accumulate, double scale) {
+                               compute::Accumulate accumulate, double scale) {
   pixels_.clear();
   labels_.clear();
   samples_.clear();
@@ -188,8 +188,8 @@ void TimedWorker::time_passes(std::size_t size, int count) {
   }
   for (const compute::LayerTime& time :
        compute::difference(programs_[size]->layer_times(), before)) {
-    round.push_back({time.name, time.forward / count,
-                     (time.backward_data + time.backward_weights) / count});
+    round.push_back(
+        {time.name, time.forward / count, (time.backward_data + time.backward_weights) / count});
   }
   round.push_back(whole);
   rounds_[size].push_back(std::move(round));

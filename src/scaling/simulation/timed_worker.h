@@ -59,7 +59,7 @@ class TimedWorker {
   /// A pass of the images from `first` on in the order of an epoch. `scale` is that of the gradient
   /// of the mean loss.
   LayerSeconds pass(std::size_t size, std::size_t first, std::uint64_t step, compute::Accumulate,
-                   double scale);
+                    double scale);
   /// With the next images of those from `first` on.
   void train_step(compute::Update& update, optim::UpdateStep& step, std::size_t first);
   /// A pass of the next images.

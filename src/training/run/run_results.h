@@ -86,9 +86,9 @@ std::string learned_little(std::span<const runfiles::EpochLine> epochs,
 
 /// Images that steps wait for: of decoders, where they lie in no file.
 struct ImageWait {
-  double share = 0;    ///< a part of the last epoch's time
-  double got = 0;      ///< images a second that steps took in it, all ranks together
-  double decoded = 0;  ///< that all hosts decode with no steps beside it; 0: not known
+  double share = 0;       ///< a part of the last epoch's time
+  double got = 0;         ///< images a second that steps took in it, all ranks together
+  double decoded = 0;     ///< that all hosts decode with no steps beside it; 0: not known
   bool packed = false;    ///< they are of a packed file
   std::string folder{};   ///< where a file on disk lies that was made of them; empty: there is none
   bool asked = false;     ///< for decoders: --cache none

@@ -37,8 +37,9 @@ NamedWeights find_weights(const std::filesystem::path& named);
 /// there: its error shows when it is read.
 bool weights_are_there(const std::filesystem::path& named);
 
-/// What a run's config.json has about its data, beside what its weight files have: `spec`, the limit
-/// of validation, `balanced` and `allow_empty_classes`. Nothing where it is missing or damaged.
+/// What a run's config.json has about its data, beside what its weight files have: `spec`, the
+/// limit of validation, `balanced` and `allow_empty_classes`. Nothing where it is missing or
+/// damaged.
 std::optional<data::DataRequest> data_of_run(const std::filesystem::path& run);
 
 /// The weights that a run began with, by its config.json; empty where it does not say.

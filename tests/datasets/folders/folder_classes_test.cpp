@@ -228,7 +228,7 @@ TEST_F(Classes, AClassFolderOfBrokenLinksIsEmpty) {
 TEST_F(Classes, PredictListsWhatLinksLeadTo) {
   add("a/1.png"), add("b/2.webp"), add_folder("@eaDir");
   add("@eaDir/3.png"), link("../b", "a/b"), link("..", "a/up");
-  EXPECT_EQ(make_data_pipeline().list_images(path("a")).images,
+  EXPECT_EQ(make_data_pipeline().list_images(path("a")).first,
             (Names{path("a/1.png"), path("a/b/2.webp")}));
 }
 

@@ -31,7 +31,8 @@ struct GpuStepCost {
   int batch = 1, micro_batch = 1;
   double seconds = 0;  ///< the whole step's
   double update = 0;   ///< the update's part
-  /// All micro-batches together, in the order of the forward pass. None: only the seconds are known.
+  /// All micro-batches together, in the order of the forward pass. None: only the seconds are
+  /// known.
   std::vector<LayerSeconds> layers{};
 };
 
