@@ -130,8 +130,8 @@ AllreduceChoice parse_allreduce(const std::string& text) {
   if (text == kServer) return {Scheme::server, {{"tree"}}, false};
   if (text == kOneNode) return {Scheme::slices, {{"tree"}}, true};
   if (text == kSlices) return {Scheme::slices, {}, false};
-  if (text == kNccl) return {Scheme::replicas, {}, false, AllreduceChoice::Devices::nccl};
-  if (text == kStaged) return {Scheme::replicas, {}, false, AllreduceChoice::Devices::staged};
+  if (text == kNccl) return {Scheme::replicas, {}, false, DevicePath::nccl};
+  if (text == kStaged) return {Scheme::replicas, {}, false, DevicePath::staged};
   const std::string within = std::string(kSlices) + "+";
   if (text.starts_with(within)) {
     return {Scheme::slices, parse_ranges(text, text.substr(within.size())), false};
@@ -144,8 +144,8 @@ std::string to_text(const AllreduceChoice& choice) {
   if (choice.scheme == Scheme::automatic) return kAuto;
   if (choice.scheme == Scheme::server) return kServer;
   if (choice.one_node) return kOneNode;
-  if (choice.devices == AllreduceChoice::Devices::nccl) return kNccl;
-  if (choice.devices == AllreduceChoice::Devices::staged && choice.ranges.empty()) return kStaged;
+  if (choice.devices == DevicePath::nccl) return kNccl;
+  if (choice.devices == DevicePath::staged && choice.ranges.empty()) return kStaged;
   std::string text = choice.scheme == Scheme::slices ? kSlices : "";
   const char* separator = choice.scheme == Scheme::slices ? "+" : "";
   for (const SizeRange& range : choice.ranges) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,14 @@ struct SizeRange {
   bool operator==(const SizeRange&) const = default;
 };
 
+/// How gradients get from device to device.
+enum class DevicePath {
+  alone,   ///< one rank: nothing travels
+  nccl,    ///< the devices by themselves
+  direct,  ///< MPI reads the devices' memory
+  staged   ///< by way of pinned memory of the host
+};
+
 struct AllreduceChoice {
   /// `automatic` decides by itself; `replicas` sums over all ranks, each of which keeps everything;
   /// `slices` within nodes over shared memory, between nodes slice by slice; `server` on rank 0.
@@ -33,10 +42,9 @@ struct AllreduceChoice {
   std::vector<SizeRange> ranges;
   /// `shm`, which sums within one node only.
   bool one_node = false;
-  /// How gradients of GPUs travel: as ranks can best, between devices, or by way of the host, which
-  /// alone asks for an algorithm.
-  enum class Devices { automatic, nccl, staged };
-  Devices devices = Devices::automatic;
+  /// How gradients of GPUs travel; nothing: as ranks can best. `staged` alone asks for an
+  /// algorithm.
+  std::optional<DevicePath> devices{};
 
   bool operator==(const AllreduceChoice&) const = default;
 };

@@ -97,15 +97,6 @@ struct BatchRequest {
   std::function<void()> on_whole{};
 };
 
-/// What `data pack` is to do.
-struct PackRequest {
-  std::string file;
-  Shape image;
-  Resizing resize{};
-  int threads = 1;
-  OnProgress progress;
-};
-
 struct PackReport {
   std::size_t images = 0, bytes = 0;  ///< in the file; bytes of the whole file
   std::vector<BadSample> bad;         ///< left out
@@ -203,7 +194,7 @@ struct DataPipeline {
   /// Times the way from files in memory to batches. Error(usage) where the data has no JPEG files.
   std::function<InputBench(const DataSource&, const InputBenchRequest&)> bench;
   /// Decodes into one file that is read instead of being decoded. Error(data, usage, output).
-  std::function<PackReport(const DataSource&, const PackRequest&)> pack;
+  std::function<PackReport(const DataSource&, const std::string& file, const DecodeRequest&)> pack;
   /// Error(usage) where the folder holds something, Error(output).
   std::function<void(const SynthRequest&)> synth;
 };

@@ -115,12 +115,8 @@ std::string needs_host(const ExchangeParts& parts, const comm::AllreduceChoice& 
 
 DevicePathChoice choose_path(const ExchangeParts& parts, const comm::NodeMap& map,
                              const comm::AllreduceChoice& choice) {
-  using Devices = comm::AllreduceChoice::Devices;
-  std::optional<DevicePath> asked;
-  if (choice.devices == Devices::nccl) asked = DevicePath::nccl;
-  if (choice.devices == Devices::staged) asked = DevicePath::staged;
   const auto facts = parts.device_sums ? parts.device_sums->facts() : compute::DeviceSumsFacts{};
-  return choose_device_path(gather_facts(parts.communicator, facts, map.node), asked,
+  return choose_device_path(gather_facts(parts.communicator, facts, map.node), choice.devices,
                             needs_host(parts, choice), parts.compression != Compression{});
 }
 
@@ -140,7 +136,7 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
   made.choice.scheme = Scheme::replicas;
   made.lines.push_back(to_text(way));
   if (way.path == DevicePath::nccl) {
-    made.choice.devices = comm::AllreduceChoice::Devices::nccl;
+    made.choice.devices = DevicePath::nccl;
     const bool narrow = parts.compression.method == Compression::Method::bf16;
     made.exchange = make_device_exchange(parts, *parts.device_sums, narrow);
     return;
@@ -202,7 +198,7 @@ bool prefers_messages(const ExchangeParts& parts, const comm::NodeMap& map, Made
 /// straight from the arenas.
 void check_memory(const ExchangeParts& parts, const comm::AllreduceChoice& choice) {
   if (parts.memory.is_host()) {
-    if (choice.devices == comm::AllreduceChoice::Devices::automatic) return;
+    if (!choice.devices) return;
     fail(ExitCode::usage,
          "--allreduce {}: this backend computes on the CPUs, whose sums need no such way; use "
          "auto, or --backend cuda",
