@@ -1,4 +1,5 @@
 #include "loop/loop_details.h"
+#include "system/usage/work_meter.h"
 
 #include <algorithm>
 #include <array>

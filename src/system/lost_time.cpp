@@ -4,7 +4,6 @@
 #include <array>
 #include <fstream>
 #include <sstream>
-#include <utility>
 
 namespace cputrain::system {
 namespace {
@@ -30,16 +29,6 @@ bool read_line(const std::string& line, CpuTicks& ticks) {
   ticks.idle = t[3] + t[4];
   ticks.stolen = t[7];
   return true;
-}
-
-/// `part_of` two readings, the last one and the next.
-template <class Read, class PartOf>
-PartSinceLast since_last(Read read, PartOf part_of) {
-  return [read, part_of, before = read()]() mutable {
-    auto now = read();
-    const auto last = std::exchange(before, std::move(now));
-    return part_of(last, before);
-  };
 }
 
 }  // namespace
@@ -83,29 +72,9 @@ PartSinceLast watch_stolen(std::vector<int> cpus) {
   });
 }
 
-std::optional<double> waited_part(const std::vector<ThreadState>& before,
-                                  const std::vector<ThreadState>& after) {
-  double ran = 0, waited = 0;
-  for (const ThreadState& now : after) {
-    if (!now.waited) continue;
-    const auto then = std::ranges::find(before, now.thread, &ThreadState::thread);
-    // Else it is new, or was given the number of one that has ended.
-    const bool same = then != before.end() && then->waited && now.ran >= then->ran &&
-                      *now.waited >= *then->waited;
-    ran += now.ran - (same ? then->ran : 0);
-    waited += *now.waited - (same ? *then->waited : 0);
-  }
-  if (!(ran > 0)) return std::nullopt;
-  return waited / (ran + waited);
-}
-
 std::string cpu_wait_reason(bool crowded) {
   return crowded ? "more threads than CPUs take turns"
                  : "other work on this machine, more threads than CPUs, or a quota of CPU time";
-}
-
-PartSinceLast watch_cpu_wait() {
-  return since_last([] { return thread_states("self"); }, waited_part);
 }
 
 }  // namespace cputrain::system

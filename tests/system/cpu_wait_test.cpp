@@ -1,4 +1,4 @@
-#include "system/lost_time.h"
+#include "system/usage/work_meter.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

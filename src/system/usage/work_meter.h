@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "system/lost_time.h"
+
 /// What threads, the process and its disk do, and what keeps threads from work that they want. Who
 /// does nothing may sleep for ever; who is short of a CPU or of pages will go on.
 namespace cputrain::system {
@@ -36,6 +38,17 @@ std::optional<ThreadState> thread_state(std::string_view stat, std::string_view 
 
 /// All threads of a process, this one's by "self"; none where it is gone or not to be seen.
 std::vector<ThreadState> thread_states(const std::string& process);
+
+/// The part, 0 to 1, of the time for which threads wanted a CPU between two readings, in which they
+/// waited for one: waited / (ran + waited), of all threads together. A thread that sleeps, or waits
+/// for a disk, wants no CPU and does neither; one that spins in a barrier runs. One that began
+/// meanwhile counts from its beginning; one that ended does not count. Nothing where no thread ran:
+/// the system then does not count (or does not report it).
+std::optional<double> waited_part(const std::vector<ThreadState>& before,
+                                  const std::vector<ThreadState>& after);
+
+/// What the threads of this process wait for a CPU.
+PartSinceLast watch_cpu_wait();
 
 /// What a process lacked between two looks at its threads.
 struct Shortage {
