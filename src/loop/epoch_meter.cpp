@@ -1,9 +1,10 @@
 #include "loop/loop_details.h"
-#include "system/usage/work_meter.h"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
+
+#include "system/usage/work_meter.h"
 
 namespace cputrain::loop {
 namespace {

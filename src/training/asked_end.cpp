@@ -61,12 +61,9 @@ std::pair<std::string, const char*> absence_of(const TrainingSpec& spec,
 }
 
 /// Error(usage) for the first flag that watches it.
-void refuse_watcher(const TrainingFlags& flags,
-                    const std::pair<std::string, const char*>& absence) {
-  const auto& [why, remedy] = absence;
+void refuse_watcher(const TrainingFlags& flags, const std::string& why, const char* remedy) {
   const std::string_view figure = word_of(flags.safety.monitor);
-  const auto refuse = [&, &why = why, &remedy = remedy](
-                          const std::string& flag, std::string_view watches, const char* idle) {
+  const auto refuse = [&](const std::string& flag, std::string_view watches, const char* idle) {
     fail(ExitCode::usage,
          "{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or leave {0} out",
          flag, watches, why, idle, remedy);
@@ -123,11 +120,15 @@ bool keeps_best(const nlohmann::ordered_json& identity) {
 }
 
 void check_watchers(const TrainingFlags& flags) {
-  if (flags.limit_val == 0u) refuse_watcher(flags, not_looked_at());
+  if (flags.limit_val != 0u) return;
+  const auto [why, remedy] = not_looked_at();
+  refuse_watcher(flags, why, remedy);
 }
 
 void check_watchers(const TrainingSpec& spec, const data::DataSource& source) {
-  if (source.validation.empty()) refuse_watcher(spec.flags, absence_of(spec, source));
+  if (!source.validation.empty()) return;
+  const auto [why, remedy] = absence_of(spec, source);
+  refuse_watcher(spec.flags, why, remedy);
 }
 
 void check_watchers(const Session& session, const TrainingSpec& spec,

@@ -83,7 +83,7 @@ EarlyStopping parse_early_stopping(const std::string& text) {
     return read && read->second.empty() ? std::optional(read->first) : std::nullopt;
   };
   const auto patience = plain(text.substr(0, colon));
-  const auto least = delta == "0" ? 0 : plain(delta);
+  const auto least = delta == "0" ? std::optional(0.0) : plain(delta);
   if (!patience || !is_whole(*patience) || *patience > 1e6 || !least) {
     fail(ExitCode::usage,
          "--early-stopping " + text +
