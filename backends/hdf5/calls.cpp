@@ -30,9 +30,9 @@ Calls calls_of(const system::LateLibrary& library) {
 
 }  // namespace
 
-Calls load_calls(const system::LateFiles& files) {
+Calls load_calls(const char* name, const char* file, const char* package) {
   try {
-    return calls_of(system::LateLibrary(files));
+    return calls_of(system::LateLibrary(name, file, package));
   } catch (const std::runtime_error& error) {
     fail(ExitCode::usage,
          fmt::format("files of Keras need {}, or {}", error.what(), kHowToMakeSafetensors));
@@ -40,7 +40,7 @@ Calls load_calls(const system::LateFiles& files) {
 }
 
 const Calls& calls() {
-  static const Calls loaded = load_calls({CPUTRAIN_HDF5_FILES});
+  static const Calls loaded = load_calls(CPUTRAIN_HDF5_FILES);
   return loaded;
 }
 

@@ -31,7 +31,7 @@ struct Calls {
 };
 
 /// Error(usage) where it cannot be loaded.
-Calls load_calls(const system::LateFiles&);
+Calls load_calls(const char* name, const char* file, const char* package);
 
 /// That of this process, loaded with the first call.
 const Calls& calls();

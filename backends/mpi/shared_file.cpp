@@ -73,7 +73,7 @@ void require_shared_folder(const NodeRanks& node) {
 
 std::string folder_on_disk(const NodeRanks& node, std::uint64_t bytes) {
   return text_of(node.comm(), 0,
-                 node.rank() == 0 ? system::folder_with_room(bytes, system::Storage::disk) : "");
+                 node.rank() == 0 ? system::folder_with_room(bytes, /*on_disk=*/true) : "");
 }
 
 std::string folder_for_file(const NodeRanks& node, std::uint64_t bytes) {

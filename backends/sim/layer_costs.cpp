@@ -12,8 +12,8 @@ constexpr double kFloat = 4;  // bytes
 
 simulation::CostsWhenActive measured_as(const simulation::Platform& platform,
                                         const simulation::CostTable& costs,
-                                        const simulation::LocalRank& local) {
-  return platform.cpu ? costs.alone() : costs.when(local.ranks * local.threads);
+                                        const simulation::Team& of_node) {
+  return platform.cpu ? costs.alone() : costs.when(of_node.ranks * of_node.threads);
 }
 
 /// A core's bandwidth when so many work.
@@ -28,13 +28,14 @@ double passes(Way way) { return way == Way::forward ? 1 : 2; }
 }  // namespace
 
 LayerCosts::LayerCosts(const model::Graph& graph, const simulation::Platform& platform,
-                       const simulation::CostTable& costs, const simulation::LocalRank& local)
+                       const simulation::CostTable& costs, int rank,
+                       const simulation::Team& of_node)
     : costs_(costs),
-      measured_(costs.with_threads(measured_as(platform, costs, local), local.threads)),
-      slowdown_(simulation::slowdown(platform, costs, local)),
+      measured_(costs.with_threads(measured_as(platform, costs, of_node), of_node.threads)),
+      slowdown_(simulation::slowdown(platform, costs, rank, of_node)),
       noise_(platform.noise.value_or(measured_.spread)),
-      rank_gbs_(core_gbs(measured_as(platform, costs, local)) * local.threads),
-      platform_gbs_(platform.core_gbs * local.threads),
+      rank_gbs_(core_gbs(measured_as(platform, costs, of_node)) * of_node.threads),
+      platform_gbs_(platform.core_gbs * of_node.threads),
       memory_slowdown_(platform.cpu ? rank_gbs_ / platform_gbs_ : 1) {
   std::optional<std::size_t> before;
   for (const simulation::LayerCost& cost : measured_.layers) {

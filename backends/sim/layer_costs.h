@@ -28,7 +28,7 @@ enum class Way { forward, backward };
 class LayerCosts final {
  public:
   LayerCosts(const model::Graph&, const simulation::Platform&, const simulation::CostTable&,
-             const simulation::LocalRank&);
+             int rank, const simulation::Team& of_node);
 
   std::size_t size() const { return layers_.size(); }
   const std::string& name(std::size_t layer) const { return layers_[layer].name; }

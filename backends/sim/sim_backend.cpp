@@ -22,16 +22,17 @@ struct SimBackend::Parts {
   std::list<LayerCosts> of_graphs;
 };
 
-SimBackend::SimBackend(const simulation::SimulationJob& job, int rank,
-                       const simulation::LocalRank& local)
+SimBackend::SimBackend(const simulation::SimulationJob& job, int rank, int local_rank,
+                       int local_size)
     : job_(job),
-      local_(local),
+      local_rank_(local_rank),
+      of_node_{local_size, job.threads},
       facts_{.name = "simulated",
              .description = fmt::format("simulated cores of {} by costs of {}", job.platform.name,
                                         job.costs.cpu)} {
-  LayerCosts plain(model::Graph({1, 1, 1}), job.platform, job.costs, local);
+  LayerCosts plain(model::Graph({1, 1, 1}), job.platform, job.costs, local_rank_, of_node_);
   parts_ = std::make_unique<Parts>(
-      Parts{SimulatedCore(plain.noise(), job.seed, rank, local.threads), std::move(plain), {}});
+      Parts{SimulatedCore(plain.noise(), job.seed, rank, job.threads), std::move(plain), {}});
 }
 
 SimBackend::~SimBackend() = default;
@@ -40,7 +41,7 @@ std::unique_ptr<compute::Program> SimBackend::compile(const model::Graph& graph,
                                                       const compute::CompileOptions& options,
                                                       const compute::ArenaSource& arenas) {
   const LayerCosts& costs =
-      parts_->of_graphs.emplace_back(graph, job_.platform, job_.costs, local_);
+      parts_->of_graphs.emplace_back(graph, job_.platform, job_.costs, local_rank_, of_node_);
   return std::make_unique<SimProgram>(graph, options, arenas, costs, parts_->core);
 }
 

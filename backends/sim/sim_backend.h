@@ -12,7 +12,8 @@ namespace cputrain::sim {
 /// them and touch no array.
 class SimBackend final : public compute::Backend {
  public:
-  SimBackend(const simulation::SimulationJob&, int rank, const simulation::LocalRank&);
+  /// `local_rank` counts the `local_size` ranks of its node.
+  SimBackend(const simulation::SimulationJob&, int rank, int local_rank, int local_size);
   ~SimBackend() override;
 
   const compute::BackendFacts& facts() const override { return facts_; }
@@ -31,7 +32,8 @@ class SimBackend final : public compute::Backend {
  private:
   struct Parts;
   const simulation::SimulationJob& job_;
-  simulation::LocalRank local_;
+  int local_rank_;
+  simulation::Team of_node_;
   compute::BackendFacts facts_;
   std::unique_ptr<Parts> parts_;
 };

@@ -55,9 +55,8 @@ training::Services simulated_services(const simulation::SimulationJob& job,
   };
   services.make_backend = [&](const training::BackendRequest&) {
     const comm::NodeMemory& node = communicator->node_memory();
-    return std::make_unique<SimBackend>(
-        job, communicator->rank(),
-        simulation::LocalRank{node.local_rank(), node.local_size(), job.threads});
+    return std::make_unique<SimBackend>(job, communicator->rank(), node.local_rank(),
+                                        node.local_size());
   };
   services.machine = [&job] { return simulated_machine(job.platform); };
   services.bind_this_thread = [](const std::vector<int>&) { return true; };
@@ -84,12 +83,6 @@ class LastEpoch final : public loop::Reporter {
   loop::EpochRecord record_;
 };
 
-/// It is never stopped and takes no checkpoints.
-class Undisturbed final : public loop::Control {
- public:
-  bool stop_requested() override { return false; }
-};
-
 /// The steps of every repeat, with a program that is compiled.
 simulation::SimulationResult run_repeats(const simulation::SimulationJob& job, loop::Parts& parts) {
   const auto& backend = dynamic_cast<const SimBackend&>(parts.backend);
@@ -100,7 +93,7 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job, l
   for (int repeat = 0; repeat < job.repeats; ++repeat) {
     const double stalled = backend.memory_stall();
     LastEpoch reporter;
-    Undisturbed control;
+    loop::Control control;
     const loop::LoopOptions options{{.epochs = 1, .steps = result.steps}, job.seed};
     loop::train(parts, {}, options, {}, reporter, control);
     const loop::EpochRecord& record = reporter.record();

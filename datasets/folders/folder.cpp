@@ -90,13 +90,15 @@ FolderListing list_folder(const FolderNode& node, const std::string& path, bool 
   return list_flat(node, path);
 }
 
-data::ListedImages list_images(const std::string& folder) {
-  data::ListedImages listed;
+std::pair<std::vector<std::string>, std::vector<data::UnreadFile>> list_images(
+    const std::string& folder) {
+  std::vector<std::string> images;
+  std::vector<data::UnreadFile> unread;
   const FolderNode tree = read_tree(folder);
-  add_images(tree, folder, listed.images);
-  std::ranges::sort(listed.images);
-  add_unread(tree, folder, false, listed.unread);
-  return listed;
+  add_images(tree, folder, images);
+  std::ranges::sort(images);
+  add_unread(tree, folder, false, unread);
+  return {std::move(images), std::move(unread)};
 }
 
 }  // namespace cputrain::datasets

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datasets/folders/empty_classes.h"
@@ -23,6 +24,7 @@ FolderListing list_folder(const FolderNode&, const std::string& path, bool flat)
 /// Paths of all files below a folder that are images by their names, at any depth, sorted; links
 /// are followed, hidden files and system folders skipped, and other files are told. Error(data)
 /// when a folder cannot be read.
-data::ListedImages list_images(const std::string& folder);
+std::pair<std::vector<std::string>, std::vector<data::UnreadFile>> list_images(
+    const std::string& folder);
 
 }  // namespace cputrain::datasets

@@ -27,6 +27,7 @@ PackedData open_packed(const std::string& path);
 /// Decodes the samples of the source into a packed file, a few at a time; damaged images are left
 /// out and named. Error(data) where none is left, or none of a class unless that is allowed,
 /// Error(output), Error(usage) for a name that would not be recognised.
-data::PackReport write_packed(const data::DataSource&, const data::PackRequest&);
+data::PackReport write_packed(const data::DataSource&, const std::string& path,
+                              const data::DecodeRequest&);
 
 }  // namespace cputrain::datasets

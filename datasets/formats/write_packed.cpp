@@ -36,7 +36,7 @@ std::vector<Listed> list_samples(const data::DataSource& source) {
 /// What stands before the pixels, as it grows.
 class Head {
  public:
-  Head(const data::DataSource& source, const data::PackRequest& request,
+  Head(const data::DataSource& source, const data::DecodeRequest& request,
        const std::vector<Listed>& listed)
       : resize_(request.resize), exif_(source.exif) {
     const data::Dataset& data = *source.dataset;
@@ -112,12 +112,13 @@ class Head {
   std::vector<std::uint8_t> entries_, names_;
 };
 
-void check_request(const data::DataSource& source, const data::PackRequest& request) {
-  if (!is_packed(request.file)) {
+void check_request(const data::DataSource& source, const std::string& file,
+                   const data::DecodeRequest& request) {
+  if (!is_packed(file)) {
     fail(ExitCode::usage,
          fmt::format("'{0}' must end in .ctpack (--data recognises packed files by "
                      "it); try '{0}.ctpack'",
-                     request.file));
+                     file));
   }
   const auto form = source.dataset->ready_form();
   if (form && form->exif.value_or(source.exif) != source.exif) {
@@ -146,12 +147,13 @@ std::filesystem::path place_of(const std::string& file) {
 
 }  // namespace
 
-data::PackReport write_packed(const data::DataSource& source, const data::PackRequest& request) {
-  check_request(source, request);
+data::PackReport write_packed(const data::DataSource& source, const std::string& path,
+                              const data::DecodeRequest& request) {
+  check_request(source, path, request);
   const data::Dataset& data = *source.dataset;
   const std::vector<Listed> listed = list_samples(source);
   Head head(source, request, listed);
-  system::AtomicFile file(place_of(request.file));
+  system::AtomicFile file(place_of(path));
   std::size_t offset = head.pixels_at();
   const std::size_t bytes = request.image.size();
   std::vector<std::uint8_t> pixels(std::min(kAtOnce, listed.size()) * bytes);

@@ -45,11 +45,11 @@ constexpr std::uint32_t kCropWords = 1000;  // the first try's; before it the ot
 /// largest rectangle with the nearest ratio, in the centre.
 Window choose_part(const data::Augment& augment, Shape kept, const RandomStream& stream) {
   constexpr std::uint32_t kTries = 10;
-  const auto between = [](const data::Reach& reach, std::uint32_t word) {
+  const auto between = [](const Interval& reach, std::uint32_t word) {
     return reach.low + (reach.high - reach.low) * to_double(unit_float(word));
   };
-  const data::Reach &area = augment.crop_area, &ratio = augment.crop_ratio;
-  const data::Reach logarithms{std::log(ratio.low), std::log(ratio.high)};
+  const Interval &area = augment.crop_area, &ratio = augment.crop_ratio;
+  const Interval logarithms{std::log(ratio.low), std::log(ratio.high)};
   const double pixels = to_double(kept.height) * kept.width;
   for (std::uint32_t i = 0; i < kTries; ++i) {
     const auto words = stream.at(kCropWords + i);

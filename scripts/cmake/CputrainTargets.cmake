@@ -80,7 +80,7 @@ macro(find_package_or_fail package debian)
 endmacro()
 
 # cputrain_load_late(target NAME library debian): the target's code loads this library with its first use, and is not
-# linked with it. CPUTRAIN_NAME_FILES is what LateFiles of src/system/libraries holds. Packages recommend the library.
+# linked with it. CPUTRAIN_NAME_FILES is what a LateLibrary (src/system) is made of. Packages recommend the library.
 function(cputrain_load_late target name library debian)
   # "SONAME  libhdf5.so.103" of objdump, "(SONAME)  Library soname: [libhdf5.so.103]" of readelf.
   if(CMAKE_OBJDUMP)

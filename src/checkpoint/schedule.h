@@ -17,9 +17,6 @@ struct Marks {
   bool none() const { return !steps && !seconds && !epochs; }
 };
 
-/// What is copied between two steps.
-enum class SnapshotScope { nothing, weights, all };
-
 /// When checkpoints are due. Marks of steps are kept to the letter: multiples of N, counted from
 /// the first step of the training. Marks of seconds (since the one before) and epochs wait until
 /// this checkpoint and all before it cost at most 1 % of the time since the training (of this

@@ -287,19 +287,15 @@ void Snapshot::write_weights(const std::filesystem::path& file,
 }
 
 SnapshotBytes snapshot_bytes(const loop::RankProgram& training,
-                             const loop::OptimizerOptions& optimizer, int nodes,
-                             SnapshotScope kept) {
-  if (!training.leads() || kept == SnapshotScope::nothing) return {};
+                             const loop::OptimizerOptions& optimizer, int nodes) {
+  if (!training.leads()) return {};
   const compute::ParameterLayout& layout = training.program.layout();
   const std::size_t size = size_of(layout.dtype);
-  SnapshotBytes bytes{.arrays = layout.arena_size * size};
-  if (kept == SnapshotScope::weights) return bytes;
   const std::size_t slots = loop::state_names(optimizer).size();
   const std::size_t statistics = optimizer.ema > 0 ? layout.arena_size - layout.gradient_size : 0;
   const SnapshotBytes own = OwnParts::bytes(training, nodes);
-  bytes.arrays += (slots * layout.gradient_size + statistics) * size + own.arrays;
-  bytes.host = own.host;
-  return bytes;
+  const std::size_t numbers = layout.arena_size + slots * layout.gradient_size + statistics;
+  return {numbers * size + own.arrays, own.host};
 }
 
 /// Rank 0 opens all files and checks their tensors' names and shapes before anything changes; their

@@ -54,8 +54,7 @@ class Snapshot {
 };
 
 /// Nothing on ranks other than 0. `nodes`: that the ranks are on. Sends nothing.
-SnapshotBytes snapshot_bytes(const loop::RankProgram&, const loop::OptimizerOptions&, int nodes,
-                             SnapshotScope);
+SnapshotBytes snapshot_bytes(const loop::RankProgram&, const loop::OptimizerOptions&, int nodes);
 
 /// Puts a checkpoint into a training whose program was compiled: weights, optimizer state,
 /// statistics, remainders, tuned methods, plateau, whatever they were before. On rank 0 `folder` is

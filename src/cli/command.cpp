@@ -106,16 +106,27 @@ void take_model(Options& options, bool leads) {
                *options.image_size);
 }
 
+/// What --weights names becomes a file.
+training::NamedWeights choose_weights(Options& options, bool leads,
+                                      const training::Services& services) {
+  take_imagenet(options, leads, services);
+  training::NamedWeights found = training::find_weights(options.weights);
+  options.weights = found.file.string();
+  if (leads) check_file(options.weights, services.read_keras);
+  return found;
+}
+
 }  // namespace
+
+void check_named_weights(Options options, const training::Services& services) {
+  choose_weights(options, true, services);
+}
 
 void Command::choose_files(bool leads, const training::Services& services) {
   Options& options = this->options();
   if (options.weights.empty()) return;
   try {
-    take_imagenet(options, leads, services);
-    const training::NamedWeights found = training::find_weights(options.weights);
-    options.weights = found.file.string();
-    if (leads) check_file(options.weights, services.read_keras);
+    const training::NamedWeights found = choose_weights(options, leads, services);
     check_results_beside_weights(*this);
     if (leads && !found.chosen.empty() && options.verbose != 0) system::tell(found.chosen);
     take_run_of_weights(found.run);

@@ -74,6 +74,9 @@ struct CommandParts {
   training::Task task{};
   std::function<void(Flags&, Own&, const CommandLineChoices&)> add_flags = [](auto&&...) {};
   std::function<void(Own&, const CommandLineChoices&)> check = [](auto&&...) {};
+  /// `choose` does what other commands do.
+  std::function<void(Own&, const std::function<void()>& choose)> choose_files =
+      [](Own&, const auto& choose) { choose(); };
   std::function<std::string(const Own&, const std::string& flag)> why_idle = [](auto&&...) {
     return std::string();
   };
@@ -99,6 +102,9 @@ class CommandOf final : public Command {
     parts_.add_flags(flags, options_, choices);
   }
   void check(const CommandLineChoices& choices) override { parts_.check(options_, choices); }
+  void choose_files(bool leads, const training::Services& services) override {
+    parts_.choose_files(options_, [&] { Command::choose_files(leads, services); });
+  }
   std::string why_idle(const std::string& flag) const override {
     return parts_.why_idle(options_, flag);
   }
@@ -126,6 +132,9 @@ template <class Own = Options>
 std::unique_ptr<Command> make_command(CommandParts<Own> parts) {
   return std::make_unique<CommandOf<Own>>(std::move(parts));
 }
+
+/// Error(data), or that of read_keras, where --weights names nothing that can be used. Of rank 0.
+void check_named_weights(Options, const training::Services&);
 
 /// A word that does nothing without a topic.
 std::unique_ptr<Command> make_group(CommandEntry);

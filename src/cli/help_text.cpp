@@ -58,13 +58,13 @@ std::string called_so(const std::string& command, const CommandLineChoices& choi
   return wrapped_command(words, 2, choices.columns);
 }
 
-std::string example_rows(const std::vector<ExampleEntry>& examples,
+std::string example_rows(const std::vector<std::pair<std::string, std::string>>& examples,
                          const CommandLineChoices& choices) {
   constexpr std::size_t kIndent = 6;
   std::string text = examples.empty() ? "" : "\nExamples:\n";
-  for (const ExampleEntry& example : examples) {
-    text += called_so(example.command, choices) + "\n" + std::string(kIndent, ' ') +
-            wrapped(example.does, kIndent, choices.columns) + "\n";
+  for (const auto& [command, does] : examples) {
+    text += called_so(command, choices) + "\n" + std::string(kIndent, ' ') +
+            wrapped(does, kIndent, choices.columns) + "\n";
   }
   return text;
 }

@@ -99,7 +99,7 @@ bool has_buckets(const training::Training& training) {
   using Scheme = comm::AllreduceChoice::Scheme;
   const Scheme scheme = comm::parse_allreduce(training.compiled().allreduce).scheme;
   if (scheme != Scheme::slices) return scheme == Scheme::replicas;
-  return training::overlap_of(training.session()) != exchange::Overlap::none;
+  return training::overlaps(training.session());
 }
 
 std::string reason_of_buckets(const training::Training& training) {

@@ -15,20 +15,20 @@ namespace {
 
 /// An array of n bytes over P ranks.
 struct Sum {
-  Link link;
+  Line message;  ///< seconds by bytes
   double ranks, bytes;
 
   double rounds() const { return std::floor(std::log2(ranks)); }
-  double whole() const { return link.message + bytes * link.byte; }
-  double halves() const { return 2 * bytes * link.byte * (ranks - 1) / ranks; }
+  double whole() const { return message.fixed + bytes * message.each; }
+  double halves() const { return 2 * bytes * message.each * (ranks - 1) / ranks; }
   /// Those beyond a power of two hand their arrays to others, and get the sums back.
   double folding() const { return std::exp2(rounds()) == ranks ? 0 : 2 * whole(); }
 };
 
-double ring_seconds(const Sum& s) { return 2 * (s.ranks - 1) * s.link.message + s.halves(); }
+double ring_seconds(const Sum& s) { return 2 * (s.ranks - 1) * s.message.fixed + s.halves(); }
 double doubling_seconds(const Sum& s) { return s.rounds() * s.whole() + s.folding(); }
 double rabenseifner_seconds(const Sum& s) {
-  return 2 * s.rounds() * s.link.message + s.halves() + s.folding();
+  return 2 * s.rounds() * s.message.fixed + s.halves() + s.folding();
 }
 double tree_seconds(const Sum& s) { return 2 * std::ceil(std::log2(s.ranks)) * s.whole(); }
 
@@ -116,8 +116,8 @@ std::vector<std::string> allreduce_words() {
   return words;
 }
 
-std::string quickest_algorithm(const Link& link, int ranks, double bytes) {
-  const Sum sum{link, static_cast<double>(ranks), bytes};
+std::string quickest_algorithm(const Line& message, int ranks, double bytes) {
+  const Sum sum{message, static_cast<double>(ranks), bytes};
   const auto seconds = [&](const Algorithm& one) {
     return one.seconds ? one.seconds(sum) : std::numeric_limits<double>::infinity();
   };
@@ -130,8 +130,8 @@ AllreduceChoice parse_allreduce(const std::string& text) {
   if (text == kServer) return {Scheme::server, {{"tree"}}, false};
   if (text == kOneNode) return {Scheme::slices, {{"tree"}}, true};
   if (text == kSlices) return {Scheme::slices, {}, false};
-  if (text == kNccl) return {Scheme::replicas, {}, false, AllreduceChoice::Devices::nccl};
-  if (text == kStaged) return {Scheme::replicas, {}, false, AllreduceChoice::Devices::staged};
+  if (text == kNccl) return {Scheme::replicas, {}, false, DevicePath::nccl};
+  if (text == kStaged) return {Scheme::replicas, {}, false, DevicePath::staged};
   const std::string within = std::string(kSlices) + "+";
   if (text.starts_with(within)) {
     return {Scheme::slices, parse_ranges(text, text.substr(within.size())), false};
@@ -144,8 +144,8 @@ std::string to_text(const AllreduceChoice& choice) {
   if (choice.scheme == Scheme::automatic) return kAuto;
   if (choice.scheme == Scheme::server) return kServer;
   if (choice.one_node) return kOneNode;
-  if (choice.devices == AllreduceChoice::Devices::nccl) return kNccl;
-  if (choice.devices == AllreduceChoice::Devices::staged && choice.ranges.empty()) return kStaged;
+  if (choice.devices == DevicePath::nccl) return kNccl;
+  if (choice.devices == DevicePath::staged && choice.ranges.empty()) return kStaged;
   std::string text = choice.scheme == Scheme::slices ? kSlices : "";
   const char* separator = choice.scheme == Scheme::slices ? "+" : "";
   for (const SizeRange& range : choice.ranges) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "comm/communicator.h"
 #include "comm/node.h"
 #include "comm/point_to_point.h"
+#include "core/statistics/statistics.h"
 
 /// The value of --allreduce, and the algorithm that follows from it.
 namespace cputrain::comm {
@@ -23,6 +25,14 @@ struct SizeRange {
   bool operator==(const SizeRange&) const = default;
 };
 
+/// How gradients get from device to device.
+enum class DevicePath {
+  alone,   ///< one rank: nothing travels
+  nccl,    ///< the devices by themselves
+  direct,  ///< MPI reads the devices' memory
+  staged   ///< by way of pinned memory of the host
+};
+
 struct AllreduceChoice {
   /// `automatic` decides by itself; `replicas` sums over all ranks, each of which keeps everything;
   /// `slices` within nodes over shared memory, between nodes slice by slice; `server` on rank 0.
@@ -32,10 +42,9 @@ struct AllreduceChoice {
   std::vector<SizeRange> ranges;
   /// `shm`, which sums within one node only.
   bool one_node = false;
-  /// How gradients of GPUs travel: as ranks can best, between devices, or by way of the host, which
-  /// alone asks for an algorithm.
-  enum class Devices { automatic, nccl, staged };
-  Devices devices = Devices::automatic;
+  /// How gradients of GPUs travel; nothing: as ranks can best. `staged` alone asks for an
+  /// algorithm.
+  std::optional<DevicePath> devices{};
 
   bool operator==(const AllreduceChoice&) const = default;
 };
@@ -45,13 +54,9 @@ const std::vector<std::string>& allreduce_algorithms();
 /// All words that --allreduce knows, these included.
 std::vector<std::string> allreduce_words();
 
-/// What a message takes in seconds: by itself, and for each of its bytes.
-struct Link {
-  double message = 0, byte = 0;
-};
-/// The algorithm that sums so many bytes over the ranks in the least time, as allreduce.cpp says.
-/// `mpi` is never it.
-std::string quickest_algorithm(const Link&, int ranks, double bytes);
+/// The algorithm that sums so many bytes over the ranks in the least time, as allreduce.cpp says,
+/// where a message takes such seconds by its bytes. `mpi` is never it.
+std::string quickest_algorithm(const Line& message, int ranks, double bytes);
 
 /// auto | shm | hierarchical[+ALGORITHM] | ps | nccl | staged | ALGORITHM |
 /// ALGORITHM:FIRST-LAST;... (bytes, `max` for no end; oneCCL's grammar). Ranges must cover every

@@ -31,26 +31,8 @@ class SoloAllreduce final : public Allreduce {
   void sum(const Array&) override {}
 };
 
-class SoloNodeMemory final : public NodeMemory {
- public:
-  int local_rank() const override { return 0; }
-  int local_size() const override { return 1; }
-  int first_rank() const override { return 0; }
-  std::unique_ptr<system::SharedBlock> allocate_touched(
-      std::size_t bytes, [[maybe_unused]] std::span<const Range> mine) override {
-    return std::make_unique<system::Pages>(bytes);
-  }
-  void barrier() override {}
-  std::string folder_for(std::size_t bytes) override {
-    return system::folder_with_room(bytes, system::Storage::disk);
-  }
-  std::unique_ptr<system::SharedBlock> allocate_in(const std::string& folder,
-                                                   std::size_t bytes) override {
-    return std::make_unique<system::ScratchFile>(folder, bytes);
-  }
-};
-
-class SoloCommunicator final : public Communicator {
+/// One process, which is alone on its node, too.
+class Solo final : public Communicator, private NodeMemory {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
@@ -59,9 +41,9 @@ class SoloCommunicator final : public Communicator {
   void sum(Array) override {}
   void broadcast(std::span<std::byte>, [[maybe_unused]] int root) override { assert(root == 0); }
   std::vector<std::string> gather(std::string_view text) override { return {std::string(text)}; }
-  void barrier() override {}
+  void barrier() override {}  // of both
 
-  NodeMemory& node_memory() override { return memory_; }
+  NodeMemory& node_memory() override { return *this; }
 
   std::unique_ptr<PointToPoint> make_point_to_point() override {
     return std::make_unique<SoloPointToPoint>();
@@ -76,7 +58,20 @@ class SoloCommunicator final : public Communicator {
   }
 
  private:
-  SoloNodeMemory memory_;
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  int first_rank() const override { return 0; }
+  std::unique_ptr<system::SharedBlock> allocate_touched(
+      std::size_t bytes, [[maybe_unused]] std::span<const Range> mine) override {
+    return std::make_unique<system::Pages>(bytes);
+  }
+  std::string folder_for(std::size_t bytes) override {
+    return system::folder_with_room(bytes, /*on_disk=*/true);
+  }
+  std::unique_ptr<system::SharedBlock> allocate_in(const std::string& folder,
+                                                   std::size_t bytes) override {
+    return std::make_unique<system::ScratchFile>(folder, bytes);
+  }
 };
 
 }  // namespace
@@ -100,7 +95,7 @@ std::optional<double> largest_of_ranks(Communicator& communicator, std::optional
   return largest == kUnknown ? std::nullopt : std::optional(largest);
 }
 
-std::unique_ptr<Communicator> make_solo() { return std::make_unique<SoloCommunicator>(); }
+std::unique_ptr<Communicator> make_solo() { return std::make_unique<Solo>(); }
 
 void check_agreement(Communicator& communicator, const std::string& what, const std::string& mine) {
   const std::vector<std::string> all = communicator.gather(mine);

@@ -1,7 +1,6 @@
 #include "comm/node.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 #include <map>
 #include <sstream>
@@ -14,10 +13,6 @@ namespace {
 constexpr std::size_t kPage = 4096;
 
 std::size_t round_up(std::size_t n, std::size_t step) { return (n + step - 1) / step * step; }
-
-std::atomic_ref<std::uint64_t> counter(const system::SharedBlock& block, std::size_t i) {
-  return std::atomic_ref(reinterpret_cast<std::uint64_t*>(block.bytes().data())[i]);
-}
 
 }  // namespace
 
@@ -79,21 +74,6 @@ std::vector<Array> NodeArrays::slices(Range range) const {
     for (int i = 0; i < each_; ++i) arrays.push_back(of(rank, i).slice(range.begin, range.end));
   }
   return arrays;
-}
-
-NodeVersion::NodeVersion(NodeMemory& memory)
-    : block_(memory.allocate(2 * sizeof(std::uint64_t))),
-      writers_(static_cast<std::uint64_t>(memory.local_size())) {}
-
-void NodeVersion::begin() { counter(*block_, 0).fetch_add(1); }
-void NodeVersion::end() { counter(*block_, 1).fetch_add(1); }
-
-std::uint64_t NodeVersion::value() const {
-  // In this order: a change that begins between the two readings looks unfinished.
-  const std::uint64_t ended = counter(*block_, 1).load();
-  const std::uint64_t begun = counter(*block_, 0).load();
-  const bool whole = begun == ended && begun % writers_ == 0;
-  return 2 * (begun / writers_) + (whole ? 0 : 1);
 }
 
 int NodeMap::lanes() const {

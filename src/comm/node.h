@@ -85,21 +85,6 @@ class NodeArrays {
   std::unique_ptr<system::SharedBlock> block_;
 };
 
-/// Whether the ranks of a node are changing what they share. Each rank calls begin() before and
-/// end() after its part of a change.
-class NodeVersion {
- public:
-  explicit NodeVersion(NodeMemory&);
-  void begin();
-  void end();
-  /// Twice the number of changes; odd while one is under way.
-  std::uint64_t value() const;
-
- private:
-  std::unique_ptr<system::SharedBlock> block_;
-  std::uint64_t writers_;
-};
-
 /// Which ranks share which node.
 struct NodeMap {
   std::vector<std::vector<int>> ranks;  ///< by node, in the order of local ranks

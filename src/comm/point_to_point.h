@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/array.h"
@@ -48,6 +50,26 @@ class PointToPointGroup final : public PointToPoint {
   PointToPoint& all_;
   std::vector<int> members_;
   int rank_;
+};
+
+/// Messages of another channel, each sent by `around`, which calls the function that it gets once.
+class MessagesWithin final : public PointToPoint {
+ public:
+  MessagesWithin(std::unique_ptr<PointToPoint> peers,
+                 std::function<void(const std::function<void()>& exchange)> around)
+      : peers_(std::move(peers)), around_(std::move(around)) {}
+  int rank() const override { return peers_->rank(); }
+  int size() const override { return peers_->size(); }
+  void exchange(int to, std::span<const std::byte> out, int from,
+                std::span<std::byte> in) override {
+    const auto message = [&] { peers_->exchange(to, out, from, in); };
+    around_(std::cref(message));
+  }
+  void add(const Array& dst, const Array& src) override { peers_->add(dst, src); }
+
+ private:
+  std::unique_ptr<PointToPoint> peers_;
+  std::function<void(const std::function<void()>& exchange)> around_;
 };
 
 }  // namespace cputrain::comm

@@ -39,7 +39,8 @@ std::unique_ptr<compute::Backend> make_backend(const training::BackendRequest& r
   }
   for (const std::string& option : request.options) {
     const auto& known = named->choice.options;
-    if (std::ranges::find(known, option, &training::BackendOption::word) != known.end()) continue;
+    const auto is_it = [&](const auto& one) { return one.first == option; };
+    if (std::ranges::any_of(known, is_it)) continue;
     fail(ExitCode::usage,
          "--backend {}: it has no option {} (which would change nothing); leave it out",
          request.name, printable(option));

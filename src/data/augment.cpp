@@ -19,7 +19,7 @@ struct Part {
   bool Augment::*on = nullptr;
   double Augment::*amount = nullptr;
   int Augment::*pixels = nullptr;
-  Reach Augment::*reach = nullptr;
+  Interval Augment::*reach = nullptr;
   int Augment::*strength = nullptr;  ///< behind `pixels` and a colon
   bool computes = false;             ///< pixels, although it has no amount
   double least = 0, most = 0;
@@ -99,9 +99,9 @@ T number(std::string_view text, std::string_view word, std::string_view digits, 
   return *value;
 }
 
-Reach range(std::string_view text, std::string_view word, std::string_view digits,
-            const Part& part) {
-  Reach range{};
+Interval range(std::string_view text, std::string_view word, std::string_view digits,
+               const Part& part) {
+  Interval range{};
   const char* end = digits.data() + digits.size();
   const auto [middle, error] = std::from_chars(digits.data(), end, range.low);
   const bool goes_on = error == std::errc{} && middle != end && *middle == '-';

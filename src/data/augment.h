@@ -4,29 +4,26 @@
 #include <string_view>
 #include <vector>
 
-namespace cputrain::data {
+#include "core/statistics/statistics.h"
 
-/// A range of numbers, both ends included.
-struct Reach {
-  double low = 0, high = 0;
-  bool operator==(const Reach&) const = default;
-};
+namespace cputrain::data {
 
 /// Random changes to training images, each f(seed, epoch, sample). 0 and false leave an image as
 /// it is. They are made in the order in which they stand here; rotation, shift, shear and zoom are
 /// one warp with the formulas of Keras' ImageDataGenerator (edges repeated, bilinear).
 struct Augment {
-  static constexpr Reach kCropArea{0.08, 1}, kCropRatio{3.0 / 4, 4.0 / 3};  ///< torchvision's
+  static constexpr Interval kCropArea{0.08, 1}, kCropRatio{3.0 / 4, 4.0 / 3};  ///< torchvision's
 
   bool crop_part = false;  ///< a rectangle of the image, brought to the image's size
-  Reach crop_area = kCropArea, crop_ratio = kCropRatio;  ///< its part of the area; width / height
-  double rotate = 0;                                     ///< degrees, drawn from [-x, x]
-  double shift = 0;                                      ///< part of each side, drawn from [-x, x]
-  double shear = 0;                                      ///< degrees, drawn from [-x, x]
-  double zoom = 0;     ///< each axis by a factor from [1 - x, 1 + x]
-  bool flip = false;   ///< left and right swapped, with probability 1/2
-  bool vflip = false;  ///< top and bottom swapped, with probability 1/2
-  bool six = false;    ///< one of the six of Turn, each with probability 1/6
+  Interval crop_area = kCropArea,
+           crop_ratio = kCropRatio;  ///< its part of the area; width / height
+  double rotate = 0;                 ///< degrees, drawn from [-x, x]
+  double shift = 0;                  ///< part of each side, drawn from [-x, x]
+  double shear = 0;                  ///< degrees, drawn from [-x, x]
+  double zoom = 0;                   ///< each axis by a factor from [1 - x, 1 + x]
+  bool flip = false;                 ///< left and right swapped, with probability 1/2
+  bool vflip = false;                ///< top and bottom swapped, with probability 1/2
+  bool six = false;                  ///< one of the six of Turn, each with probability 1/6
   int crop = 0;        ///< a crop of the image's size after padding with so many black pixels
   int rand_steps = 0;  ///< of RandAugment (datasets/pixels/rand_augment.h)
   int rand_magnitude = 0;

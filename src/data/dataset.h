@@ -152,19 +152,13 @@ struct UnreadReason {
 
 /// A file that was found beside the images and is not read.
 struct UnreadFile {
-  std::string path;  ///< below the folder of the data
-  const UnreadReason* reason;
+  std::string path;            ///< below the folder of the data
+  const UnreadReason* reason;  ///< null where it is read
 };
 
 /// "RAW photographs (.cr2, .dng) 12, SVG 3, no image by its name 5", the most frequent first; empty
 /// for none.
 std::string unread_by_kind(const std::vector<UnreadFile>&);
-
-/// The images below a folder, and its files that are none.
-struct ListedImages {
-  std::vector<std::string> images;
-  std::vector<UnreadFile> unread;
-};
 
 /// A data set and which of its samples are for training and for validation.
 struct DataSource {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/node.h"
@@ -96,15 +97,6 @@ struct BatchRequest {
   std::function<void()> on_whole{};
 };
 
-/// What `data pack` is to do.
-struct PackRequest {
-  std::string file;
-  Shape image;
-  Resizing resize{};
-  int threads = 1;
-  OnProgress progress;
-};
-
 struct PackReport {
   std::size_t images = 0, bytes = 0;  ///< in the file; bytes of the whole file
   std::vector<BadSample> bad;         ///< left out
@@ -191,7 +183,9 @@ struct DataPipeline {
       mirror_image;
   /// Paths of all images (by their names) below a folder, sorted; links are followed, hidden files
   /// and folders of systems stay out, and what else is not read is told.
-  std::function<ListedImages(const std::string& folder)> list_images;
+  std::function<std::pair<std::vector<std::string>, std::vector<UnreadFile>>(
+      const std::string& folder)>
+      list_images;
   /// Decoded pixels, H*W*3 bytes, as a small file whose longer side has at most so many pixels.
   std::function<Thumbnail(std::span<const std::uint8_t> pixels, Shape image, Turn, int longest)>
       thumbnail;
@@ -200,7 +194,7 @@ struct DataPipeline {
   /// Times the way from files in memory to batches. Error(usage) where the data has no JPEG files.
   std::function<InputBench(const DataSource&, const InputBenchRequest&)> bench;
   /// Decodes into one file that is read instead of being decoded. Error(data, usage, output).
-  std::function<PackReport(const DataSource&, const PackRequest&)> pack;
+  std::function<PackReport(const DataSource&, const std::string& file, const DecodeRequest&)> pack;
   /// Error(usage) where the folder holds something, Error(output).
   std::function<void(const SynthRequest&)> synth;
 };

@@ -37,10 +37,10 @@ std::size_t longest_bucket(const std::vector<std::size_t>& ends) {
   return most;
 }
 
-Buckets::Buckets(std::vector<std::size_t> ends, Reduce reduce, Overlap overlap,
+Buckets::Buckets(std::vector<std::size_t> ends, Reduce reduce, bool overlap,
                  std::function<void()> on_thread_start)
-    : ends_(std::move(ends)), reduce_(std::move(reduce)), overlap_(overlap), after_(ends_.size()) {
-  if (overlap_ == Overlap::none) return;
+    : ends_(std::move(ends)), reduce_(std::move(reduce)), after_(ends_.size()) {
+  if (!overlap) return;
   thread_ = std::jthread([this, start = std::move(on_thread_start)](const std::stop_token& stop) {
     if (start) start();
     serve(stop);
@@ -70,7 +70,7 @@ void Buckets::ready(std::size_t n, compute::Event* after) {
 void Buckets::reduce(std::size_t i) { reduce_(bucket(i), after_[i]); }
 
 void Buckets::finish() {
-  if (overlap_ == Overlap::none) {
+  if (!thread_.joinable()) {
     for (; done_ < ready_; ++done_) reduce(done_);
   }
   std::unique_lock lock(mutex_);

@@ -13,12 +13,6 @@
 
 namespace cputrain::exchange {
 
-/// Where buckets of gradients are reduced.
-enum class Overlap {
-  none,   ///< by the calling thread, once all gradients are there
-  thread  ///< by a thread that owns a core, as soon as backward has finished a bucket
-};
-
 /// Elements of the longest one.
 std::size_t longest_bucket(const std::vector<std::size_t>& ends);
 
@@ -27,9 +21,10 @@ class Buckets {
  public:
   /// Reduces gradients that are final behind `after`; null: already.
   using Reduce = std::function<void(Range, compute::Event* after)>;
-  /// `ends` as bucket_ends() gives them. `on_thread_start` runs first on the thread, if there is
-  /// one.
-  Buckets(std::vector<std::size_t> ends, Reduce reduce, Overlap overlap,
+  /// `ends` as bucket_ends() gives them. `overlap`: a thread that owns a core, and first calls
+  /// `on_thread_start`, reduces a bucket as soon as backward has finished it; else the calling
+  /// thread does, once all gradients are there.
+  Buckets(std::vector<std::size_t> ends, Reduce reduce, bool overlap,
           std::function<void()> on_thread_start = {});
   ~Buckets();
 
@@ -46,7 +41,6 @@ class Buckets {
 
   std::vector<std::size_t> ends_;
   Reduce reduce_;
-  Overlap overlap_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::size_t ready_ = 0;  ///< buckets that may be reduced

@@ -33,32 +33,30 @@ std::optional<std::pair<std::size_t, std::size_t>> sharers(
   return std::nullopt;
 }
 
-struct Obstacle {
-  std::string why{}, remedy{};
-};
-
-/// What keeps the devices from summing by themselves; nothing where they can.
-std::optional<Obstacle> obstacle(std::span<const DeviceSumsFacts> reports) {
+/// What the devices lack to sum by themselves; nothing where they can.
+std::optional<DeviceSumsFacts> obstacle(std::span<const DeviceSumsFacts> reports) {
   const auto lacking = std::ranges::find(reports, "", &DeviceSumsFacts::library);
   if (lacking != reports.end()) {
-    return Obstacle{fmt::format("rank {}: {}", lacking - reports.begin(), lacking->lack),
-                    lacking->remedy};
+    return DeviceSumsFacts{
+        .lack = fmt::format("rank {}: {}", lacking - reports.begin(), lacking->lack),
+        .remedy = lacking->remedy};
   }
   const std::string& library = reports.front().library;
   const auto other = std::ranges::find_if(
       reports, [&](const DeviceSumsFacts& report) { return report.library != library; });
   if (other != reports.end()) {
-    return Obstacle{fmt::format("rank 0 has {}, and rank {} {}", library, other - reports.begin(),
-                                other->library),
-                    "install one version of NCCL on all hosts"};
+    return DeviceSumsFacts{.lack = fmt::format("rank 0 has {}, and rank {} {}", library,
+                                               other - reports.begin(), other->library),
+                           .remedy = "install one version of NCCL on all hosts"};
   }
   const auto pair = sharers(reports);
   const bool may_share = std::ranges::all_of(reports, &DeviceSumsFacts::share_devices);
   if (pair && !may_share) {
-    return Obstacle{fmt::format("ranks {} and {} share a GPU, which {} refuses", pair->first,
-                                pair->second, library),
-                    "start one rank per GPU (with NCCL 2.30 and newer, "
-                    "NCCL_MULTI_RANK_GPU_ENABLE=1 may allow more)"};
+    return DeviceSumsFacts{.lack = fmt::format("ranks {} and {} share a GPU, which {} refuses",
+                                               pair->first, pair->second, library),
+                           .remedy =
+                               "start one rank per GPU (with NCCL 2.30 and newer, "
+                               "NCCL_MULTI_RANK_GPU_ENABLE=1 may allow more)"};
   }
   return std::nullopt;
 }
@@ -89,14 +87,14 @@ DevicePathChoice choose_device_path(std::span<const compute::DeviceSumsFacts> re
   const auto found = obstacle(reports);
   if (asked == DevicePath::nccl) {
     if (!but.empty()) refuse_nccl(but, "leave that out");
-    if (found) refuse_nccl(found->why, found->remedy);
+    if (found) refuse_nccl(found->lack, found->remedy);
   }
   if (!but.empty()) return {DevicePath::staged, but};
   if (!found) return by_nccl(reports);
   if (!compresses && std::ranges::all_of(reports, &DeviceSumsFacts::mpi_reads)) {
-    return {DevicePath::direct, "MPI reads the memory of GPUs; no NCCL: " + found->why};
+    return {DevicePath::direct, "MPI reads the memory of GPUs; no NCCL: " + found->lack};
   }
-  return {DevicePath::staged, "no NCCL: " + found->why};
+  return {DevicePath::staged, "no NCCL: " + found->lack};
 }
 
 std::string to_text(const DevicePathChoice& choice) {

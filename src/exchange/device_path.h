@@ -12,12 +12,7 @@
 /// How gradients get from device to device: decided by all ranks alike, of what each reports.
 namespace cputrain::exchange {
 
-enum class DevicePath {
-  alone,   ///< one rank: nothing travels
-  nccl,    ///< the devices by themselves
-  direct,  ///< MPI reads the devices' memory
-  staged   ///< by way of pinned memory of the host
-};
+using comm::DevicePath;
 
 struct DevicePathChoice {
   DevicePath path = DevicePath::staged;

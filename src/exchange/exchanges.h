@@ -22,7 +22,7 @@ struct ExchangeParts {
   comm::Communicator& communicator;
   compute::ParameterLayout layout;
   std::size_t bucket_bytes = 0;  ///< cut buckets at about this size, at parameter boundaries
-  Overlap overlap = Overlap::none;
+  bool overlap = false;          ///< buckets are reduced while backward goes on (Buckets)
   std::function<void()> on_thread_start = {};  ///< on the thread that overlaps, if there is one
   comm::SumArrays sum = comm::sum_plainly;     ///< by the calling thread's cores
   /// Where sums are to be the same bits at any number of ranks: how many chunks each rank computes

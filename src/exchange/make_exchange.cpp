@@ -80,7 +80,7 @@ void choose_algorithm(const ExchangeParts& parts, const comm::OpenChannel& open,
                       MadeExchange& made) {
   if (!made.choice.ranges.empty()) return;
   std::size_t elements = parts.layout.gradient_size;
-  if (parts.overlap != Overlap::none) elements = largest_bucket(parts);
+  if (parts.overlap) elements = largest_bucket(parts);
   std::size_t bytes = elements * size_of(parts.layout.dtype) / static_cast<std::size_t>(slices);
   bytes = travelling_bytes(parts, open, bytes);
   const auto times = time_algorithms(parts.communicator, open, bytes);
@@ -115,12 +115,8 @@ std::string needs_host(const ExchangeParts& parts, const comm::AllreduceChoice& 
 
 DevicePathChoice choose_path(const ExchangeParts& parts, const comm::NodeMap& map,
                              const comm::AllreduceChoice& choice) {
-  using Devices = comm::AllreduceChoice::Devices;
-  std::optional<DevicePath> asked;
-  if (choice.devices == Devices::nccl) asked = DevicePath::nccl;
-  if (choice.devices == Devices::staged) asked = DevicePath::staged;
   const auto facts = parts.device_sums ? parts.device_sums->facts() : compute::DeviceSumsFacts{};
-  return choose_device_path(gather_facts(parts.communicator, facts, map.node), asked,
+  return choose_device_path(gather_facts(parts.communicator, facts, map.node), choice.devices,
                             needs_host(parts, choice), parts.compression != Compression{});
 }
 
@@ -128,7 +124,7 @@ DevicePathChoice choose_path(const ExchangeParts& parts, const comm::NodeMap& ma
 /// calling thread's.
 void make_direct(const ExchangeParts& parts, MadeExchange& made) {
   ExchangeParts own = parts;
-  own.overlap = Overlap::none;
+  own.overlap = false;
   made.choice.ranges = {{"mpi"}};
   made.exchange = make_replica_exchange(own, make_sum_between_ranks(own, made));
 }
@@ -140,7 +136,7 @@ void make_device_replicas(const ExchangeParts& parts, const comm::NodeMap& map,
   made.choice.scheme = Scheme::replicas;
   made.lines.push_back(to_text(way));
   if (way.path == DevicePath::nccl) {
-    made.choice.devices = comm::AllreduceChoice::Devices::nccl;
+    made.choice.devices = DevicePath::nccl;
     const bool narrow = parts.compression.method == Compression::Method::bf16;
     made.exchange = make_device_exchange(parts, *parts.device_sums, narrow);
     return;
@@ -202,7 +198,7 @@ bool prefers_messages(const ExchangeParts& parts, const comm::NodeMap& map, Made
 /// straight from the arenas.
 void check_memory(const ExchangeParts& parts, const comm::AllreduceChoice& choice) {
   if (parts.memory.is_host()) {
-    if (choice.devices == comm::AllreduceChoice::Devices::automatic) return;
+    if (!choice.devices) return;
     fail(ExitCode::usage,
          "--allreduce {}: this backend computes on the CPUs, whose sums need no such way; use "
          "auto, or --backend cuda",

@@ -30,8 +30,21 @@ NodeWeights::NodeWeights(comm::NodeMemory& memory, const compute::ParameterLayou
     : size_(layout.arena_size),
       learnt_(layout.gradient_size),
       dtype_(layout.dtype),
+      ranks_(static_cast<std::uint64_t>(memory.local_size())),
       shared_(memory.allocate(arena_bytes(layout))),
+      changes_(memory.allocate(2 * sizeof(std::uint64_t))),
       own_(std::move(replica)) {}
+
+std::atomic_ref<std::uint64_t> NodeWeights::changes(std::size_t ended) const {
+  return std::atomic_ref(reinterpret_cast<std::uint64_t*>(changes_->bytes().data())[ended]);
+}
+
+std::uint64_t NodeWeights::version() const {
+  // In this order: a change that begins between the two readings looks unfinished.
+  const std::uint64_t ended = changes(1).load(), begun = changes(0).load();
+  const bool whole = begun == ended && begun % ranks_ == 0;
+  return 2 * (begun / ranks_) + (whole ? 0 : 1);
+}
 
 void NodeWeights::copy(const Array& dst, const Array& src, Range range) const {
   if (one_copy() || range.size() == 0) return;
@@ -43,18 +56,17 @@ NodeMemoryExchange::NodeMemoryExchange(comm::Communicator& communicator, const c
                                        const compute::ParameterLayout& layout, int lanes)
     : BasicExchange(communicator),
       map_(map),
-      version_(allocate(layout, lanes)),
+      weights_(allocate(layout, lanes)),
       peers_(communicator.make_point_to_point()),
       node_(*peers_, map.own()),
       over_owners_(comm::make_tree(node_)) {}
 
-std::unique_ptr<comm::NodeVersion> NodeMemoryExchange::allocate(
-    const compute::ParameterLayout& layout, int lanes) {
+std::unique_ptr<NodeWeights> NodeMemoryExchange::allocate(const compute::ParameterLayout& layout,
+                                                          int lanes) {
   std::unique_ptr<system::Pages> replica;
-  std::unique_ptr<comm::NodeVersion> version;
+  std::unique_ptr<NodeWeights> weights;
   const auto undo = [&] {
-    version.reset();
-    weights_.reset();
+    weights.reset();
     gradients_.reset();
   };
   // A rank's own memory first: one rank alone may lack it, while the others wait for shared memory.
@@ -67,11 +79,10 @@ std::unique_ptr<comm::NodeVersion> NodeMemoryExchange::allocate(
         gradients_ = std::make_unique<comm::NodeArrays>(
             memory, layout.gradient_size, layout.dtype, lanes,
             compute::used_gradients(layout, memory.local_rank(), memory.local_size()));
-        weights_ = std::make_unique<NodeWeights>(memory, layout, std::move(replica));
-        version = std::make_unique<comm::NodeVersion>(memory);
+        weights = std::make_unique<NodeWeights>(memory, layout, std::move(replica));
       },
       undo);
-  return version;
+  return weights;
 }
 
 void NodeMemoryExchange::meet() {
@@ -81,7 +92,7 @@ void NodeMemoryExchange::meet() {
 
 void NodeMemoryExchange::end_update() {
   weights_->fetch();
-  version_->end();
+  weights_->end_change();
 }
 
 void NodeMemoryExchange::spread_weights() {
@@ -104,7 +115,7 @@ class NodeExchange final : public NodeMemoryExchange {
                std::unique_ptr<GradientSum> between_nodes)
       : NodeMemoryExchange(parts.communicator, map, parts.layout),
         sharded_(compute::sharded_parameters(parts.layout)),
-        overlaps_(parts.overlap != Overlap::none),
+        overlaps_(parts.overlap),
         sum_(overlaps_ ? comm::sum_plainly : parts.sum),
         between_nodes_(std::move(between_nodes)),
         thread_peers_(parts.communicator.make_point_to_point()),

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "comm/allreduce.h"
@@ -28,14 +30,22 @@ class NodeWeights {
   /// From the replica to the node's copy, and what is learnt back; nothing where there is one copy.
   void publish(Range range) const { copy(shared(), arena(), range); }
   void fetch() const { copy(arena(), shared(), {0, learnt_}); }
+  /// Each rank of the node calls begin_change() before and end_change() after its part of a change.
+  void begin_change() { changes(0).fetch_add(1); }
+  void end_change() { changes(1).fetch_add(1); }
+  /// Twice the number of changes; odd while one is under way.
+  std::uint64_t version() const;
   std::size_t own_bytes() const { return own_ ? own_->bytes().size() : 0; }
 
  private:
   void copy(const Array& dst, const Array& src, Range range) const;
+  /// Those that ranks have begun, or ended.
+  std::atomic_ref<std::uint64_t> changes(std::size_t ended) const;
 
   std::size_t size_, learnt_;
   DType dtype_;
-  std::unique_ptr<system::SharedBlock> shared_;
+  std::uint64_t ranks_;  ///< of the node
+  std::unique_ptr<system::SharedBlock> shared_, changes_;
   std::unique_ptr<system::Pages> own_;
 };
 
@@ -48,13 +58,13 @@ class NodeMemoryExchange : public BasicExchange {
                      int lanes = 1);
 
   void spread_weights() final;
-  std::uint64_t weights_version() const final { return version_->value(); }
+  std::uint64_t weights_version() const final { return weights_->version(); }
 
  protected:
   /// What was written to the node's memory is seen then.
   void meet() final;
   void sum_over_owners(const Array& numbers) final { over_owners_->sum(numbers); }
-  void begin_update() final { version_->begin(); }
+  void begin_update() final { weights_->begin_change(); }
   void publish(Range range) final { weights_->publish(range); }
   void await_weights() final { communicator_.node_memory().barrier(); }
   void end_update() final;
@@ -65,12 +75,11 @@ class NodeMemoryExchange : public BasicExchange {
   comm::NodeMap map_;
   std::unique_ptr<comm::NodeArrays> gradients_;  ///< one for every lane of every rank
   std::unique_ptr<NodeWeights> weights_;
-  std::unique_ptr<comm::NodeVersion> version_;
   std::unique_ptr<comm::PointToPoint> peers_;  // behind the memory, which may be refused
 
  private:
-  /// Makes gradients and weights; their version is the result.
-  std::unique_ptr<comm::NodeVersion> allocate(const compute::ParameterLayout&, int lanes);
+  /// Makes gradients, and the weights, which are the result.
+  std::unique_ptr<NodeWeights> allocate(const compute::ParameterLayout&, int lanes);
 
   comm::PointToPointGroup node_;
   std::unique_ptr<comm::Allreduce> over_owners_;

@@ -53,9 +53,10 @@ Logs logs_of(const Epoch& epoch) {
 /// Python's csv dialect "excel": commas, lines that end in CRLF. Epochs count from 0.
 class Csv final : public RunReporter {
  public:
-  Csv(const std::filesystem::path& path, const Evaluated& evaluated, const LogPlace& place,
+  Csv(const std::filesystem::path& path, bool validation, bool averaged, const LogPlace& place,
       system::WriteQueue* queue)
-      : evaluated_(evaluated),
+      : validation_(validation),
+        averaged_(averaged),
         columns_(place.goes_on() ? columns_of(path) : std::vector<std::string>()),
         file_(path, place.begin(), queue) {}
 
@@ -88,9 +89,9 @@ class Csv final : public RunReporter {
       for (const std::string& name : trained) columns.push_back(prefix + name);
     };
     add("");
-    if (evaluated_.validation || first.validation) add(kValidation);
+    if (validation_ || first.validation) add(kValidation);
     columns.emplace_back(kRate);
-    if (evaluated_.averaged || first.averaged) add(kAveraged);
+    if (averaged_ || first.averaged) add(kAveraged);
     return columns;
   }
 
@@ -111,7 +112,7 @@ class Csv final : public RunReporter {
     file_.write_line(first + "," + join(rest, ",") + "\r");
   }
 
-  Evaluated evaluated_;
+  bool validation_, averaged_;        ///< some epochs are evaluated so
   std::vector<std::string> columns_;  ///< from the first epoch on
   LogFile file_;
 };
@@ -178,10 +179,10 @@ class History final : public RunReporter {
 
 }  // namespace
 
-std::unique_ptr<RunReporter> csv_reporter(const std::filesystem::path& path,
-                                          const Evaluated& evaluated, const LogPlace& place,
+std::unique_ptr<RunReporter> csv_reporter(const std::filesystem::path& path, bool validation,
+                                          bool averaged, const LogPlace& place,
                                           system::WriteQueue* queue) {
-  return std::make_unique<Csv>(path, evaluated, place, queue);
+  return std::make_unique<Csv>(path, validation, averaged, place, queue);
 }
 
 std::unique_ptr<RunReporter> history_reporter(const std::filesystem::path& path,

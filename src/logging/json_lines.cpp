@@ -113,9 +113,10 @@ class JsonLines final : public RunReporter {
       line.averaged = last_epoch_->averaged;
     }
     if (end.best.epoch > 0) {
-      line.best = runfiles::SummaryLine::Best{
-          end.best.epoch, end.best.loss, r.best_accuracy,
-          end.best.accuracy ? optim::Monitor::accuracy : optim::Monitor::loss};
+      line.best_epoch = end.best.epoch;
+      line.best_loss = end.best.loss;
+      line.best_accuracy = r.best_accuracy;
+      if (end.best.accuracy) line.monitor = optim::Monitor::accuracy;
     }
     if (r.memory) {
       line.peak_rank_bytes = r.memory->rank_bytes;

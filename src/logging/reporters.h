@@ -109,16 +109,12 @@ std::unique_ptr<RunReporter> tensorboard_reporter(const std::filesystem::path& f
                                                   const LogPlace& = {},
                                                   system::WriteQueue* = nullptr);
 
-/// What epochs are evaluated with, though perhaps not each of them.
-struct Evaluated {
-  bool validation = false;  ///< images for validation
-  bool averaged = false;    ///< with averages of the weights, too
-};
-
 /// Keras' CSVLogger: `epoch` (from 0) and the sorted names, a line an epoch; then the rate, then
-/// figures of averaged weights. "NA" is what an epoch has not.
-std::unique_ptr<RunReporter> csv_reporter(const std::filesystem::path&, const Evaluated& = {},
-                                          const LogPlace& = {}, system::WriteQueue* = nullptr);
+/// figures of averaged weights. "NA" is what an epoch has not, though others may be evaluated, by
+/// `validation` and with averages of the weights.
+std::unique_ptr<RunReporter> csv_reporter(const std::filesystem::path&, bool validation = false,
+                                          bool averaged = false, const LogPlace& = {},
+                                          system::WriteQueue* = nullptr);
 
 /// Keras' History as JSON: a list of figures a name; NaN is null. Whole after every epoch. Of a
 /// training that goes on it begins with the epochs of `metrics`, the run's metrics.jsonl.

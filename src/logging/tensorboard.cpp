@@ -45,6 +45,8 @@ std::filesystem::path new_path(const std::filesystem::path& folder, const std::s
   }
 }
 
+using Scalars = std::vector<std::pair<std::string, double>>;  // values by tag
+
 /// What Keras' TensorBoard callback writes: run folders train/ and validation/, scalars by epoch
 /// (from 0) and by batch (from 1).
 class TensorBoard final : public RunReporter {
@@ -61,33 +63,32 @@ class TensorBoard final : public RunReporter {
   void step(const loop::StepRecord& r) override {
     steps_ = r.step;
     if (!is_logged(r, log_every_) || r.skipped) return;
-    std::vector<Scalar> scalars{{"batch_loss", r.tally.mean_loss()}};
+    Scalars scalars{{"batch_loss", r.tally.mean_loss()}};
     add(scalars, "batch_accuracy", r.tally.accuracy());
     scalars.push_back({"batch_steps_per_second", r.seconds > 0 ? 1 / r.seconds : 0});
     write_train(static_cast<std::int64_t>(r.step), scalars);
   }
 
   void epoch(const loop::EpochRecord& r) override {
-    std::vector<Scalar> scalars = epoch_scalars(r.train, "epoch_");
+    Scalars scalars = epoch_scalars(r.train, "epoch_");
     scalars.push_back({"epoch_learning_rate", r.learning_rate});
     write_train(r.epoch - 1, scalars);
     if (r.validation) validated(r.epoch - 1, *r.validation, r.averaged);
   }
 
  private:
-  static void add(std::vector<Scalar>& scalars, const std::string& name,
-                  std::optional<double> value) {
+  static void add(Scalars& scalars, const std::string& name, std::optional<double> value) {
     if (value) scalars.push_back({name, *value});
   }
 
-  static std::vector<Scalar> epoch_scalars(const compute::Tally& tally, const std::string& prefix) {
-    std::vector<Scalar> scalars{{prefix + "loss", tally.mean_loss()}};
+  static Scalars epoch_scalars(const compute::Tally& tally, const std::string& prefix) {
+    Scalars scalars{{prefix + "loss", tally.mean_loss()}};
     add(scalars, prefix + "accuracy", tally.accuracy());
     add(scalars, prefix + "top_5_accuracy", tally.top_five());
     return scalars;
   }
 
-  void write_train(std::int64_t step, const std::vector<Scalar>& scalars) {
+  void write_train(std::int64_t step, const Scalars& scalars) {
     std::string record = scalar_record(system::unix_seconds(), step, scalars);
     const std::size_t bytes = record.size();
     write_by(queue_, bytes, [file = train_, record = std::move(record)] { file->append(record); });
@@ -95,10 +96,10 @@ class TensorBoard final : public RunReporter {
 
   void validated(int epoch, const compute::Tally& tally,
                  const std::optional<compute::Tally>& averaged) {
-    std::vector<Scalar> by_epoch = epoch_scalars(tally, "epoch_");
+    Scalars by_epoch = epoch_scalars(tally, "epoch_");
     if (averaged)
       std::ranges::move(epoch_scalars(*averaged, "epoch_ema_"), std::back_inserter(by_epoch));
-    std::vector<Scalar> by_step{{"evaluation_loss_vs_iterations", tally.mean_loss()}};
+    Scalars by_step{{"evaluation_loss_vs_iterations", tally.mean_loss()}};
     add(by_step, "evaluation_accuracy_vs_iterations", tally.accuracy());
     const double now = system::unix_seconds();
     std::string records = scalar_record(now, epoch, by_epoch) +
@@ -136,15 +137,16 @@ std::string version_record(double wall_time) {
   return record(event.SerializeAsString());
 }
 
-std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars) {
+std::string scalar_record(double wall_time, std::int64_t step,
+                          std::span<const std::pair<std::string, double>> scalars) {
   tensorboard::Event event;
   event.set_wall_time(wall_time);
   event.set_step(step);
   tensorboard::Summary& summary = *event.mutable_summary();
-  for (const Scalar& scalar : scalars) {
+  for (const auto& [tag, number] : scalars) {
     tensorboard::Summary::Value& value = *summary.add_value();
-    value.set_tag(scalar.tag);
-    value.set_simple_value(static_cast<float>(scalar.value));
+    value.set_tag(tag);
+    value.set_simple_value(static_cast<float>(number));
   }
   return record(event.SerializeAsString());
 }

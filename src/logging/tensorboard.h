@@ -11,18 +11,15 @@
 /// little-endian.
 namespace cputrain::logging {
 
-struct Scalar {
-  std::string tag;
-  double value;  ///< stored as float32, which is what TensorBoard's scalars are
-};
-
 /// CRC-32C (core/hash.h) under TensorFlow's mask: a CRC of data that holds CRCs itself would be
 /// weak.
 std::uint32_t masked_crc32c(std::string_view bytes);
 
 /// The first record of every file.
 std::string version_record(double wall_time);
-std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar>);
+/// Tags with their values, which are stored as float32: that is what TensorBoard's scalars are.
+std::string scalar_record(double wall_time, std::int64_t step,
+                          std::span<const std::pair<std::string, double>> scalars);
 
 /// Makes `folder` and in it a new file events.out.tfevents.<seconds>.<host>.<process>.<number>;
 /// readers merge the files of a folder by time and step. Error(output).

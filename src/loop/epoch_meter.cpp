@@ -4,6 +4,8 @@
 #include <array>
 #include <numeric>
 
+#include "system/usage/work_meter.h"
+
 namespace cputrain::loop {
 namespace {
 

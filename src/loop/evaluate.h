@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -55,6 +56,7 @@ void average_outputs(std::span<float> outputs, std::span<const float> of_mirrore
 /// What predictions of one class came to.
 struct ClassCounts {
   double images = 0, predictions = 0, correct = 0;
+  std::string name{};  ///< of the class, for who prints it
 
   /// Part of the images that were predicted rightly; nothing where there is no image.
   std::optional<double> recall() const;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "loop/parts.h"
@@ -15,9 +16,11 @@ namespace cputrain::loop {
 /// same steps.
 class Control {
  public:
+  /// One that takes no checkpoints; `stop` is asked by stop_requested(), empty: nobody stops it.
+  explicit Control(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}
   virtual ~Control() = default;
   /// Whether this rank was asked to stop: one that was stops all, after the same step.
-  virtual bool stop_requested() = 0;
+  virtual bool stop_requested() { return stop_ && stop_(); }
   /// Whether a checkpoint is to be taken now. Rank 0's word counts for all, and it alone is asked:
   /// after each step, also after an epoch's last one, where `progress` has its begun epoch still (a
   /// checkpoint is then taken when the epoch has ended, unless the training stops there), and else
@@ -39,6 +42,9 @@ class Control {
   /// The weights are better than those of all epochs before, and statistics are averaged. The epoch
   /// has ended. Collective.
   virtual void best_weights([[maybe_unused]] const Progress& progress) {}
+
+ private:
+  std::function<bool()> stop_;
 };
 
 struct LoopOptions : TrainingEnd {

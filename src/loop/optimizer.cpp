@@ -262,7 +262,7 @@ void Optimizer::begin_averages() {
   for (const Owned& owned : owned_) {
     if (averages()) move_average(owned.range, owned.average.array(), 0);
   }
-  for (const Statistics& s : statistics_) move_average(s.range, s.average.array(), 0);
+  for (const auto& [range, average] : statistics_) move_average(range, average.array(), 0);
 }
 
 void Optimizer::average(Range range) {
@@ -271,12 +271,12 @@ void Optimizer::average(Range range) {
 
 void Optimizer::average_statistics(std::size_t updates) {
   const double decay = std::pow(options_.ema, static_cast<double>(updates));
-  for (const Statistics& s : statistics_) move_average(s.range, s.average.array(), decay);
+  for (const auto& [range, average] : statistics_) move_average(range, average.array(), decay);
 }
 
 void Optimizer::swap_averages(exchange::GradientExchange& exchange) {
   exchange.change_weights([&](Range own) { swap(own, find_owned(own).average.array()); });
-  for (const Statistics& s : statistics_) swap(s.range, s.average.array());
+  for (const auto& [range, average] : statistics_) swap(range, average.array());
 }
 
 void Optimizer::move_average(Range range, const Array& average, double decay) {
@@ -314,7 +314,7 @@ std::vector<compute::ArenaPart> Optimizer::all_averages() const {
 
 std::vector<compute::ArenaPart> Optimizer::averaged_statistics() const {
   std::vector<compute::ArenaPart> parts;
-  for (const Statistics& s : statistics_) parts.push_back({s.range, s.average.array()});
+  for (const auto& [range, average] : statistics_) parts.push_back({range, average.array()});
   return parts;
 }
 

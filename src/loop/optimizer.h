@@ -107,12 +107,6 @@ class Optimizer {
     Range slots;        ///< in either half of layer_norms_
   };
 
-  /// A parameter that is not learnt and moves.
-  struct Statistics {
-    Range range;
-    compute::OwnedArray average;
-  };
-
   Owned& find_owned(Range);
   void move_average(Range, const Array& average, double decay);
   void swap(Range, const Array& average);
@@ -132,7 +126,8 @@ class Optimizer {
   compute::Backend& backend_;
   const exchange::GradientExchange& exchange_;
   std::vector<Owned> owned_;
-  std::vector<Statistics> statistics_;  ///< where averages are kept
+  /// Averages of parameters that are not learnt and move, where they are kept.
+  std::vector<std::pair<Range, compute::OwnedArray>> statistics_;
   std::vector<exchange::Measure> measures_;
   optim::UpdateStep step_;  ///< that was begun last
   // Norms, squared, block by block of the arena, which ranks own as a whole: their sum is then the

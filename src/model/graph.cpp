@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "core/error.h"
 #include "core/random/random.h"
@@ -13,14 +14,9 @@
 namespace cputrain::model {
 namespace {
 
-/// What numbers are drawn from: a normal law of this deviation, or a uniform one within the limit.
-struct Law {
-  bool normal;
-  double scale;
-};
-
-/// That of an HWIO or (in, out) kernel.
-Law law_of(const ParameterSpec& kernel) {
+/// What numbers of an HWIO or (in, out) kernel are drawn from: true and the deviation of a normal
+/// law, or false and the limit of a uniform one.
+std::pair<bool, double> law_of(const ParameterSpec& kernel) {
   const auto& e = kernel.extents;
   const double area = e.size() == 4 ? static_cast<double>(e[0]) * e[1] : 1.0;
   // Numbers that one output is made of, and those that one input goes to.
@@ -52,10 +48,10 @@ std::array<double, 2> normal_numbers(std::uint32_t a, std::uint32_t b) {
   return {length * std::cos(angle), length * std::sin(angle)};
 }
 
-/// Four numbers of the law.
-std::array<double, 4> drawn(const Law& law, const std::array<std::uint32_t, 4>& words) {
+/// Four numbers of a law.
+std::array<double, 4> drawn(bool normal, double scale, const std::array<std::uint32_t, 4>& words) {
   std::array<double, 4> numbers{};
-  if (law.normal) {
+  if (normal) {
     const auto first = normal_numbers(words[0], words[1]),
                second = normal_numbers(words[2], words[3]);
     numbers = {first[0], first[1], second[0], second[1]};
@@ -63,7 +59,7 @@ std::array<double, 4> drawn(const Law& law, const std::array<std::uint32_t, 4>& 
     for (std::size_t i = 0; i < 4; ++i)
       numbers[i] = 2 * static_cast<double>(unit_float(words[i])) - 1;
   }
-  for (double& number : numbers) number = static_cast<float>(number * law.scale);
+  for (double& number : numbers) number = static_cast<float>(number * scale);
   return numbers;
 }
 
@@ -178,12 +174,12 @@ std::vector<double> initial_values(const Graph::Node& node, const ParameterSpec&
   std::vector<double> values(parameter.size(), parameter.fill);
   if (!parameter.drawn) return values;
   const ParameterSpec& kernel = node.parameters.front();
-  const Law law = law_of(kernel);
+  const auto [normal, scale] = law_of(kernel);
   const bool is_bias = parameter.extents.size() < 2;
   const RandomStream stream(seed, Purpose::weights, static_cast<std::uint32_t>(node.origin));
   const std::size_t first = is_bias ? (kernel.size() + 3) / 4 : 0;  // behind the kernel's words
   for (std::size_t group = 0; group * 4 < values.size(); ++group) {
-    const auto numbers = drawn(law, stream.at(static_cast<std::uint32_t>(first + group)));
+    const auto numbers = drawn(normal, scale, stream.at(static_cast<std::uint32_t>(first + group)));
     for (std::size_t i = 0; i < 4 && group * 4 + i < values.size(); ++i) {
       values[group * 4 + i] = numbers[i];
     }

@@ -96,25 +96,25 @@ nlohmann::ordered_json summary_json(const Graph& graph) {
           {"layers", std::move(layers)}};
 }
 
-std::map<std::string, LeastBytes> least_bytes(const Graph& given, std::size_t element_bytes) {
+std::map<std::string, Line> least_bytes(const Graph& given, std::size_t element_bytes) {
   const Graph graph = pool_before_relu(given);
   const auto nodes = graph.nodes();
   const auto element = static_cast<double>(element_bytes);
-  std::map<std::string, LeastBytes> bytes;
+  std::map<std::string, Line> bytes;
   for (int i = 1; i < static_cast<int>(nodes.size()); ++i) {
     const auto& node = nodes[static_cast<std::size_t>(i)];
-    LeastBytes least;
+    Line least;
     if (!pool_of(graph, i - 1)) {
       for (const int src : node.src) {
         const int from = stored(graph, src);
         const auto size = static_cast<double>(nodes[static_cast<std::size_t>(from)].dst.size());
-        least.of_image += size * (from == 0 ? 1 : element);
+        least.each += size * (from == 0 ? 1 : element);
       }
       const Graph::Node* pool = pool_of(graph, i);
-      least.of_image += element * static_cast<double>((pool ? pool : &node)->dst.size());
+      least.each += element * static_cast<double>((pool ? pool : &node)->dst.size());
     }
     for (const auto& parameter : node.parameters) {
-      least.of_call += element * static_cast<double>(parameter.size());
+      least.fixed += element * static_cast<double>(parameter.size());
     }
     bytes[node.name] = least;
   }

@@ -22,23 +22,17 @@ struct SgdElement {
   CPUTRAIN_HOST_DEVICE void operator()(T& weight, T gradient) const { weight -= rate * gradient; }
 };
 
-template <class T>
+template <class T, bool kNesterov>
 struct MomentumElement {
   static constexpr int kStates = 1;
   T rate, momentum;
   CPUTRAIN_HOST_DEVICE void operator()(T& weight, T gradient, T& velocity) const {
     velocity = momentum * velocity - rate * gradient;
-    weight += velocity;
-  }
-};
-
-template <class T>
-struct NesterovElement {
-  static constexpr int kStates = 1;
-  T rate, momentum;
-  CPUTRAIN_HOST_DEVICE void operator()(T& weight, T gradient, T& velocity) const {
-    velocity = momentum * velocity - rate * gradient;
-    weight += momentum * velocity - rate * gradient;
+    if constexpr (kNesterov) {
+      weight += momentum * velocity - rate * gradient;
+    } else {
+      weight += velocity;
+    }
   }
 };
 
@@ -159,9 +153,9 @@ inline void with_update(const Sgd& rule, T rate, std::uint64_t, F f) {
   if (momentum == 0) {
     f(SgdElement<T>{rate});
   } else if (rule.nesterov) {
-    f(NesterovElement<T>{rate, momentum});
+    f(MomentumElement<T, true>{rate, momentum});
   } else {
-    f(MomentumElement<T>{rate, momentum});
+    f(MomentumElement<T, false>{rate, momentum});
   }
 }
 

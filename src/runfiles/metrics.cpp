@@ -127,13 +127,12 @@ void describe(JsonMembers& f, SummaryLine& line) {
   describe_figures(f, "", line.train, nullptr);
   describe_figures(f, "val_", line.validation, nullptr);
   describe_figures(f, "ema_val_", line.averaged, nullptr);
-  if (f.file() && f.file()->has("best_epoch")) line.best = SummaryLine::Best{};
-  if (line.best) {
-    f.need("best_epoch", line.best->epoch, 1, kMostEpochs);
-    f.finite("best_loss", line.best->loss);
-    f.may("best_accuracy", line.best->accuracy, 0, 1);
+  if (f.file() ? f.file()->has("best_epoch") : line.best_epoch > 0) {
+    f.need("best_epoch", line.best_epoch, 1, kMostEpochs);
+    f.finite("best_loss", line.best_loss);
+    f.may("best_accuracy", line.best_accuracy, 0, 1);
     if (!f.file() || f.file()->has("monitor")) {
-      f.word("monitor", line.best->monitor, names(optim::Monitor{}));
+      f.word("monitor", line.monitor, names(optim::Monitor{}));
     }
   }
   f.rare("early_stopped", line.early_stopped);

@@ -109,13 +109,10 @@ struct SummaryLine {
   double training_seconds = 0;
   /// The last epoch's.
   std::optional<Figures> train{}, validation{}, averaged{};
-  struct Best {
-    int epoch = 0;
-    double loss = 0;
-    std::optional<double> accuracy{};
-    optim::Monitor monitor = optim::Monitor::loss;
-  };
-  std::optional<Best> best{};
+  int best_epoch = 0;  ///< 0: there is none, nor the next three
+  double best_loss = 0;
+  std::optional<double> best_accuracy{};
+  optim::Monitor monitor = optim::Monitor::loss;
   bool early_stopped = false;
   std::optional<double> target_accuracy{};
   std::optional<loop::TimeToAccuracy> reached{};

@@ -9,12 +9,12 @@
 
 namespace cputrain::system {
 
-LateLibrary::LateLibrary(const LateFiles& files)
-    : files_(files), library_(::dlopen(files.name, RTLD_NOW | RTLD_LOCAL)) {
+LateLibrary::LateLibrary(const char* name, const char* file, const char* package)
+    : name_(name), package_(package), library_(::dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
   if (library_) return;
   const char* const error = ::dlerror();
   const std::string why = error ? error : "the loader says no reason";
-  library_ = ::dlopen(files.file, RTLD_NOW | RTLD_LOCAL);
+  library_ = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (!library_) refuse(why);
 }
 
@@ -28,7 +28,7 @@ void LateLibrary::refuse(const std::string& why) const {
   throw std::runtime_error(
       fmt::format("{}, which cannot be loaded ({}); install it (Debian's {} brings it), name its "
                   "folder in LD_LIBRARY_PATH",
-                  files_.name, printable(why), files_.package));
+                  name_, printable(why), package_));
 }
 
 }  // namespace cputrain::system

@@ -12,19 +12,14 @@
 
 namespace cputrain::system {
 
-/// Where the system's loader looks for a library: by its own name, then where it was as this
-/// program was built. CMake's cputrain_load_late() says both.
-struct LateFiles {
-  const char *name, *file;
-  const char* package;  ///< of Debian, which brings it
-};
-
 /// A shared library that is loaded with its first use, and stays. std::runtime_error has its name,
 /// why it cannot be used, and what to do: "libx.so.1, which cannot be loaded (...); install it
 /// (...), name its folder in LD_LIBRARY_PATH".
 class LateLibrary {
  public:
-  explicit LateLibrary(const LateFiles&);
+  /// The system's loader looks for it by its own name, then where it was as this program was built.
+  /// `package` of Debian brings it. CMake's cputrain_load_late() says all three.
+  LateLibrary(const char* name, const char* file, const char* package);
 
   template <class Pointer>
   void find(const char* name, Pointer& found) const {
@@ -36,7 +31,7 @@ class LateLibrary {
  private:
   void* address_of(const char* name) const;
 
-  LateFiles files_;
+  const char *name_, *package_;
   void* library_;
 };
 

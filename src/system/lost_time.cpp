@@ -2,13 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <utility>
-
-#include "core/text.h"
-#include "system/file_system.h"
 
 namespace cputrain::system {
 namespace {
@@ -34,31 +29,6 @@ bool read_line(const std::string& line, CpuTicks& ticks) {
   ticks.idle = t[3] + t[4];
   ticks.stolen = t[7];
   return true;
-}
-
-/// A thread may end between being listed and being read.
-std::vector<ThreadTimes> thread_times_now() {
-  std::vector<ThreadTimes> all;
-  const std::filesystem::path threads = "/proc/self/task";
-  for (const std::string& name : names_in(threads)) {
-    const auto thread = number_in<int>(name);
-    std::ifstream file(threads / name / "schedstat");
-    std::stringstream text;
-    text << file.rdbuf();
-    const auto times = thread ? thread_times(*thread, text.view()) : std::nullopt;
-    if (times) all.push_back(*times);
-  }
-  return all;
-}
-
-/// `part_of` two readings, the last one and the next.
-template <class Read, class PartOf>
-PartSinceLast since_last(Read read, PartOf part_of) {
-  return [read, part_of, before = read()]() mutable {
-    auto now = read();
-    const auto last = std::exchange(before, std::move(now));
-    return part_of(last, before);
-  };
 }
 
 }  // namespace
@@ -102,34 +72,9 @@ PartSinceLast watch_stolen(std::vector<int> cpus) {
   });
 }
 
-std::optional<ThreadTimes> thread_times(int thread, std::string_view schedstat) {
-  std::istringstream fields{std::string(schedstat)};
-  ThreadTimes times{.thread = thread};
-  if (!(fields >> times.ran >> times.waited)) return std::nullopt;
-  if (times.ran < 0 || times.waited < 0) return std::nullopt;
-  return times;
-}
-
-std::optional<double> waited_part(const std::vector<ThreadTimes>& before,
-                                  const std::vector<ThreadTimes>& after) {
-  double ran = 0, waited = 0;
-  for (const ThreadTimes& now : after) {
-    const auto found = std::ranges::find(before, now.thread, &ThreadTimes::thread);
-    ThreadTimes then = found == before.end() ? ThreadTimes{} : *found;
-    // Another thread that was given the number of one that has ended.
-    if (now.ran < then.ran || now.waited < then.waited) then = {};
-    ran += now.ran - then.ran;
-    waited += now.waited - then.waited;
-  }
-  if (!(ran > 0)) return std::nullopt;
-  return waited / (ran + waited);
-}
-
 std::string cpu_wait_reason(bool crowded) {
   return crowded ? "more threads than CPUs take turns"
                  : "other work on this machine, more threads than CPUs, or a quota of CPU time";
 }
-
-PartSinceLast watch_cpu_wait() { return since_last(thread_times_now, waited_part); }
 
 }  // namespace cputrain::system

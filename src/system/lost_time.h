@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// Time that looks like slow work to a rank's own clock, so that a measurement which does not ask
@@ -39,37 +40,23 @@ inline constexpr double kStolenWorthSaying = 0.05;
 /// system does not report it.
 using PartSinceLast = std::function<std::optional<double>()>;
 
+/// `part_of` two readings, the last one and the next.
+template <class Read, class PartOf>
+PartSinceLast since_last(Read read, PartOf part_of) {
+  return [read, part_of, before = read()]() mutable {
+    auto now = read();
+    const auto last = std::exchange(before, std::move(now));
+    return part_of(last, before);
+  };
+}
+
 /// What is stolen of some CPUs, all if none are named.
 PartSinceLast watch_stolen(std::vector<int> cpus);
-
-/// What a thread did since it began, in ns. /proc/<pid>/task/<thread>/schedstat has both numbers:
-/// "time spent on the cpu", "time spent waiting on a runqueue" (Linux,
-/// Documentation/scheduler/sched-stats.rst). A thread that sleeps, or waits for a disk, wants no
-/// CPU and does neither; one that spins in a barrier runs.
-struct ThreadTimes {
-  int thread = 0;
-  double ran = 0, waited = 0;
-
-  bool operator==(const ThreadTimes&) const = default;
-};
-
-/// Parses a thread's schedstat; nothing for any other text.
-std::optional<ThreadTimes> thread_times(int thread, std::string_view schedstat);
-
-/// The part, 0 to 1, of the time for which threads wanted a CPU between two readings, in which they
-/// waited for one: waited / (ran + waited), of all threads together. One that began meanwhile
-/// counts from its beginning; one that ended does not count. Nothing where no thread ran: the
-/// system then does not count (or does not report it).
-std::optional<double> waited_part(const std::vector<ThreadTimes>& before,
-                                  const std::vector<ThreadTimes>& after);
 
 /// A part from which on it is printed.
 inline constexpr double kWaitWorthSaying = 0.1;
 
 /// Why threads wait, in words. `crowded`: the ranks have more threads than there are CPUs.
 std::string cpu_wait_reason(bool crowded);
-
-/// What the threads of this process wait for a CPU.
-PartSinceLast watch_cpu_wait();
 
 }  // namespace cputrain::system

@@ -65,7 +65,9 @@ int SignalWatch::stop_code() const {
 void SignalWatch::end_when(std::function<bool()> gone, ExitCode code) {
   if (!gone) return;
   const std::lock_guard lock(mutex_);
-  endings_.push_back({std::move(gone), code});
+  endings_.emplace_back([gone = std::move(gone), code] {
+    if (gone()) end_at_once(static_cast<int>(code));
+  });
 }
 
 void SignalWatch::run(const std::stop_token& stop) {
@@ -164,9 +166,8 @@ void SignalWatch::look_around() {
   }
   // Ctrl-C reaches all of `mpirun ... | tee`: mpirun dies of it while its ranks save.
   const bool saves = armed_ && stop_signal_ != 0 && since_stop_.seconds() < kMostAlone;
-  for (const Ending& ending : endings_) {
-    if (!saves && ending.gone()) end_at_once(static_cast<int>(ending.code));
-  }
+  if (saves) return;
+  for (const auto& end_where_gone : endings_) end_where_gone();
 }
 
 }  // namespace cputrain::system

@@ -91,11 +91,6 @@ class SignalWatch {
   void end_when(std::function<bool()> gone, ExitCode code = ExitCode::stopped);
 
  private:
-  struct Ending {
-    std::function<bool()> gone;
-    ExitCode code;
-  };
-
   void disarm();
   void run(const std::stop_token&);
   void change_held(int by);
@@ -119,7 +114,7 @@ class SignalWatch {
   Stopwatch since_terminate_{};  ///< since then
   Stopwatch since_stop_{};       ///< since it was asked to stop
   std::condition_variable terminated_;
-  std::vector<Ending> endings_;
+  std::vector<std::function<void()>> endings_;  ///< each ends the process where it is to
   StoppedTime stopped_;
   std::atomic<int> stop_signal_ = 0;  ///< the first that asked for it; 0: none
   std::atomic<int> came_ = 0;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "core/error.h"
@@ -39,14 +41,12 @@ bool asks_for_plateau(const TrainingFlags& flags) {
 }
 
 /// Why no image validates, and what to do.
-struct Absence {
-  std::string why;
-  const char* remedy;
-};
+std::pair<std::string, const char*> not_looked_at() {
+  return {"--limit-val 0 looks at none", "leave out --limit-val 0"};
+}
 
-Absence not_looked_at() { return {"--limit-val 0 looks at none", "leave out --limit-val 0"}; }
-
-Absence absence_of(const TrainingSpec& spec, const data::DataSource& source) {
+std::pair<std::string, const char*> absence_of(const TrainingSpec& spec,
+                                               const data::DataSource& source) {
   if (spec.flags.limit_val == 0u) return not_looked_at();
   if (source.own_validation) {
     return {"the data's own part for it has none", "add images to that part"};
@@ -61,12 +61,12 @@ Absence absence_of(const TrainingSpec& spec, const data::DataSource& source) {
 }
 
 /// Error(usage) for the first flag that watches it.
-void refuse_watcher(const TrainingFlags& flags, const Absence& absence) {
+void refuse_watcher(const TrainingFlags& flags, const std::string& why, const char* remedy) {
   const std::string_view figure = word_of(flags.safety.monitor);
   const auto refuse = [&](const std::string& flag, std::string_view watches, const char* idle) {
     fail(ExitCode::usage,
          "{0} watches the {1} of validation, which has no image ({2}; {3}); {4}, or leave {0} out",
-         flag, watches, absence.why, idle, absence.remedy);
+         flag, watches, why, idle, remedy);
   };
   if (flags.safety.early_stopping) {
     refuse("--early-stopping", figure, "nothing would end the training early");
@@ -120,11 +120,15 @@ bool keeps_best(const nlohmann::ordered_json& identity) {
 }
 
 void check_watchers(const TrainingFlags& flags) {
-  if (flags.limit_val == 0u) refuse_watcher(flags, not_looked_at());
+  if (flags.limit_val != 0u) return;
+  const auto [why, remedy] = not_looked_at();
+  refuse_watcher(flags, why, remedy);
 }
 
 void check_watchers(const TrainingSpec& spec, const data::DataSource& source) {
-  if (source.validation.empty()) refuse_watcher(spec.flags, absence_of(spec, source));
+  if (!source.validation.empty()) return;
+  const auto [why, remedy] = absence_of(spec, source);
+  refuse_watcher(spec.flags, why, remedy);
 }
 
 void check_watchers(const Session& session, const TrainingSpec& spec,
@@ -133,12 +137,12 @@ void check_watchers(const Session& session, const TrainingSpec& spec,
   const optim::Schedule& schedule = spec.learning_rate.schedule;
   if (!source.validation.empty() || !spec.flags.task.advised) return;
   if (!std::holds_alternative<optim::Plateau>(schedule)) return;
-  const Absence absence = absence_of(spec, source);
+  const auto [why, remedy] = absence_of(spec, source);
   warn(session,
        "the schedule of {}'s recipe, {}, watches the {} of validation, which has no image ({}; the "
        "rate never falls); {}, or name another --schedule",
-       spec.model->name, optim::schedule_text(schedule), word_of(spec.flags.safety.monitor),
-       absence.why, absence.remedy);
+       spec.model->name, optim::schedule_text(schedule), word_of(spec.flags.safety.monitor), why,
+       remedy);
 }
 
 }  // namespace cputrain::training

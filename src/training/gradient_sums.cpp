@@ -88,13 +88,13 @@ std::vector<std::string> compressions() {
   return words;
 }
 
-CompressedSum compressed_sum(const std::string& compression, std::size_t elements,
-                             comm::Channel channel) {
+std::pair<std::function<void(const Array& gradient)>, double> compressed_sum(
+    const std::string& compression, std::size_t elements, comm::Channel channel) {
   const Range all{0, elements};
   const std::shared_ptr<exchange::GradientSum> sum = exchange::make_gradient_sum(
       exchange::parse_compression(compression), dense_layout(elements), std::move(channel));
-  return {exchange::compression_ratio(*sum, {&all, 1}, DType::f32),
-          [=](const Array& gradient) { sum->sum(all, gradient); }};
+  return {[=](const Array& gradient) { sum->sum(all, gradient); },
+          exchange::compression_ratio(*sum, {&all, 1}, DType::f32)};
 }
 
 }  // namespace cputrain::training

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/allreduce.h"
@@ -30,14 +31,11 @@ std::string automatic_allreduce(comm::Communicator&, std::size_t elements,
 /// Values of --compress that change something, each as it is by default: "topk:0.01".
 std::vector<std::string> compressions();
 
-/// A sum over ranks of a gradient in float32, which may send fewer bytes.
-struct CompressedSum {
-  double ratio = 1;                                ///< so many times fewer than a plain sum sends
-  std::function<void(const Array& gradient)> sum;  ///< in place; collective
-};
-
-/// By a value of --compress, `none` included: of a dense layer with 512 outputs, as the largest
-/// layer of the paper's network has them, and of the elements that fill no row of it.
-CompressedSum compressed_sum(const std::string& compression, std::size_t elements, comm::Channel);
+/// A sum over ranks of a gradient in float32, in place and collective, and how many times fewer
+/// bytes than a plain one it sends. By a value of --compress, `none` included: of a dense layer
+/// with 512 outputs, as the largest layer of the paper's network has them, and of the elements that
+/// fill no row of it.
+std::pair<std::function<void(const Array& gradient)>, double> compressed_sum(
+    const std::string& compression, std::size_t elements, comm::Channel);
 
 }  // namespace cputrain::training

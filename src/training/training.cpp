@@ -226,9 +226,9 @@ void Training::describe(weights::TrainingData data) {
 
 void Training::start() {
   make_parts();
-  FirstWeights first = start_weights(session_, plan_, *source_, compiled_);
-  first_weights_ = std::move(first.table);
-  describe(std::move(first.data));
+  auto [data, table] = start_weights(session_, plan_, *source_, compiled_);
+  first_weights_ = std::move(table);
+  describe(std::move(data));
   parts_->optimizer.begin_averages();
 }
 
@@ -277,14 +277,7 @@ loop::TrainResult Training::run(const loop::Progress& start, loop::Reporter& rep
 
 loop::TrainResult Training::run(loop::Reporter& reporter,
                                 const std::function<bool()>& stop_requested) {
-  class StopAlone final : public loop::Control {
-   public:
-    explicit StopAlone(const std::function<bool()>& stop) : stop_(stop) {}
-    bool stop_requested() override { return stop_(); }
-
-   private:
-    const std::function<bool()>& stop_;
-  } control(stop_requested);
+  loop::Control control(stop_requested);
   return run({}, reporter, control);
 }
 

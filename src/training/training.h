@@ -80,7 +80,7 @@ class Training {
   const CompiledTraining& compiled() const { return compiled_; }  ///< once compiled
   loop::Parts& parts() { return *parts_; }                        ///< once started
   checkpoint::Snapshot& snapshot() { return *snapshot_; }         ///< the same
-  /// FirstWeights::table, once started.
+  /// Which arrays of --weights were taken (start_weights()), once started.
   const std::string& first_weights() const { return first_weights_; }
   const weights::ModelDescription& description() const { return *description_; }  ///< the same
   /// Records nothing unless it is given steps.

@@ -309,7 +309,7 @@ void add_others(const KerasFile& file, const KerasLayers& layers, std::vector<St
 }  // namespace
 
 WeightArrays keras_arrays(const KerasFile& opened, const model::Graph& graph,
-                          std::span<const ModuleNames> names, Otherwise otherwise) {
+                          std::span<const ModuleNames> names, bool may_differ) {
   const KerasLayers layers = keras_layers(opened);
   const Chosen chosen = choose_places(opened, layers, graph, names);
   const Nodes nodes = nodes_with_weights(graph);
@@ -320,7 +320,7 @@ WeightArrays keras_arrays(const KerasFile& opened, const model::Graph& graph,
     if (chosen.places[i]) take_layer(opened, numbers, *nodes[i], *chosen.places[i], made.arrays);
   }
   std::vector<std::string> caveats =
-      check_network(opened, layers.network, graph, taken_pairs(graph, chosen.places), otherwise);
+      check_network(opened, layers.network, graph, taken_pairs(graph, chosen.places), may_differ);
   caveats.push_back(keras_caveat(layers, graph.input()));
   std::erase(caveats, "");
   add_others(opened, layers, made.arrays, made.ignored);

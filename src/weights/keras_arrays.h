@@ -17,9 +17,9 @@ namespace cputrain::weights {
 /// `names`. A plain chain of layers is also found by its order, as Keras does it, where names are
 /// those that it makes up. A last layer of another name is the one that is left. Error(data) where
 /// the file does not tell which layer is which. Where its configuration says that its network
-/// computes something else, that is Error(data), or a part of the caveat.
+/// computes something else, that is Error(data), or a part of the caveat where it `may_differ`.
 WeightArrays keras_arrays(const KerasFile&, const model::Graph&,
-                          std::span<const ModuleNames> names = {}, Otherwise = Otherwise::refuse);
+                          std::span<const ModuleNames> names = {}, bool may_differ = false);
 
 /// Layers here with weights, by their number in the graph, and those of the file that stand for
 /// them.
@@ -40,9 +40,9 @@ struct KerasDifferences {
 KerasDifferences keras_differences(const KerasNetwork&, const model::Graph&, const KerasPairs&);
 
 /// What people should know where the file's network computes something else than the one here, as
-/// far as its configuration says. Error(data) for Otherwise::refuse, unless layers are missing,
+/// far as its configuration says. Error(data) unless it `may_differ`, or layers are missing,
 /// too: that is told elsewhere, and is reason enough.
 std::vector<std::string> check_network(const KerasFile&, const KerasNetwork&, const model::Graph&,
-                                       const KerasPairs&, Otherwise);
+                                       const KerasPairs&, bool may_differ);
 
 }  // namespace cputrain::weights

@@ -245,14 +245,14 @@ KerasDifferences keras_differences(const KerasNetwork& file, const model::Graph&
 
 std::vector<std::string> check_network(const KerasFile& opened, const KerasNetwork& file,
                                        const model::Graph& graph, const KerasPairs& pairs,
-                                       Otherwise otherwise) {
+                                       bool may_differ) {
   const KerasDifferences found = keras_differences(file, graph, pairs);
   const std::string outputs = caveat_of_outputs(found);
   const std::string unknown = caveat_of_unknown(found);
   if (found.layers.empty()) return {outputs, unknown};
   const std::string text =
       "its network computes something else than this one: " + text_of_all(found.layers);
-  if (otherwise == Otherwise::warn || !has_all(graph, pairs)) return {text, outputs, unknown};
+  if (may_differ || !has_all(graph, pairs)) return {text, outputs, unknown};
   fail(ExitCode::data,
        "weight file {}: {} (the arrays fit, and the answers would be others); use a model file "
        "that does the same (--model; export --model-file writes one to change), or --partial, with "

@@ -38,9 +38,6 @@ using ReadKeras = std::function<KerasFile(const std::filesystem::path&)>;
 /// name leads to by then, and no process is started twice (MPI may run by then).
 ReadKeras read_once(ReadKeras);
 
-/// What is done with a file whose network computes something else than ours, where its arrays fit.
-enum class Otherwise { refuse, warn };
-
 /// Whether an array is of an optimizer, a metric or a generator of random numbers, of the network
 /// or of one within it.
 bool is_of_no_layer(std::string_view path);

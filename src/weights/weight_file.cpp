@@ -274,8 +274,8 @@ void check_weights(const std::filesystem::path& path, const ReadKeras& read_kera
 
 WeightArrays open_arrays(const std::filesystem::path& path, const model::Graph& graph,
                          std::span<const ModuleNames> names, const ReadKeras& read_keras,
-                         Otherwise otherwise) {
-  if (is_of_keras(path)) return keras_arrays(read_keras(path), graph, names, otherwise);
+                         bool may_differ) {
+  if (is_of_keras(path)) return keras_arrays(read_keras(path), graph, names, may_differ);
   return arrays_for(open_tensors(path), graph, names);
 }
 

@@ -83,11 +83,11 @@ TensorFile open_tensors(const std::filesystem::path&);
 void check_weights(const std::filesystem::path&, const ReadKeras& read_keras);
 
 /// The arrays of a weight file for this network, whatever program wrote it, by its first bytes.
-/// `names`: what others call the layers. Error(data), and that of `read_keras`. `otherwise`: what
-/// is done where the file's network computes something else with the same arrays.
+/// `names`: what others call the layers. Error(data), and that of `read_keras`. `may_differ`: a
+/// file whose network computes something else with the same arrays is told of, and not refused.
 WeightArrays open_arrays(const std::filesystem::path&, const model::Graph&,
                          std::span<const ModuleNames> names, const ReadKeras& read_keras,
-                         Otherwise otherwise = Otherwise::refuse);
+                         bool may_differ = false);
 
 /// What a file is and what to do with it, by its first bytes (32 are enough) and its name: "this
 /// is ... (why it is not read); do ...". Empty where it is none of those that are known.

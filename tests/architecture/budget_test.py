@@ -11,10 +11,10 @@ import modules
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUDGET = {
-    "lines of src": 75110,
+    "lines of src": 74900,
     "files of src": 521,
     "files of src with at most 40 lines": 65,
-    "types per 1,000 lines of src": 11,
+    "types per 1,000 lines of src": 10.4,
     "percent of lines of src that are includes and namespaces": 8.5,
     "percent of functions in headers of src that one other file names": 23.8,
     "casts per 1,000 lines of backends": 17,

@@ -117,11 +117,6 @@ class OneCheckpoint final : public loop::Control {
   std::thread writer_;
 };
 
-class Nothing final : public loop::Control {
- public:
-  bool stop_requested() override { return false; }
-};
-
 void go_on(Training& training, const loop::Progress& start, loop::Control& control,
            RankResult& result) {
   const auto silent = logging::all_of({});
@@ -187,7 +182,7 @@ std::vector<RankResult> RankJobs::resume(const RankJob& made, const std::filesys
       result.progress =
           training.resume(training.session().leads() ? folder : std::filesystem::path());
       result.at_checkpoint = raw_state(training, result.progress.own_images);
-      Nothing control;
+      loop::Control control;
       go_on(training, result.progress, control, result);
     }
   });

@@ -112,16 +112,16 @@ TEST(Reference, DefaultsAreTakenFromTheBracketsAtTheEnd) {
 TEST(Reference, EveryExampleIsAcceptedByTheCommandThatItIsOf) {
   for (const CommandEntry& command : command_reference(kChoices)) {
     EXPECT_FALSE(command.examples.empty()) << command.full_name();
-    for (const ExampleEntry& example : command.examples) {
-      std::vector<std::string> words = split(example.command, ' ');
+    for (const auto& [example, does] : command.examples) {
+      std::vector<std::string> words = split(example, ' ');
       if (words.front() == "mpirun") words.erase(words.begin(), words.begin() + 3);
-      ASSERT_EQ(words.front(), "cputrain") << example.command;
+      ASSERT_EQ(words.front(), "cputrain") << example;
       words.erase(words.begin());
       try {
         const auto parsed = parse_command_line(words, {}, kChoices);
-        ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Command>>(parsed)) << example.command;
+        ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Command>>(parsed)) << example;
       } catch (const Error& error) {
-        ADD_FAILURE() << example.command << ": " << error.what();
+        ADD_FAILURE() << example << ": " << error.what();
       }
     }
   }
@@ -179,7 +179,7 @@ TEST(Help, OfTrainingBeginsWithFineTuningAndFitsAScreenAndAHalf) {
   const std::string few = help_of({"train", "--help"});
   EXPECT_LE(split(few, '\n').size(), 60u) << few;
   const CommandEntry train = command_entry("train", "", kChoices);
-  EXPECT_EQ(train.examples.front().command,
+  EXPECT_EQ(train.examples.front().first,
             "cputrain --model efficientnet-lite0 --weights imagenet --freeze all-but-head --data "
             "photos");
   EXPECT_EQ(few.find("--backend"), std::string::npos);

@@ -37,11 +37,11 @@ TEST(AllreduceChoice, OffersNoWordThatItDoesNotRead) {
 
 // Seconds by hand: a ring of 3 takes 4 messages and 4/3 of the bytes, doubling 3 of each.
 TEST(AllreduceChoice, TakesTheLeastTime) {
-  EXPECT_EQ(quickest_algorithm({.message = 1, .byte = 0}, 3, 1000), "recursive-doubling");
-  EXPECT_EQ(quickest_algorithm({.message = 0, .byte = 1}, 3, 1000), "ring");
-  EXPECT_EQ(quickest_algorithm({.message = 599, .byte = 1}, 1024, 1e6), "rabenseifner");
-  EXPECT_EQ(quickest_algorithm({.message = 1600, .byte = 1}, 3, 1000), "ring");
-  EXPECT_EQ(quickest_algorithm({.message = 1700, .byte = 1}, 3, 1000), "recursive-doubling");
+  EXPECT_EQ(quickest_algorithm({.fixed = 1, .each = 0}, 3, 1000), "recursive-doubling");
+  EXPECT_EQ(quickest_algorithm({.fixed = 0, .each = 1}, 3, 1000), "ring");
+  EXPECT_EQ(quickest_algorithm({.fixed = 599, .each = 1}, 1024, 1e6), "rabenseifner");
+  EXPECT_EQ(quickest_algorithm({.fixed = 1600, .each = 1}, 3, 1000), "ring");
+  EXPECT_EQ(quickest_algorithm({.fixed = 1700, .each = 1}, 3, 1000), "recursive-doubling");
 }
 
 TEST(AllreduceChoice, ReadsRangesInAnyOrder) {

@@ -60,10 +60,10 @@ TEST(Statistics, IntervalOfAMedianIsMadeOfOrderStatistics) {
                {{1, 2, 3, 4, 5, 6, 7, 8, 9}, 2, 8, 1 - 20 / 512.0},
                {{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, 2, 9, 1 - 22 / 1024.0}};
   for (const auto& c : cases) {
-    const MedianInterval m = median_interval(c.values);
-    EXPECT_EQ(m.interval.low, c.low) << c.values.size();
-    EXPECT_EQ(m.interval.high, c.high) << c.values.size();
-    EXPECT_DOUBLE_EQ(m.confidence, c.confidence) << c.values.size();
+    const auto [interval, confidence] = median_interval(c.values);
+    EXPECT_EQ(interval.low, c.low) << c.values.size();
+    EXPECT_EQ(interval.high, c.high) << c.values.size();
+    EXPECT_DOUBLE_EQ(confidence, c.confidence) << c.values.size();
   }
 }
 
@@ -73,11 +73,11 @@ TEST(Statistics, IntervalOfAMedianOfManyValues) {
   for (const int n : {1000, 1076, 20000}) {
     Values values;
     for (int i = 1; i <= n; ++i) values.push_back(i);
-    const MedianInterval m = median_interval(values);
-    EXPECT_NEAR(m.interval.low, n / 2.0 - 0.98 * std::sqrt(n), 1.5) << n;
-    EXPECT_NEAR(m.interval.high, n / 2.0 + 0.98 * std::sqrt(n), 1.5) << n;
-    EXPECT_GE(m.confidence, 0.95) << n;
-    EXPECT_LT(m.confidence, 0.956) << n;
+    const auto [interval, confidence] = median_interval(values);
+    EXPECT_NEAR(interval.low, n / 2.0 - 0.98 * std::sqrt(n), 1.5) << n;
+    EXPECT_NEAR(interval.high, n / 2.0 + 0.98 * std::sqrt(n), 1.5) << n;
+    EXPECT_GE(confidence, 0.95) << n;
+    EXPECT_LT(confidence, 0.956) << n;
   }
 }
 

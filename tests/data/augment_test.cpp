@@ -37,7 +37,7 @@ TEST(ParseAugment, ReadsWhatItWrites) {
       "mixup:0.2,cutmix:1");
   EXPECT_EQ(parse_augment(to_text(all)), all);
   EXPECT_EQ(all.crop, 4);
-  EXPECT_EQ(all.crop_area, (Reach{0.25, 0.5}));
+  EXPECT_EQ(all.crop_area, (Interval{0.25, 0.5}));
   EXPECT_EQ(parse_augment("crop"), (Augment{.crop_part = true}));
   EXPECT_TRUE(parse_augment("crop-area:0.5-1").crop_part);
 }

@@ -166,7 +166,7 @@ TEST_F(FlawedData, IsSaidOfPackedImagesAndWhenTheyArePacked) {
   make(10, 10, 4);
   const std::string file = (folder_.path() / "p.ctpack").string();
   const auto packed =
-      pipeline_.pack(open(data::Exif::ignore), {file, kImage, data::Resize::bilinear, 1, {}});
+      pipeline_.pack(open(data::Exif::ignore), file, {kImage, 1, {}, data::Resize::bilinear});
   ASSERT_EQ(packed.flaws.size(), 2u);
   expect_words(packed.flaws[0], {"10 of 24 images of class 'dog'", "one colour"});
   expect_words(packed.flaws[1], {"4 of 24 images of class 'dog'", "--exif apply"});

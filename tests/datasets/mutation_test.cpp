@@ -218,8 +218,8 @@ TEST(Mutation, CifarClassNames) {
 TEST(Mutation, Packed) {
   const testing::TemporaryFolder folder;
   const std::string path = (folder.path() / "p.ctpack").string();
-  write_packed(open_data({.spec = "synthetic:6"}),
-               {path, {4, 4, 3}, data::Resize::bilinear, 1, {}});
+  write_packed(open_data({.spec = "synthetic:6"}), path,
+               {{4, 4, 3}, 1, {}, data::Resize::bilinear});
   std::ifstream stream(path, std::ios::binary);
   const Bytes file{std::istreambuf_iterator<char>(stream), {}};
   open_mutations(

@@ -101,7 +101,7 @@ void exchanges_give_the_same_bits(const std::string& text, comm::Communicator& c
   layout.parameters.push_back({"bias", {77}, 77, {60000, 60077}, false, true, false, 0, 1});
   layout.gradient_size = layout.arena_size = 60080;
   for (const char* allreduce : {"rabenseifner", "hierarchical+ring"}) {
-    ExchangeParts parts{comm, layout, 1000, Overlap::thread, {}, comm::sum_plainly};
+    ExchangeParts parts{comm, layout, 1000, kOverlap, {}, comm::sum_plainly};
     parts.compression = parse_compression(text);
     const auto exchange = make_exchange(parts, comm::parse_allreduce(allreduce)).exchange;
     const compute::Arenas arenas = exchange->arenas();
@@ -125,7 +125,7 @@ void exchanges_give_the_same_bits(const std::string& text, comm::Communicator& c
 void exchanges_say_what_they_save(comm::Communicator& comm) {
   const auto layout = layout_of({1000, 500}, DType::f32);
   const auto describe = [&](const std::string& text) {
-    ExchangeParts parts{comm, layout, 1u << 30, Overlap::none, {}, comm::sum_plainly};
+    ExchangeParts parts{comm, layout, 1u << 30, !kOverlap, {}, comm::sum_plainly};
     parts.compression = parse_compression(text);
     return make_exchange(parts, comm::parse_allreduce("ring")).exchange->describe();
   };

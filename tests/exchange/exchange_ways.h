@@ -10,6 +10,8 @@
 /// What the cases of exchange_cases.cpp are made of: layouts, ways to exchange, gradients.
 namespace cputrain::exchange {
 
+inline constexpr bool kOverlap = true;
+
 /// Parameters in model order, the last one first in the arena, each on a 64-byte boundary, as
 /// lay_out() makes them; written out here so that a mistake there is no excuse here.
 inline compute::ParameterLayout layout_of_counts(const std::vector<std::size_t>& counts,
@@ -37,7 +39,7 @@ inline compute::ParameterLayout layout_of_counts(const std::vector<std::size_t>&
 struct Way {
   std::string name;
   std::string allreduce;
-  Overlap overlap = Overlap::none;
+  bool overlap = false;
   int lanes = 0;  ///< above 0: sums in the order of leaves
   std::string compression = "none";
   bool locked = false;  ///< arenas that the host cannot touch while an exchange is at work

@@ -9,8 +9,8 @@ std::vector<std::string> seeds() {
   std::vector<std::string> seeds;
   for (const int side : {1, 4}) {
     const auto path = own_folder() / "seed.ctpack";
-    datasets::write_packed(datasets::open_data({.spec = "synthetic:6"}),
-                           {path, {side, side, 3}, data::Resize::bilinear, 1, {}});
+    datasets::write_packed(datasets::open_data({.spec = "synthetic:6"}), path,
+                           {{side, side, 3}, 1, {}, data::Resize::bilinear});
     seeds.push_back(text_of(path));
   }
   return seeds;

@@ -19,7 +19,7 @@ void use(const Platform& platform) {
   if (platform.most_ranks() < kRanks) return;
   const Platform own = platform.of_cell(kRanks);
   simgrid_platform(own, nodes_used(own, kRanks));
-  promise(slowdown(own, costs(), {kRanks - 1, kRanks}) > 0, "a rank takes its time");
+  promise(slowdown(own, costs(), kRanks - 1, {kRanks}) > 0, "a rank takes its time");
 }
 
 void use(const CostTable& table) {

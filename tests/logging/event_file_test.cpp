@@ -34,7 +34,7 @@ TEST(Crc32c, HasThePublishedCheckValue) {
 TEST(EventRecords, HaveTheGoldenBytes) {
   EXPECT_EQ(hex(version_record(1.0)),
             "1800000000000000a37f4b2209000000000000f03f1a0d627261696e2e4576656e743a3286bf577a");
-  const std::array loss{Scalar{"epoch_loss", 0.5}};
+  const std::array loss{std::pair<std::string, double>("epoch_loss", 0.5)};
   EXPECT_EQ(
       hex(scalar_record(2.0, 5, loss)),
       "200000000000000029eda95009000000000000004010052a130a110a0a65706f63685f6c6f7373150000003f"
@@ -56,7 +56,8 @@ TEST(EventFile, HoldsEveryRecordAsSoonAsItIsWritten) {
   ASSERT_EQ(files.size(), 1u);
   const std::string begun = text_of(files[0]);
   EXPECT_EQ(hex(begun).substr(0, 24), "1800000000000000a37f4b22");
-  file->append(scalar_record(2.0, 5, std::array{Scalar{"epoch_loss", 0.5}}));
+  file->append(
+      scalar_record(2.0, 5, std::array{std::pair<std::string, double>("epoch_loss", 0.5)}));
   const std::string grown = text_of(files[0]);
   EXPECT_EQ(grown.substr(0, begun.size()), begun);
   EXPECT_EQ(grown.size(), begun.size() + 48);  // the golden record's length

@@ -300,7 +300,7 @@ TEST(Csv, HasKerasColumnsWholeAfterEveryEpoch) {
 TEST(Csv, HasColumnsOfEvaluationsThatComeLater) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "training.csv";
-  const auto reporter = csv_reporter(path, {.validation = true, .averaged = true});
+  const auto reporter = csv_reporter(path, true, true);
   reporter->epoch(epoch_of(1, 2, {}));
   loop::EpochRecord second = epoch_of(2, 2, compute::Tally{0.5, 2, 2});
   second.averaged = compute::Tally{1.5, 1, 2};
@@ -315,7 +315,8 @@ TEST(Csv, GoesOnWithTheColumnsThatItHas) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "training.csv";
   std::ofstream(path) << "epoch,accuracy,loss\r\n0,0.25,0.5\r\n";
-  csv_reporter(path, {}, {.progress = {.steps = 1, .epochs = 1}})->epoch(epoch_of(2, 2, {}));
+  csv_reporter(path, false, false, {.progress = {.steps = 1, .epochs = 1}})
+      ->epoch(epoch_of(2, 2, {}));
   EXPECT_EQ(text_of(path), "epoch,accuracy,loss\r\n0,0.25,0.5\r\n1,0.25,0.5\r\n");
 }
 

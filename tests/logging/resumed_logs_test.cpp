@@ -72,8 +72,7 @@ class ResumedLogs : public ::testing::TestWithParam<std::size_t> {
     const auto metrics = folder / "metrics.jsonl";
     std::vector<std::unique_ptr<RunReporter>> list;
     list.push_back(json_lines_reporter(metrics, 1, place, queue));
-    list.push_back(csv_reporter(folder / "training.csv", {.validation = true, .averaged = true},
-                                place, queue));
+    list.push_back(csv_reporter(folder / "training.csv", true, true, place, queue));
     list.push_back(history_reporter(folder / "history.json",
                                     place.goes_on() ? metrics : std::filesystem::path(), queue));
     list.push_back(mlperf_reporter(folder / "mlperf.log", {}, place, queue));

@@ -78,7 +78,7 @@ struct MadeOptions {
   bool shuffle = true;
   int prefetch = 1;  ///< micro-batches that are made ahead
   std::size_t bucket_bytes = 1000;
-  exchange::Overlap overlap = exchange::Overlap::none;
+  bool overlap = false;
   comm::AllreduceChoice allreduce{};
   LoopOptions train{{.epochs = 2}, 3};  // with the seed
   std::function<bool()> stop = [] { return false; };

@@ -17,15 +17,15 @@ TEST(LeastBytes, CountsSourceDestinationAndWeightsOnce) {
   graph.add(Dense{5}, "dense");
   auto bytes = least_bytes(graph, 4);
   // Bytes of the image, then numbers of 4 bytes.
-  EXPECT_EQ(bytes["first"].of_image, 10 * 10 * 3 + 4 * (4 * 4 * 4));
-  EXPECT_EQ(bytes["first"].of_call, 4 * (3 * 3 * 3 * 4 + 4));
-  EXPECT_EQ(bytes["pool"].of_image, 0);
+  EXPECT_EQ(bytes["first"].each, 10 * 10 * 3 + 4 * (4 * 4 * 4));
+  EXPECT_EQ(bytes["first"].fixed, 4 * (3 * 3 * 3 * 4 + 4));
+  EXPECT_EQ(bytes["pool"].each, 0);
   // The zeros around the map are not in memory.
-  EXPECT_EQ(bytes["second"].of_image, 4 * (4 * 4 * 4 + 2 * 2 * 8));
-  EXPECT_EQ(bytes["second"].of_call, 4 * (3 * 3 * 4 * 8));
-  EXPECT_EQ(bytes["dense"].of_image, 4 * (32 + 5));
-  EXPECT_EQ(bytes["dense"].of_call, 4 * (32 * 5 + 5));
-  EXPECT_EQ(least_bytes(graph, 8)["dense"].of_image, 8 * (32 + 5));
+  EXPECT_EQ(bytes["second"].each, 4 * (4 * 4 * 4 + 2 * 2 * 8));
+  EXPECT_EQ(bytes["second"].fixed, 4 * (3 * 3 * 4 * 8));
+  EXPECT_EQ(bytes["dense"].each, 4 * (32 + 5));
+  EXPECT_EQ(bytes["dense"].fixed, 4 * (32 * 5 + 5));
+  EXPECT_EQ(least_bytes(graph, 8)["dense"].each, 8 * (32 + 5));
 }
 
 TEST(LeastBytes, APoolThatOthersReadBesideMovesTheMapItself) {
@@ -35,9 +35,9 @@ TEST(LeastBytes, APoolThatOthersReadBesideMovesTheMapItself) {
   graph.add(Convolution{2, 3, 2, Padding::same}, "other", {wide});
   graph.add(Add{}, "sum", {2, 3});
   auto bytes = least_bytes(graph, 4);
-  EXPECT_EQ(bytes["wide"].of_image, 8 * 8 * 3 + 4 * (8 * 8 * 2));
-  EXPECT_EQ(bytes["pool"].of_image, 4 * (8 * 8 * 2 + 4 * 4 * 2));
-  EXPECT_EQ(bytes["sum"].of_image, 4 * 3 * (4 * 4 * 2));
+  EXPECT_EQ(bytes["wide"].each, 8 * 8 * 3 + 4 * (8 * 8 * 2));
+  EXPECT_EQ(bytes["pool"].each, 4 * (8 * 8 * 2 + 4 * 4 * 2));
+  EXPECT_EQ(bytes["sum"].each, 4 * 3 * (4 * 4 * 2));
 }
 
 TEST(LeastBytes, KeptMapsAreThoseThatWeightsAreLearntFrom) {

@@ -79,7 +79,10 @@ TEST_F(MetricsTest, WhatWasWrittenIsRead) {
   line.kernels = "dd";
   const ResumeLine resume{.step = 3, .epoch = 2, .ranks = 4, .left_out = {2}, .lost_seconds = 7};
   SummaryLine summary{.steps = 6, .epochs = 2, .seconds = 20, .target_accuracy = 0.9};
-  summary.best = SummaryLine::Best{1, 0.5, 0.25, optim::Monitor::accuracy};
+  summary.best_epoch = 1;
+  summary.best_loss = 0.5;
+  summary.best_accuracy = 0.25;
+  summary.monitor = optim::Monitor::accuracy;
   summary.train = {kNan, std::nullopt};
   summary.program = {.all = 9, .start_up = 2, .training = 5, .evaluation = 1};
   summary.training = R"({"model":"tiny"})";

@@ -1,46 +1,50 @@
-#include "system/lost_time.h"
+#include "system/usage/work_meter.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <initializer_list>
 #include <thread>
 
 namespace cputrain::system {
 namespace {
 
-using Threads = std::vector<ThreadTimes>;
-
-TEST(CpuWait, ReadsTheFirstTwoNumbers) {
-  EXPECT_EQ(thread_times(7, "2008188070 1006682516 357\n"),
-            (ThreadTimes{7, 2008188070, 1006682516}));
-  EXPECT_EQ(thread_times(7, "12 0"), (ThreadTimes{7, 12, 0}));
-  for (const char* odd : {"", "\n", "12", "12 x 3", "x 1 2", "-1 2 3", "1 -2 3"}) {
-    EXPECT_FALSE(thread_times(7, odd)) << odd;
+/// Threads by their numbers, and for how long each ran and waited.
+std::vector<ThreadState> threads(std::initializer_list<std::array<double, 3>> times) {
+  std::vector<ThreadState> all;
+  for (const auto& [thread, ran, waited] : times) {
+    all.push_back({.thread = static_cast<int>(thread), .ran = ran, .waited = waited});
   }
+  return all;
 }
 
 TEST(CpuWait, IsThePartOfTheTimeForWhichThreadsWantedACpu) {
-  const Threads before{{1, 100, 50}, {2, 1000, 0}};
-  EXPECT_DOUBLE_EQ(*waited_part(before, {{1, 190, 60}, {2, 1090, 10}}), 0.1);
-  EXPECT_DOUBLE_EQ(*waited_part(before, {{1, 200, 150}, {2, 1000, 0}}), 0.5);  // the other slept
-  EXPECT_DOUBLE_EQ(*waited_part(before, {{1, 175, 50}, {2, 1000, 0}}), 0);
+  const auto before = threads({{1, 100, 50}, {2, 1000, 0}});
+  EXPECT_DOUBLE_EQ(*waited_part(before, threads({{1, 190, 60}, {2, 1090, 10}})), 0.1);
+  // the other slept
+  EXPECT_DOUBLE_EQ(*waited_part(before, threads({{1, 200, 150}, {2, 1000, 0}})), 0.5);
+  EXPECT_DOUBLE_EQ(*waited_part(before, threads({{1, 175, 50}, {2, 1000, 0}})), 0);
 }
 
 TEST(CpuWait, ThreadsComeAndGo) {
-  const Threads before{{1, 100, 50}, {2, 1000, 900}};
+  const auto before = threads({{1, 100, 50}, {2, 1000, 900}});
   // 2 has ended, 3 is new and counts from its beginning.
-  EXPECT_DOUBLE_EQ(*waited_part(before, {{1, 160, 60}, {3, 15, 15}}), 25.0 / 100);
+  EXPECT_DOUBLE_EQ(*waited_part(before, threads({{1, 160, 60}, {3, 15, 15}})), 25.0 / 100);
   // Another thread has the number of one that has ended.
-  EXPECT_DOUBLE_EQ(*waited_part(before, {{2, 30, 10}}), 0.25);
+  EXPECT_DOUBLE_EQ(*waited_part(before, threads({{2, 30, 10}})), 0.25);
 }
 
 TEST(CpuWait, IsNotKnownWhereNothingIsCounted) {
   EXPECT_FALSE(waited_part({}, {}));
-  EXPECT_FALSE(waited_part({{1, 5, 5}}, {}));
-  EXPECT_FALSE(waited_part({}, {{1, 0, 0}}));  // a kernel that keeps no such statistics
-  EXPECT_FALSE(waited_part({{1, 0, 0}}, {{1, 0, 0}}));
+  EXPECT_FALSE(waited_part(threads({{1, 5, 5}}), {}));
+  EXPECT_FALSE(waited_part({}, threads({{1, 0, 0}})));
+  EXPECT_FALSE(waited_part(threads({{1, 0, 0}}), threads({{1, 0, 0}})));
+  // a kernel that keeps no such statistics
+  EXPECT_FALSE(waited_part({{.thread = 1, .ran = 1}}, {{.thread = 1, .ran = 2}}));
+  EXPECT_EQ(waited_part({{.thread = 1}}, threads({{1, 3, 1}})), 0.25);  // it counts from now on
 }
 
 TEST(CpuWait, NamesOtherWorkOnlyWhereThereIsRoomForTheRanks) {

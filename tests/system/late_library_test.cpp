@@ -23,21 +23,20 @@ std::string why_not(const Work& work) {
 
 TEST(LateLibrary, FunctionsAreFoundByName) {
   double (*root)(double) = nullptr;
-  LateLibrary({kMath, "/no/such/libm.so", "libc6"}).find("cbrt", root);
+  LateLibrary(kMath, "/no/such/libm.so", "libc6").find("cbrt", root);
   ASSERT_NE(root, nullptr);
   EXPECT_DOUBLE_EQ(root(27), 3);
 }
 
 TEST(LateLibrary, ThePlaceAtTheBuildIsTriedAfterTheName) {
   double (*root)(double) = nullptr;
-  LateLibrary({"libno-such.so.9", kMath, "libc6"}).find("cbrt", root);
+  LateLibrary("libno-such.so.9", kMath, "libc6").find("cbrt", root);
   EXPECT_NE(root, nullptr);
 }
 
 TEST(LateLibrary, WhatIsNotThereIsSaidWithARemedy) {
-  const std::string text = why_not([] {
-    LateLibrary({"libno-such.so.9", "/no/such/lib.so", "libno-such-dev"});
-  });
+  const std::string text =
+      why_not([] { LateLibrary("libno-such.so.9", "/no/such/lib.so", "libno-such-dev"); });
   EXPECT_TRUE(text.starts_with("libno-such.so.9, which cannot be loaded (libno-such.so.9: "))
       << text;
   EXPECT_TRUE(
@@ -47,7 +46,7 @@ TEST(LateLibrary, WhatIsNotThereIsSaidWithARemedy) {
 }
 
 TEST(LateLibrary, ALibraryWithoutTheFunctionIsAnother) {
-  const LateLibrary library({kMath, kMath, "libc6"});
+  const LateLibrary library(kMath, kMath, "libc6");
   void (*none)() = nullptr;
   const std::string text = why_not([&] { library.find("no_such_function", none); });
   EXPECT_NE(text.find("cannot be loaded (it has no no_such_function)"), std::string::npos) << text;

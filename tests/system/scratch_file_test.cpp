@@ -64,9 +64,9 @@ TEST_F(Scratch, AFolderWithoutRoomSaysHowMuchItHas) {
 TEST_F(Scratch, AFolderOfMemoryIsNoDisk) {
   const std::string memory = "/dev/shm";
   choose(memory);
-  if (why_not_tmpdir(1000, Storage::disk).empty()) GTEST_SKIP() << memory << " is on disk here";
-  EXPECT_EQ(why_not_tmpdir(1000, Storage::disk), memory + " lies in memory");
-  EXPECT_NE(folder_with_room(1000, Storage::disk), memory);
+  if (why_not_tmpdir(1000, /*on_disk=*/true).empty()) GTEST_SKIP() << memory << " is on disk here";
+  EXPECT_EQ(why_not_tmpdir(1000, /*on_disk=*/true), memory + " lies in memory");
+  EXPECT_NE(folder_with_room(1000, /*on_disk=*/true), memory);
 }
 
 TEST_F(Scratch, ALimitOfFilesIsNamed) {

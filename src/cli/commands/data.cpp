@@ -22,12 +22,13 @@ ExitCode pack(const cli::Options& options, const training::Session& session) {
   const data::DataSource source = open_data(options, session);
   training::say_data(session, source);
   const int side = options.image_size.value_or(kSide);
-  const data::PackReport report = session.services.data.pack(
-      source, {options.files[1],
-               {side, side, 3},
-               {options.resize.value_or(data::Resizing{}.way), options.fit.value_or(data::Fit{})},
-               options.io_threads.value_or(session.threads),
-               training::progress_line(session, "Packing")});
+  const data::PackReport report =
+      session.services.data.pack(source, options.files[1],
+                                 {.image = {side, side, 3},
+                                  .threads = options.io_threads.value_or(session.threads),
+                                  .progress = training::progress_line(session, "Packing"),
+                                  .resize = {options.resize.value_or(data::Resizing{}.way),
+                                             options.fit.value_or(data::Fit{})}});
   for (const data::BadSample& bad : report.bad) {
     training::warn(session, "left out {}: {} ({})", bad.name, word_of(bad.result.status),
                    bad.result.detail);

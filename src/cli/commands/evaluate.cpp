@@ -74,11 +74,13 @@ compute::Tally evaluate_mirrored(compute::Program& program, data::BatchSource& b
   return tally;
 }
 
-std::vector<training::ClassPredictions> class_predictions(const loop::PredictionCounts& counts,
-                                                          const std::vector<std::string>& classes) {
-  std::vector<training::ClassPredictions> list;
-  for (std::size_t c = 0; c < counts.classes(); ++c)
-    list.push_back({counts.of_class(c), classes[c]});
+std::vector<loop::ClassCounts> class_predictions(const loop::PredictionCounts& counts,
+                                                 const std::vector<std::string>& classes) {
+  std::vector<loop::ClassCounts> list;
+  for (std::size_t c = 0; c < counts.classes(); ++c) {
+    list.push_back(counts.of_class(c));
+    list.back().name = classes[c];
+  }
   return list;
 }
 

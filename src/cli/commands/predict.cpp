@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
@@ -42,12 +43,6 @@ struct PredictOptions : cli::Options {
   }
 };
 
-/// A file to predict, or one of a folder that is none.
-struct NamedFile {
-  std::string path;
-  const data::UnreadReason* passed_over = nullptr;
-};
-
 /// "folder scan: 3 files are passed over (SVG 2, broken link 1)"; empty for none.
 std::string passed_over_text(const std::string& folder,
                              const std::vector<data::UnreadFile>& unread) {
@@ -57,14 +52,14 @@ std::string passed_over_text(const std::string& folder,
 }
 
 /// Files as they were named; a folder stands for the images below it, with the other files there
-/// that are not hidden.
-std::vector<NamedFile> expand_folders(const std::vector<std::string>& words,
-                                      const training::Services& services) {
-  std::vector<NamedFile> files;
+/// that are not hidden. Those to predict have no reason to be unread.
+std::vector<data::UnreadFile> expand_folders(const std::vector<std::string>& words,
+                                             const training::Services& services) {
+  std::vector<data::UnreadFile> files;
   for (const std::string& word : words) {
     // What cannot be looked at fails when it is read, and says why.
     if (!system::is_folder(word)) {
-      files.push_back({word});
+      files.push_back({word, nullptr});
       continue;
     }
     auto [found, unread] = services.data.list_images(word);
@@ -79,9 +74,9 @@ std::vector<NamedFile> expand_folders(const std::vector<std::string>& words,
            word);
     }
     const auto begin = static_cast<std::ptrdiff_t>(files.size());
-    for (std::string& path : found) files.push_back({std::move(path)});
-    for (data::UnreadFile& file : unread) files.push_back({std::move(file.path), file.reason});
-    std::ranges::sort(files.begin() + begin, files.end(), {}, &NamedFile::path);
+    for (std::string& path : found) files.push_back({std::move(path), nullptr});
+    std::ranges::move(unread, std::back_inserter(files));
+    std::ranges::sort(files.begin() + begin, files.end(), {}, &data::UnreadFile::path);
   }
   return files;
 }
@@ -92,7 +87,7 @@ struct Images {
   std::vector<Json> predictions;  ///< one a file, in order; an "error" for those without one
 };
 
-Images read_images(std::span<const NamedFile> files, const training::Services& services,
+Images read_images(std::span<const data::UnreadFile> files, const training::Services& services,
                    const weights::ModelDescription& model, data::Exif exif) {
   const Shape image = model.graph.image();
   Images images;
@@ -257,8 +252,8 @@ std::string predicted_text(const std::vector<std::size_t>& by_class, std::size_t
 /// images is told with them, and has its rows.
 std::size_t predict(const PredictOptions& options, const training::Services& services,
                     const training::Session& session, const weights::ModelDescription& model) {
-  const std::vector<NamedFile> names = expand_folders(options.files, services);
-  const std::span<const NamedFile> files = names;
+  const std::vector<data::UnreadFile> names = expand_folders(options.files, services);
+  const std::span<const data::UnreadFile> files = names;
   const std::optional<int> top = top_of(options, session, model);
   const auto at_once = std::min(
       files.size(), static_cast<std::size_t>(training::micro_batch_size(options, session)));
@@ -282,10 +277,10 @@ std::size_t predict(const PredictOptions& options, const training::Services& ser
     session.communicator->pulse().moved();
     for (std::size_t i = 0; i < some.size(); ++i) {
       Json& entry = images.predictions[i];
-      const bool failed = entry.contains("error") && !some[i].passed_over;
-      if (failed || (prints && !some[i].passed_over)) print_prediction(entry, top);
+      const bool failed = entry.contains("error") && !some[i].reason;
+      if (failed || (prints && !some[i].reason)) print_prediction(entry, top);
       errors += failed;
-      passed_over += some[i].passed_over != nullptr;
+      passed_over += some[i].reason != nullptr;
       count(entry, model.classes, by_class);
       table.add(entry);
       if (!options.json.empty()) predictions.push_back(with_best(std::move(entry), top));

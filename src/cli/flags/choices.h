@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/flags/entries.h"
@@ -21,10 +22,11 @@ struct CommandLineChoices {
   /// In the order of the overview. The first is the default; topics stand behind the word that they
   /// need.
   std::vector<MakeCommand> commands = {};
-  std::vector<ExampleEntry> examples = {};  ///< that the overview shows
-  std::string_view build = {};              ///< "commit abc1234, Release", for --version
-  std::size_t columns = 80;                 ///< how wide help may be
-  std::string program = "cputrain";         ///< as it was called, for help: or "./cputrain"
+  /// As of a CommandEntry, for the overview.
+  std::vector<std::pair<std::string, std::string>> examples = {};
+  std::string_view build = {};       ///< "commit abc1234, Release", for --version
+  std::size_t columns = 80;          ///< how wide help may be
+  std::string program = "cputrain";  ///< as it was called, for help: or "./cputrain"
 
   /// Those that the build has, the default first.
   std::vector<std::string> backend_names() const {

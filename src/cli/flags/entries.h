@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// The command line as data: help, manual page and completions are made from it.
@@ -24,12 +25,6 @@ struct FlagEntry {
   std::string spelling() const { return (negatable ? "--[no-]" : "--") + name; }
 };
 
-/// A command line that works, and what it does.
-struct ExampleEntry {
-  std::string command;  ///< "cputrain --data photos --epochs 20", "mpirun -np 4 cputrain"
-  std::string does;     ///< a sentence
-};
-
 /// A command, or a topic of one ("bench step"). Where a command has topics, it has an entry without
 /// a topic, too, which has no flags of its own.
 struct CommandEntry {
@@ -41,7 +36,8 @@ struct CommandEntry {
   std::string summary{};        ///< short, for lists: "loss and accuracy of saved weights"
   std::string about{};          ///< sentences
   std::string words{};          ///< what it takes beside flags: "IMAGE...", "[DATA]", or ""
-  std::vector<ExampleEntry> examples{};
+  /// Command lines that work ("mpirun -np 4 cputrain"), each with a sentence on what it does.
+  std::vector<std::pair<std::string, std::string>> examples{};
   std::vector<std::string> common{};  ///< flags that most people need, in the order of --help
   std::string others{};  ///< first words for it as others say them, with commas between them
   std::string advice{};  ///< what to do here then; else the same by the command's name

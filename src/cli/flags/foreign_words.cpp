@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "core/precision.h"
 #include "core/text.h"
@@ -196,54 +197,57 @@ constexpr ForeignWords kForeignCommands[] = {
      .advice = "use cputrain --resume auto --out RUN"},
 };
 
-/// A value of others for one of ours; `advice` says it where more is to be said than its name.
-struct ForeignValues {
-  std::string_view flag, words, ours, advice = {};
-};
-
-constexpr ForeignValues kForeignValues[] = {
-    {"backend", "gpu,gpus,nvidia,cuda:0,nccl", "cuda"},
-    {"backend", "onednn,dnnl,mkl,mkldnn,gloo", "cpu"},
-    {"precision", "fp32,float32,f32,single,32,tf32", word_of(Precision::f32)},
-    {"precision", "bfloat16,fp16,float16,half,16,amp,mixed", word_of(Precision::bf16)},
-    {"precision", "fp64,float64,f64,64", word_of(Precision::f64)},
-    {"optimizer", "adam-w", "adamw"},
-    {"optimizer", "nadam,adamax,radam,amsgrad,adabelief,lion", "adam"},
-    {"optimizer", "adagrad,adadelta,rms,rmsproptf", "rmsprop"},
-    {"optimizer", "momentum,sgdm", "sgd", "use sgd:momentum=0.9"},
-    {"optimizer", "nesterov,nag", "sgd", "use sgd:momentum=0.9,nesterov"},
-    {"schedule", "cos,cosineannealing,cosineannealinglr,cosine-annealing", "cosine"},
-    {"schedule", "onecycle,onecyclelr,one-cycle", "cosine", "use cosine with --warmup-epochs"},
-    {"schedule", "steplr,exponential,exponentiallr", "step:", "use step:EPOCHS:FACTOR"},
-    {"schedule", "multistep,multisteplr,multi-step",
-     "piecewise:", "use piecewise:EPOCH:FACTOR[,...]"},
-    {"schedule", "linear,polynomial,polynomiallr", "poly"},
-    {"monitor", "val-accuracy,val-acc,acc,top1,top-1,acc1,sparse-categorical-accuracy", "accuracy"},
-    {"monitor", "val-loss,cross-entropy", "loss"},
-    {"schedule", "reducelronplateau,reduce-on-plateau", "plateau"},
-    {"resize", "antialias,antialiased,antialias=true,pil,pillow,linear,torchvision", "bilinear",
-     "bilinear, bicubic and area smooth (antialias), as Pillow does"},
-    {"resize", "cubic,lanczos", "bicubic"},
-    {"resize", "box", "area"},
-    {"resize", "tf,tensorflow,keras,no-antialias,opencv,cv2", "bilinear-plain"},
-    {"augment", "randaugment,rand-augment,autoaugment,trivialaugment,augmix,rand-m9-mstd0.5",
-     "rand", "use rand:STEPS:MAGNITUDE, such as rand:2:9"},
-    {"augment", "hflip,horizontal-flip,fliplr,random-horizontal-flip,randomhorizontalflip", "flip"},
-    {"augment", "vertical-flip,flipud,random-vertical-flip,randomverticalflip", "vflip"},
-    {"augment", "random-crop,randomcrop", "crop", "use crop:PIXELS, such as crop:4"},
-    {"augment", "rrc,random-resized-crop,randomresizedcrop", "crop"},
-    {"augment", "colorjitter,color-jitter,jitter,hsv", "colour",
-     "use colour:PART, such as colour:0.4"},
-    {"augment", "rotation,random-rotation,randomrotation,degrees", "rotate",
-     "use rotate:DEGREES, such as rotate:15"},
-    {"augment", "translate,translation,width-shift-range,height-shift-range", "shift",
-     "use shift:PART, such as shift:0.1"},
-    {"augment", "scale", "zoom", "use zoom:PART, such as zoom:0.2"},
-    {"augment", "erase,erasing,random-erasing,randomerasing,random-erase,reprob", "cutout",
-     "use cutout:PIXELS, such as cutout:16"},
-    {"compress", "float16,half", "fp16"},
-    {"compress", "bfloat16", "bf16"},
-    {"compress", "top-k,dgc", "topk"},
+/// Values, behind the flag that takes them.
+constexpr std::pair<std::string_view, ForeignWords> kForeignValues[] = {
+    {"backend", {"gpu,gpus,nvidia,cuda:0,nccl", "cuda"}},
+    {"backend", {"onednn,dnnl,mkl,mkldnn,gloo", "cpu"}},
+    {"precision", {"fp32,float32,f32,single,32,tf32", word_of(Precision::f32)}},
+    {"precision", {"bfloat16,fp16,float16,half,16,amp,mixed", word_of(Precision::bf16)}},
+    {"precision", {"fp64,float64,f64,64", word_of(Precision::f64)}},
+    {"optimizer", {"adam-w", "adamw"}},
+    {"optimizer", {"nadam,adamax,radam,amsgrad,adabelief,lion", "adam"}},
+    {"optimizer", {"adagrad,adadelta,rms,rmsproptf", "rmsprop"}},
+    {"optimizer", {"momentum,sgdm", "sgd", "use sgd:momentum=0.9"}},
+    {"optimizer", {"nesterov,nag", "sgd", "use sgd:momentum=0.9,nesterov"}},
+    {"schedule", {"cos,cosineannealing,cosineannealinglr,cosine-annealing", "cosine"}},
+    {"schedule", {"onecycle,onecyclelr,one-cycle", "cosine", "use cosine with --warmup-epochs"}},
+    {"schedule", {"steplr,exponential,exponentiallr", "step:", "use step:EPOCHS:FACTOR"}},
+    {"schedule",
+     {"multistep,multisteplr,multi-step", "piecewise:", "use piecewise:EPOCH:FACTOR[,...]"}},
+    {"schedule", {"linear,polynomial,polynomiallr", "poly"}},
+    {"monitor",
+     {"val-accuracy,val-acc,acc,top1,top-1,acc1,sparse-categorical-accuracy", "accuracy"}},
+    {"monitor", {"val-loss,cross-entropy", "loss"}},
+    {"schedule", {"reducelronplateau,reduce-on-plateau", "plateau"}},
+    {"resize",
+     {"antialias,antialiased,antialias=true,pil,pillow,linear,torchvision", "bilinear",
+      "bilinear, bicubic and area smooth (antialias), as Pillow does"}},
+    {"resize", {"cubic,lanczos", "bicubic"}},
+    {"resize", {"box", "area"}},
+    {"resize", {"tf,tensorflow,keras,no-antialias,opencv,cv2", "bilinear-plain"}},
+    {"augment",
+     {"randaugment,rand-augment,autoaugment,trivialaugment,augmix,rand-m9-mstd0.5", "rand",
+      "use rand:STEPS:MAGNITUDE, such as rand:2:9"}},
+    {"augment",
+     {"hflip,horizontal-flip,fliplr,random-horizontal-flip,randomhorizontalflip", "flip"}},
+    {"augment", {"vertical-flip,flipud,random-vertical-flip,randomverticalflip", "vflip"}},
+    {"augment", {"random-crop,randomcrop", "crop", "use crop:PIXELS, such as crop:4"}},
+    {"augment", {"rrc,random-resized-crop,randomresizedcrop", "crop"}},
+    {"augment",
+     {"colorjitter,color-jitter,jitter,hsv", "colour", "use colour:PART, such as colour:0.4"}},
+    {"augment",
+     {"rotation,random-rotation,randomrotation,degrees", "rotate",
+      "use rotate:DEGREES, such as rotate:15"}},
+    {"augment",
+     {"translate,translation,width-shift-range,height-shift-range", "shift",
+      "use shift:PART, such as shift:0.1"}},
+    {"augment", {"scale", "zoom", "use zoom:PART, such as zoom:0.2"}},
+    {"augment",
+     {"erase,erasing,random-erasing,randomerasing,random-erase,reprob", "cutout",
+      "use cutout:PIXELS, such as cutout:16"}},
+    {"compress", {"float16,half", "fp16"}},
+    {"compress", {"bfloat16", "bf16"}},
+    {"compress", {"top-k,dgc", "topk"}},
 };
 
 /// Its commands as this program was called.
@@ -271,7 +275,8 @@ std::string plain(std::string word) {
 /// What the table has for a value, or "".
 std::string known_value(const std::string& flag, const std::string& value,
                         std::span<const std::string> choices) {
-  for (const auto& [name, words, ours, advice] : kForeignValues) {
+  for (const auto& [name, foreign] : kForeignValues) {
+    const auto& [words, ours, advice] = foreign;
     const bool known = std::ranges::find(choices, ours) != choices.end();
     if (name != flag || !known || !is_one_of(words, plain(value))) continue;
     return "; " +

@@ -120,8 +120,7 @@ std::string examples(const std::vector<CommandEntry>& commands) {
   std::string text = section("EXAMPLES");
   for (const CommandEntry& command : commands) {
     if (!command.topics.empty()) continue;  // its topics have their own
-    for (const ExampleEntry& example : command.examples)
-      text += item(bold(example.command), shown(example.does));
+    for (const auto& [line, does] : command.examples) text += item(bold(line), shown(does));
   }
   return text;
 }

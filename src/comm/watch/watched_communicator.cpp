@@ -8,24 +8,6 @@ namespace {
 
 using Meeting = comm::Pulse::Meeting;
 
-class WatchedPointToPoint final : public comm::PointToPoint {
- public:
-  WatchedPointToPoint(std::unique_ptr<comm::PointToPoint> peers, comm::Pulse& pulse)
-      : peers_(std::move(peers)), pulse_(pulse) {}
-  int rank() const override { return peers_->rank(); }
-  int size() const override { return peers_->size(); }
-  void exchange(int to, std::span<const std::byte> out, int from,
-                std::span<std::byte> in) override {
-    const Meeting meeting(pulse_);
-    peers_->exchange(to, out, from, in);
-  }
-  void add(const Array& dst, const Array& src) override { peers_->add(dst, src); }
-
- private:
-  std::unique_ptr<comm::PointToPoint> peers_;
-  comm::Pulse& pulse_;
-};
-
 class WatchedAllreduce final : public comm::Allreduce {
  public:
   WatchedAllreduce(std::unique_ptr<comm::Allreduce> allreduce, comm::Pulse& pulse)
@@ -140,7 +122,11 @@ class WatchedCommunicator final : public comm::Communicator {
 
   std::unique_ptr<comm::PointToPoint> make_point_to_point() override {
     const Meeting meeting(pulse(), Meeting::kOfAll);
-    return std::make_unique<WatchedPointToPoint>(ranks_->make_point_to_point(), pulse());
+    return std::make_unique<comm::MessagesWithin>(ranks_->make_point_to_point(),
+                                                  [&pulse = pulse()](const auto& exchange) {
+                                                    const Meeting met(pulse);
+                                                    exchange();
+                                                  });
   }
   std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
     const Meeting meeting(pulse(), Meeting::kOfAll);

@@ -64,21 +64,21 @@ double mean_of_group_medians(const std::vector<double>& values, std::span<const 
   return sum / static_cast<double>(medians.size());
 }
 
-MedianInterval median_interval(std::vector<double> values, double confidence) {
+std::pair<Interval, double> median_interval(std::vector<double> values, double confidence) {
   assert(!values.empty());
   std::ranges::sort(values);
   const std::size_t n = values.size();
   // Below the k-th smallest value lies the median where fewer than k values fall below it.
   // Logarithms, as 2 to the -n is no double from 1,075 values on.
   double log_term = -static_cast<double>(n) * std::numbers::ln2, tail = std::exp(log_term);
-  MedianInterval found{{values.front(), values.back()}, 1 - 2 * tail};
+  std::pair found{Interval{values.front(), values.back()}, 1 - 2 * tail};
   for (std::size_t k = 1; 2 * (k + 1) <= n; ++k) {
     log_term += std::log(static_cast<double>(n - k + 1) / static_cast<double>(k));
     tail += std::exp(log_term);
     if (1 - 2 * tail < confidence) break;
-    found = {{values[k], values[n - 1 - k]}, 1 - 2 * tail};
+    found = {Interval{values[k], values[n - 1 - k]}, 1 - 2 * tail};
   }
-  if (n == 1) found.confidence = 0;
+  if (n == 1) found.second = 0;
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 /// Statistics of a few repeated measurements.
@@ -26,19 +27,17 @@ std::vector<double> by_group_median(std::vector<double> values, std::span<const 
 /// has. Runs of values and `groups` as above; at least one value.
 double mean_of_group_medians(const std::vector<double>& values, std::span<const int> groups);
 
+/// Both ends included.
 struct Interval {
   double low = 0, high = 0;
+  bool operator==(const Interval&) const = default;
 };
 
 /// Two order statistics that hold the median of what the values are drawn from, whatever its
 /// distribution, and the probability with which they do (binomial; Conover, "Practical
 /// Nonparametric Statistics", 3.2). The narrowest pair that reaches `confidence`; all values where
 /// none does: 3 values hold it with 0.75, 5 with 0.9375, 6 with 0.96875.
-struct MedianInterval {
-  Interval interval;
-  double confidence = 0;
-};
-MedianInterval median_interval(std::vector<double> values, double confidence = 0.95);
+std::pair<Interval, double> median_interval(std::vector<double> values, double confidence = 0.95);
 
 /// Student's t that a part `p` lies below, for `degrees` of freedom, whole or not.
 double student_quantile(double p, double degrees);

@@ -60,9 +60,8 @@ KernelTrial::KernelTrial(const training::Session& session, const model::Graph& g
   if (spec.flags.weights.empty()) {
     weights::initialise_weights(graph, *program_, spec.seed, weights_.array());
   } else {
-    const weights::WeightArrays file =
-        weights::open_arrays(spec.flags.weights, graph, spec.model->modules,
-                             session.services.read_keras, weights::Otherwise::warn);
+    const weights::WeightArrays file = weights::open_arrays(
+        spec.flags.weights, graph, spec.model->modules, session.services.read_keras, true);
     weights::load_weights(file, *program_, weights_.array());
     if (!file.caveat.empty()) {
       training::warn_once(session,
@@ -126,7 +125,7 @@ void add_layer(KernelFigures& to, std::size_t index, double bytes, const compute
 void fill(KernelFigures& figures, const training::Session& session,
           const training::TrainingSpec& spec, const model::Graph& graph,
           const compute::Limits& limits) {
-  const std::map<std::string, model::LeastBytes> least =
+  const std::map<std::string, Line> least =
       model::least_bytes(graph, session.backend->facts().number_bytes);
   const Precision precision = spec.flags.precision;
   std::vector<double> whole;
@@ -141,8 +140,8 @@ void fill(KernelFigures& figures, const training::Session& session,
   for (std::size_t i = 0; i < figures.rounds.back().size(); ++i) {
     // A program may have steps that are no layer of the graph, such as a copy.
     const auto found = least.find(figures.rounds.back()[i].name);
-    const model::LeastBytes own = found == least.end() ? model::LeastBytes{} : found->second;
-    add_layer(figures, i, own.of_image + own.of_call / figures.micro_batch, limits, precision);
+    const Line own = found == least.end() ? Line{} : found->second;
+    add_layer(figures, i, own.each + own.fixed / figures.micro_batch, limits, precision);
   }
 }
 

@@ -122,26 +122,6 @@ std::vector<SumFigure> bench_sums(comm::Communicator& communicator, const comm::
 
 // Compression.
 
-/// Adds up the time that messages take.
-class TimedPointToPoint final : public comm::PointToPoint {
- public:
-  TimedPointToPoint(std::unique_ptr<comm::PointToPoint> peers, double& seconds)
-      : peers_(std::move(peers)), seconds_(seconds) {}
-  int rank() const override { return peers_->rank(); }
-  int size() const override { return peers_->size(); }
-  void exchange(int to, std::span<const std::byte> out, int from,
-                std::span<std::byte> in) override {
-    const system::Stopwatch watch;
-    peers_->exchange(to, out, from, in);
-    seconds_ += watch.seconds();
-  }
-  void add(const Array& dst, const Array& src) override { peers_->add(dst, src); }
-
- private:
-  std::unique_ptr<comm::PointToPoint> peers_;
-  double& seconds_;
-};
-
 /// Numbers of many sizes around 0, other ones on every rank: a linear congruential generator, since
 /// only their spread matters here.
 void fill_gradients(const Array& gradients, int rank) {
@@ -157,21 +137,25 @@ void fill_gradients(const Array& gradients, int rank) {
 SumFigure time_compression(comm::Communicator& communicator, const Array& kept,
                            const std::string& compression, int repeat) {
   double sending = 0;
+  const auto time_message = [&sending](const std::function<void()>& exchange) {
+    const system::Stopwatch watch;
+    exchange();
+    sending += watch.seconds();
+  };
   comm::Channel channel{
-      std::make_unique<TimedPointToPoint>(communicator.make_point_to_point(), sending), nullptr,
-      nullptr};
+      std::make_unique<comm::MessagesWithin>(communicator.make_point_to_point(), time_message),
+      nullptr, nullptr};
   channel.allreduce = comm::make_ring(*channel.peers);
-  const training::CompressedSum compressed =
-      training::compressed_sum(compression, kept.size, std::move(channel));
+  const auto [sum, ratio] = training::compressed_sum(compression, kept.size, std::move(channel));
   const system::Pages memory(kept.bytes().size());
   const Array gradients{memory.bytes().data(), kept.size, kept.dtype};
-  SumFigure figure{.name = compression, .ratio = compressed.ratio};
+  SumFigure figure{.name = compression, .ratio = ratio};
   for (int i = 0; i <= repeat; ++i) {  // the first warms up
     std::memcpy(gradients.data, kept.data, kept.bytes().size());
     communicator.barrier();
     sending = 0;
     const system::Stopwatch watch;
-    compressed.sum(gradients);
+    sum(gradients);
     const double slowest =
         std::max(0.0, comm::largest_of_ranks(communicator, watch.seconds() - sending).value());
     if (i > 0) figure.seconds.push_back(slowest);

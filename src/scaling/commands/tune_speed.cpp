@@ -74,7 +74,7 @@ class SpeedTuning {
 };
 
 tune::StepBench SpeedTuning::open() {
-  const tune::MemoryBytes held = tune::begin_peak();
+  const system::HeldMemory held = tune::begin_peak();
   const std::size_t batch =
       options_.has_batch() ? spec_.batch : std::max(spec_.batch, most_batch());
   const auto source = std::make_shared<const data::DataSource>(

@@ -147,9 +147,9 @@ Section spread_section(const ScalingFacts& facts) {
                    figure_entry(range.high),
                    figure_entry(100 * (range.high - range.low) / median_time, decimals<1>)};
     if (c.cell.repeats.size() > 1) {
-      const MedianInterval m = median_interval(c.cell.repeats);
-      row.entries.push_back({figure_text(m.interval.low) + " to " + figure_text(m.interval.high)});
-      row.entries.push_back({fmt::format("{:.1f}", 100 * m.confidence)});
+      const auto [interval, confidence] = median_interval(c.cell.repeats);
+      row.entries.push_back({figure_text(interval.low) + " to " + figure_text(interval.high)});
+      row.entries.push_back({fmt::format("{:.1f}", 100 * confidence)});
     } else {
       row.entries.resize(spread.head.size());
     }

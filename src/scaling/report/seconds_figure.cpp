@@ -32,10 +32,8 @@ constexpr std::array kShapes{"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
 constexpr const char* kCross = "M-3 -3l6 6M-3 3l6 -6";
 constexpr std::size_t kMostName = 180;  ///< bytes of a name in the key: two lines
 
-struct FigurePoint {
-  int cpus;
-  double seconds, least, most;
-};
+/// Seconds by CPUs.
+using Points = std::vector<std::pair<int, Spread>>;
 
 /// How a line and its points look.
 struct LineStyle {
@@ -52,9 +50,9 @@ struct Axes {
   double first = std::numeric_limits<double>::max(), last = 0;  ///< CPUs
   double least = first, most = 0;                               ///< seconds
 
-  void hold(const FigurePoint& p) {
-    first = std::min(first, p.cpus / 1.08), last = std::max(last, p.cpus * 1.08);
-    least = std::min(least, p.least / 1.15), most = std::max(most, p.most * 1.15);
+  void hold(int cpus, const Spread& seconds) {
+    first = std::min(first, cpus / 1.08), last = std::max(last, cpus * 1.08);
+    least = std::min(least, seconds.min / 1.15), most = std::max(most, seconds.max * 1.15);
   }
   double x(double cpus) const {
     return kLeft + (kRight - kLeft) * std::log(cpus / first) / std::log(last / first);
@@ -81,14 +79,14 @@ std::string point_at(double x, double y, const LineStyle& style) {
       style.shape, x, y, style.filled ? style.colour : "#ffffff", style.colour);
 }
 
-std::string drawn(const LineStyle& style, const std::vector<FigurePoint>& line, const Axes& axes) {
+std::string drawn(const LineStyle& style, const Points& line, const Axes& axes) {
   if (line.empty()) return "";
   std::string way, bars, points;
-  for (const FigurePoint& p : line) {
-    const double x = axes.x(p.cpus), y = axes.y(p.seconds);
+  for (const auto& [cpus, seconds] : line) {
+    const double x = axes.x(cpus), y = axes.y(seconds.median);
     way += fmt::format("{}{:.1f} {:.1f}", way.empty() ? "M" : "L", x, y);
-    if (p.most > p.least)
-      bars += fmt::format("M{0:.1f} {1:.1f}V{2:.1f}", x, axes.y(p.least), axes.y(p.most));
+    if (seconds.max > seconds.min)
+      bars += fmt::format("M{0:.1f} {1:.1f}V{2:.1f}", x, axes.y(seconds.min), axes.y(seconds.max));
     points += point_at(x, y, style);
   }
   if (!bars.empty()) bars = path(bars, {style.colour, 1.4});
@@ -185,21 +183,21 @@ LineStyle in_colour(LineStyle style, const char* colour) {
   return style;
 }
 
-std::vector<FigurePoint> points_of(const Series& series, std::size_t batch) {
-  std::vector<FigurePoint> points;
+Points points_of(const Series& series, std::size_t batch) {
+  Points points;
   for (const cells::Cell* cell : series.strong.timed(batch)) {
     const double seconds = *cell->seconds_per_epoch;
     const Interval range = cell->spread.value_or(Interval{seconds, seconds});
-    points.push_back({cell->cpus, seconds, range.low, range.high});
+    points.push_back({cell->cpus, {seconds, range.low, range.high}});
   }
   return points;
 }
 
-std::vector<FigurePoint> points_of(const ReferenceTable& reference, std::size_t batch) {
-  std::vector<FigurePoint> points;
+Points points_of(const ReferenceTable& reference, std::size_t batch) {
+  Points points;
   for (const int cpus : reference.cpus) {
     if (const auto seconds = reference.at(batch, cpus))
-      points.push_back({cpus, *seconds, *seconds, *seconds});
+      points.push_back({cpus, {*seconds, *seconds, *seconds}});
   }
   return points;
 }
@@ -219,39 +217,34 @@ std::string ideal_line(const Series& series, const Axes& axes) {
 }
 
 /// From the fewest devices on, to where CPUs are as quick: a level line over the whole axis.
-std::string level_line(const FigurePoint& devices, const LineStyle& style, const Axes& axes) {
-  return path(
-      fmt::format("M{:.1f} {:.1f}H{}", axes.x(devices.cpus), axes.y(devices.seconds), axes.kRight),
-      {style.colour, 1.2, "9 3 2 3"});
+std::string level_line(const Points& devices, const LineStyle& style, const Axes& axes) {
+  const auto& [count, seconds] = devices.front();
+  return path(fmt::format("M{:.1f} {:.1f}H{}", axes.x(count), axes.y(seconds.median), axes.kRight),
+              {style.colour, 1.2, "9 3 2 3"});
 }
 
 /// What lines mean, below the frame.
 using Key = std::vector<std::pair<LineStyle, std::string>>;
 
-struct DrawnKey {
-  std::string text;
-  double bottom;  ///< where it ends
-};
-
-/// Side by side as far as there is room.
-DrawnKey drawn(const Key& key) {
+/// Side by side as far as there is room; and where it ends.
+std::pair<std::string, double> drawn(const Key& key) {
   constexpr double kColumn = 7.6, kLine = 21, kLeft = 20, kSample = 44, kApart = 22;
-  DrawnKey all{"", Axes::kBottom + 70};
-  double x = kLeft;
+  std::string text;
+  double bottom = Axes::kBottom + 70, x = kLeft;
   for (const auto& [style, name] : key) {
     const double wide = kSample + kColumn * static_cast<double>(columns_of(name)) + kApart;
-    if (x > kLeft && x + wide > Axes::kRight + kApart) x = kLeft, all.bottom += kLine;
-    all.text += path(fmt::format("M{:.1f} {}h32", x, all.bottom), style);
-    if (style.shape) all.text += point_at(x + 16, all.bottom, style);
+    if (x > kLeft && x + wide > Axes::kRight + kApart) x = kLeft, bottom += kLine;
+    text += path(fmt::format("M{:.1f} {}h32", x, bottom), style);
+    if (style.shape) text += point_at(x + 16, bottom, style);
     const auto most = static_cast<std::size_t>((Axes::kRight - kLeft - kSample) / kColumn);
     const std::vector<std::string> name_lines = split(system::wrapped(name, 0, most), '\n');
     for (const std::string& line : name_lines) {
-      if (&line != &name_lines.front()) all.bottom += kLine;
-      all.text += text_at(x + kSample, all.bottom + 4, line);
+      if (&line != &name_lines.front()) bottom += kLine;
+      text += text_at(x + kSample, bottom + 4, line);
     }
     x += wide;
   }
-  return all;
+  return {text, bottom};
 }
 
 std::string title_of(const ScalingTable& table) {
@@ -299,7 +292,7 @@ std::string seconds_svg(const ScalingTable& table, const std::optional<Reference
   }
   const bool cpus_too = !training::is_device(series.back()->backend);
   Key key;
-  std::vector<std::pair<LineStyle, std::vector<FigurePoint>>> lines, levels;
+  std::vector<std::pair<LineStyle, Points>> lines, levels;
   for (std::size_t number = 0; const std::size_t batch : batches) {
     const char* colour = kColours.at(number++ % kColours.size());
     if (reference) lines.push_back({in_colour(published, colour), points_of(*reference, batch)});
@@ -317,29 +310,29 @@ std::string seconds_svg(const ScalingTable& table, const std::optional<Reference
   Axes axes;
   std::set<int> cpus;
   for (const auto& [style, points] : lines) {
-    for (const FigurePoint& p : points) axes.hold(p), cpus.insert(p.cpus);
+    for (const auto& [count, seconds] : points) axes.hold(count, seconds), cpus.insert(count);
   }
   std::string ideal, figures;
   for (const Series* one : series) ideal += ideal_line(*one, axes);
   if (!ideal.empty()) key.push_back({{kIdeal, 1.5}, "ideal"});
   for (const auto& [style, points] : levels) {
-    if (!points.empty()) figures += level_line(points.front(), style, axes);
+    if (!points.empty()) figures += level_line(points, style, axes);
   }
   for (const auto& [style, points] : lines) figures += drawn(style, points, axes);
   if (series.size() < all.size()) {
     key.push_back({{"none"}, left_out_text(all, series.size())});
   }
-  const DrawnKey below = drawn(key);
+  const auto [below, bottom] = drawn(key);
   const bool devices = training::is_device(series.front()->backend);
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"800\" height=\"{0:.0f}\" "
              "viewBox=\"0 0 800 {0:.0f}\" font-family=\"DejaVu Sans,Verdana,sans-serif\" "
              "font-size=\"13\" fill=\"{1}\">\n<rect width=\"800\" height=\"{0:.0f}\" "
              "fill=\"#ffffff\"/>\n",
-             below.bottom + 16, kInk) +
+             bottom + 16, kInk) +
          text_at((axes.kLeft + axes.kRight) / 2, 24, title_of(table),
                  "text-anchor=\"middle\" font-size=\"15\"") +
-         frame(axes, cpus, devices) + ideal + figures + below.text + "</svg>\n";
+         frame(axes, cpus, devices) + ideal + figures + below + "</svg>\n";
 }
 
 }  // namespace cputrain::report

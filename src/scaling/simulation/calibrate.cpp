@@ -236,10 +236,10 @@ class TeamTimes {
   void add_layers(std::size_t size) {
     const std::vector<compute::LayerTime> layers = workers_[0].program(size).layer_times();
     costs_.layers.resize(layers.size() + 1);
-    for (double PassSeconds::*way : {&PassSeconds::forward, &PassSeconds::backward}) {
+    for (double LayerSeconds::*way : {&LayerSeconds::forward, &LayerSeconds::backward}) {
       const auto add = [&](std::size_t i, double seconds) {
         LayerCost& cost = costs_.layers[i];
-        (way == &PassSeconds::forward ? cost.forward : cost.backward).push_back(seconds);
+        (way == &LayerSeconds::forward ? cost.forward : cost.backward).push_back(seconds);
       };
       for (std::size_t i = 0; i < layers.size(); ++i) {
         costs_.layers[i].name = layers[i].name;

@@ -15,11 +15,6 @@
 
 namespace cputrain::simulation {
 
-/// So many ranks that work at the same time, with so many threads each.
-struct Team {
-  int ranks = 1, threads = 1;
-};
-
 /// "4 ranks x 1 thread".
 std::string text_of(const Team&);
 

@@ -22,6 +22,17 @@ Line fit_line(const std::vector<int>& images, const std::vector<double>& seconds
 /// Straight lines between the points, which ascend; beyond them on with the slope of the whole fit.
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x);
 
+/// So many ranks that work at the same time, with so many threads each.
+struct Team {
+  int ranks = 1, threads = 1;
+};
+
+/// What a layer takes.
+struct LayerSeconds {
+  std::string name{};
+  double forward = 0, backward = 0;
+};
+
 /// Seconds of one layer in one pass, by the table's sizes.
 struct LayerCost {
   std::string name;

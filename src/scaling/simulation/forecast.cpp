@@ -86,8 +86,8 @@ std::string usual_allreduce(int nodes, int ranks, const Platform& platform, doub
   if (nodes == 1) return "shm";
   const double bytes = gradient_bytes * nodes / ranks;  // each rank of a node sums its slice
   const double bits = platform.network_gbps * platform.network_efficiency * 1e9;
-  const comm::Link link{platform.network_latency_us * 1e-6, 8 / bits * ranks / nodes};
-  return "hierarchical+" + comm::quickest_algorithm(link, nodes, bytes);
+  const Line message{platform.network_latency_us * 1e-6, 8 / bits * ranks / nodes};
+  return "hierarchical+" + comm::quickest_algorithm(message, nodes, bytes);
 }
 
 std::string Forecast::obstacle(const cells::Cell& cell) const {

@@ -123,10 +123,6 @@ void check(const Platform& platform, const JsonFields& file) {
   file.end({"network"});
 }
 
-Platform built_in(const PlatformFile& file) {
-  return platform_from_json(nlohmann::json::parse(file.text), std::string(file.name));
-}
-
 }  // namespace
 
 Platform Platform::of_cell(int cpus) const {
@@ -150,18 +146,18 @@ cells::CellMachine Platform::machine() const {
           .memory_bytes = memory_gb * 1e9};
 }
 
-double slowdown(const Platform& platform, const CostTable& costs, const LocalRank& local) {
+double slowdown(const Platform& platform, const CostTable& costs, int rank, const Team& of_node) {
   if (!platform.cpu) return 1;  // the table says what active cores and threads do to each other
   const PlatformCpu& cpu = *platform.cpu;
-  const int busy = local.ranks * local.threads;  // hardware threads
+  const int busy = of_node.ranks * of_node.threads;  // hardware threads
   const int active = std::min(busy, platform.cores);
   // What threads of a rank lose to each other is in the costs.
-  const double kept = cpu.kept.empty() || local.threads > 1 ? 1 : in_proportion(cpu.kept, active);
+  const double kept = cpu.kept.empty() || of_node.threads > 1 ? 1 : in_proportion(cpu.kept, active);
   const double gflops = cpu.flops_per_cycle * in_proportion(cpu.clock, active) * kept;
   double shared = 1;
-  for (int i = 0; i < local.threads; ++i) {
+  for (int i = 0; i < of_node.threads; ++i) {
     // Thread t is on core t modulo the cores.
-    const int before = (local.rank * local.threads + i) % platform.cores;
+    const int before = (rank * of_node.threads + i) % platform.cores;
     const int on_core = (busy - before + platform.cores - 1) / platform.cores;
     if (on_core > 1) shared = std::max(shared, on_core / cpu.second_thread_gain);
   }
@@ -175,14 +171,14 @@ int nodes_used(const Platform& platform, int ranks, int threads) {
 
 std::vector<std::string> platform_names() {
   std::vector<std::string> names{kHere};
-  for (const PlatformFile& file : platform_files()) names.emplace_back(file.name);
+  for (const auto& [name, text] : platform_files()) names.emplace_back(name);
   return names;
 }
 
 Platform find_platform(const std::string& name, const CostTable& costs) {
   if (name == kHere) return machine_of_costs(costs);
-  for (const PlatformFile& file : platform_files()) {
-    if (file.name == name) return built_in(file);
+  if (const auto file = platform_files().find(name); file != platform_files().end()) {
+    return platform_from_json(nlohmann::json::parse(file->second), name);
   }
   if (!name.ends_with(".json") && name.find('/') == std::string::npos) {
     fail(ExitCode::usage, "--platform {}: must be one of {}, or a platform file (.json){}", name,

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,25 +95,16 @@ struct Platform {
   cells::CellMachine machine() const;
 };
 
-/// A rank among those of its node.
-struct LocalRank {
-  int rank = 0, ranks = 1, threads = 1;  ///< threads of each of them
-};
-
 /// How many times as long as in the table's measurement with one active core (with as many as are
 /// active here, where the platform has no CPU of its own) a rank computes, at the table's share of
-/// the peak. Threads fill cores before they fill hardware threads; the slowest of a rank's own ones
-/// decides.
-double slowdown(const Platform&, const CostTable&, const LocalRank&);
+/// the peak; `rank` counts those of a node's team. Threads fill cores before they fill hardware
+/// threads; the slowest of a rank's own ones decides.
+double slowdown(const Platform&, const CostTable&, int rank, const Team& of_node);
 
 /// The platform that is the machine of the costs.
 inline constexpr const char* kHere = "here";
-/// A platform that is built in: the text of src/scaling/simulation/platforms/NAME.json.
-struct PlatformFile {
-  std::string_view name, text;
-};
-
-std::span<const PlatformFile> platform_files();
+/// Those that are built in, by name: texts of src/scaling/simulation/platforms/NAME.json.
+const std::map<std::string_view, std::string_view>& platform_files();
 /// Names of those that are built in, `here` first.
 std::vector<std::string> platform_names();
 /// A name, or a file. `here` is the machine of the costs. Error(usage) for a word that is neither,

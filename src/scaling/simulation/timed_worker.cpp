@@ -85,8 +85,8 @@ optim::UpdateSlice TimedWorker::slice(Range own,
   return slice;
 }
 
-PassSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t step,
-                              compute::Accumulate accumulate, double scale) {
+LayerSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t step,
+                               compute::Accumulate accumulate, double scale) {
   pixels_.clear();
   labels_.clear();
   samples_.clear();
@@ -100,7 +100,7 @@ PassSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t
     labels_.push_back(todo_.images.labels[image]);
     samples_.push_back(todo_.images.samples[image]);
   }
-  PassSeconds seconds;
+  LayerSeconds seconds;
   system::Stopwatch watch;
   programs_[size]->forward({pixels_, labels_, samples_}, {compute::Phase::train, todo_.seed, step});
   seconds.forward = watch.lap();
@@ -109,7 +109,7 @@ PassSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t
   return seconds;
 }
 
-PassSeconds TimedWorker::next_pass(std::size_t size, compute::Accumulate accumulate) {
+LayerSeconds TimedWorker::next_pass(std::size_t size, compute::Accumulate accumulate) {
   const std::size_t first = next_;
   next_ += static_cast<std::size_t>(todo_.sizes[size]);
   return pass(size, first, 0, accumulate, 1);
@@ -171,7 +171,7 @@ double TimedWorker::warm_up(std::size_t size) {
     }
   }
   next_pass(size, compute::Accumulate::overwrite);
-  const PassSeconds seconds = next_pass(size, compute::Accumulate::add);
+  const LayerSeconds seconds = next_pass(size, compute::Accumulate::add);
   return seconds.forward + seconds.backward;
 }
 
@@ -179,16 +179,17 @@ double TimedWorker::warm_up(std::size_t size) {
 void TimedWorker::time_passes(std::size_t size, int count) {
   const auto before = programs_[size]->layer_times();
   TimedRound round;
-  PassSeconds whole;
+  LayerSeconds whole;
   for (int i = 0; i < count; ++i) {
-    const PassSeconds seconds = next_pass(size, compute::Accumulate::add);
+    const LayerSeconds seconds = next_pass(size, compute::Accumulate::add);
     whole.forward += seconds.forward / count;
     whole.backward += seconds.backward / count;
     passes_[size].push_back(seconds.forward + seconds.backward);
   }
   for (const compute::LayerTime& time :
        compute::difference(programs_[size]->layer_times(), before)) {
-    round.push_back({time.forward / count, (time.backward_data + time.backward_weights) / count});
+    round.push_back(
+        {time.name, time.forward / count, (time.backward_data + time.backward_weights) / count});
   }
   round.push_back(whole);
   rounds_[size].push_back(std::move(round));

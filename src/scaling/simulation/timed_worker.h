@@ -10,14 +10,9 @@
 
 namespace cputrain::simulation {
 
-/// Seconds of one pass: of a layer, or of all layers and what is between them.
-struct PassSeconds {
-  double forward = 0, backward = 0;
-};
-
 /// Means of passes of one size that followed each other: of each layer, and of the whole behind
-/// them.
-using TimedRound = std::vector<PassSeconds>;
+/// them, layers and what is between them, without a name.
+using TimedRound = std::vector<LayerSeconds>;
 
 /// A rank of a calibration: a backend, programs for all sizes and gradients of its own. A team's
 /// ranks read the same weights, as the ranks of a node do.
@@ -63,12 +58,12 @@ class TimedWorker {
  private:
   /// A pass of the images from `first` on in the order of an epoch. `scale` is that of the gradient
   /// of the mean loss.
-  PassSeconds pass(std::size_t size, std::size_t first, std::uint64_t step, compute::Accumulate,
-                   double scale);
+  LayerSeconds pass(std::size_t size, std::size_t first, std::uint64_t step, compute::Accumulate,
+                    double scale);
   /// With the next images of those from `first` on.
   void train_step(compute::Update& update, optim::UpdateStep& step, std::size_t first);
   /// A pass of the next images.
-  PassSeconds next_pass(std::size_t size, compute::Accumulate);
+  LayerSeconds next_pass(std::size_t size, compute::Accumulate);
   Array gradients() const;
   optim::UpdateSlice slice(Range own, std::vector<std::unique_ptr<system::Pages>>& state) const;
 

@@ -155,7 +155,7 @@ DocumentTable ladder_table(const Ladder& ladder) {
   using R = const Rung&;
   using T = DocumentTable&;
   const auto measured = [](R r) {
-    return r.measured ? std::optional(r.measured->rank) : std::nullopt;
+    return r.measured ? std::optional(r.measured->peak) : std::nullopt;
   };
   DocumentTable table = report::table_of<Rung>(
       "Speed and memory by " + ladder.flag, ladder.flag, ladder.rungs,
@@ -163,9 +163,9 @@ DocumentTable ladder_table(const Ladder& ladder) {
       {{"images/s", [](R r, T) { return speed_entry(r); }},
        {"gain", [](R r, T) { return gain_entry(r); }},
        {"verdict", [](R r, T) { return verdict_entry(r); }},
-       {"memory of a rank, planned", [](R r, T) { return bytes_entry(r.planned.rank); }},
+       {"memory of a rank, planned", [](R r, T) { return bytes_entry(r.planned.peak); }},
        {"measured", [&](R r, T) { return bytes_entry(measured(r)); }, false},
-       {"of a node, planned", [](R r, T) { return bytes_entry(r.planned.node); }}});
+       {"of a node, planned", [](R r, T) { return bytes_entry(r.planned.part); }}});
   table.sortable = false;
   return table;
 }
@@ -224,8 +224,8 @@ Section rate_section(const std::optional<RateFindings>& rate, bool whole) {
   return section;
 }
 
-Json memory_json(const MemoryBytes& memory) {
-  return {{"rank_bytes", memory.rank}, {"node_bytes", memory.node}};
+Json memory_json(const system::HeldMemory& memory) {
+  return {{"rank_bytes", memory.peak}, {"node_bytes", memory.part}};
 }
 
 Json gain_json(const std::optional<Gain>& found, int over) {

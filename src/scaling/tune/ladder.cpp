@@ -57,9 +57,9 @@ Gain gain_of(std::span<const double> rates, std::span<const double> of_other) {
   assert(!rates.empty() && rates.size() == of_other.size());
   std::vector<double> gains;
   for (std::size_t i = 0; i < rates.size(); ++i) gains.push_back(rates[i] / of_other[i] - 1);
-  const MedianInterval of_median = median_interval(gains);
+  const auto [interval, confidence] = median_interval(gains);
   const auto rounds = static_cast<int>(gains.size());
-  return {median(std::move(gains)), of_median.interval, of_median.confidence, rounds};
+  return {median(std::move(gains)), interval, confidence, rounds};
 }
 
 Gain inverse(const Gain& gain) {

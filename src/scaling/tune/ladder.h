@@ -10,6 +10,7 @@
 #include "core/budget.h"
 #include "core/names.h"
 #include "core/statistics/statistics.h"
+#include "system/usage/work_meter.h"
 
 /// What was measured of a ladder of sizes, and which size that advises.
 namespace cputrain::tune {
@@ -65,11 +66,6 @@ Climb climb(std::span<const int> rungs, const Contest&);
 /// first, 2 first, 4 first, ... and `last` at the end; `last` alone where that is no larger.
 std::vector<int> doubled(int first, int last);
 
-struct MemoryBytes {
-  std::size_t rank = 0;  ///< on the rank with most
-  std::size_t node = 0;  ///< all ranks of the node with most
-};
-
 /// A size that was measured.
 struct Rung {
   int value = 0;
@@ -77,12 +73,14 @@ struct Rung {
   /// rounds, else that of the size it was compared with, times 1 + gain. So speeds differ by what
   /// was found in rounds in which both took turns, whatever the machine did between contests.
   double images_per_second = 0;
-  std::vector<double> rounds{};           ///< images/s, in its first contest
-  MemoryBytes planned{};                  ///< as --dry-run has it, but for decoded images
-  std::optional<MemoryBytes> measured{};  ///< resident at the most; of host memory alone
-  std::optional<int> against{};           ///< the best rung when this one was tried
-  std::optional<Gain> gain{};             ///< over that one
-  TakenTime lost{};                       ///< meanwhile; `stolen` in rounds that count
+  std::vector<double> rounds{};  ///< images/s, in its first contest
+  /// On the rank with most, and of all ranks of the node with most: as --dry-run has it, but for
+  /// decoded images; and resident at the most, of host memory alone.
+  system::HeldMemory planned{};
+  std::optional<system::HeldMemory> measured{};
+  std::optional<int> against{};  ///< the best rung when this one was tried
+  std::optional<Gain> gain{};    ///< over that one
+  TakenTime lost{};              ///< meanwhile; `stolen` in rounds that count
 };
 
 struct Ladder {

@@ -26,9 +26,9 @@ std::string rung_line(const std::string& flag, const Rung& rung) {
                                  rate_of_images(rung.images_per_second) + " images/s");
   if (rung.gain) line += fmt::format(", {} over {}", gain_text(*rung.gain), *rung.against);
   line += fmt::format("; memory of a rank: {} planned",
-                      bytes_text(static_cast<double>(rung.planned.rank)));
+                      bytes_text(static_cast<double>(rung.planned.peak)));
   if (rung.measured) {
-    line += fmt::format(", {} measured", bytes_text(static_cast<double>(rung.measured->rank)));
+    line += fmt::format(", {} measured", bytes_text(static_cast<double>(rung.measured->peak)));
   }
   const std::string lost = lost_text(rung.lost);
   return lost.empty() ? line : line + "; " + lost;
@@ -63,17 +63,17 @@ struct Placed {
 std::size_t beyond(std::size_t now, std::size_t before) { return now - std::min(now, before); }
 
 /// The rank's and the node's with most; every node has `shared` besides.
-MemoryBytes most_of(const std::vector<training::NodeCapacity>& nodes,
-                    const std::vector<MemoryBytes>& ranks, std::size_t shared) {
-  MemoryBytes most;
+system::HeldMemory most_of(const std::vector<training::NodeCapacity>& nodes,
+                           const std::vector<system::HeldMemory>& ranks, std::size_t shared) {
+  system::HeldMemory most;
   for (const training::NodeCapacity& node : nodes) {
     std::size_t sum = shared;
     for (const int rank : node.ranks) {
-      const MemoryBytes& bytes = ranks[static_cast<std::size_t>(rank)];
-      sum += bytes.node;
-      most.rank = std::max(most.rank, bytes.rank);
+      const system::HeldMemory& bytes = ranks[static_cast<std::size_t>(rank)];
+      sum += bytes.part;
+      most.peak = std::max(most.peak, bytes.peak);
     }
-    most.node = std::max(most.node, sum);
+    most.part = std::max(most.part, sum);
   }
   return most;
 }
@@ -118,7 +118,7 @@ class LadderWork {
   void settle_first();
   double image_seconds() const;
   void settle_memory(const Placed&);
-  MemoryBytes planned(const training::TrainingMemory&);
+  system::HeldMemory planned(const training::TrainingMemory&);
   void say_rung(const Rung&) const;
 
   StepBench& bench_;
@@ -126,7 +126,7 @@ class LadderWork {
   const SpecOf& spec_;
   Ladder ladder_;
   std::vector<Placed> placed_;            ///< the best one, and the next behind it
-  MemoryBytes before_{};                  ///< held, before the last of them
+  system::HeldMemory before_{};           ///< held, before the last of them
   std::vector<std::size_t> processes_{};  ///< by rank: held before the first
 };
 
@@ -172,12 +172,12 @@ void LadderWork::settle_first() {
 
 /// The first training of a process leaves more than its own, which later ones find there.
 void LadderWork::measure_left() {
-  const MemoryBytes before = begin_peak();
+  const system::HeldMemory before = begin_peak();
   place(rungs_.front());
   ladder_.rungs.clear();
-  const MemoryBytes after = begin_peak();
-  bench_.held_before.rank += beyond(after.rank, before.rank);
-  bench_.held_before.node += beyond(after.node, before.node);
+  const system::HeldMemory after = begin_peak();
+  bench_.held_before.peak += beyond(after.peak, before.peak);
+  bench_.held_before.part += beyond(after.part, before.part);
 }
 
 /// The first size's, so that not a single step says how long all will take.
@@ -254,14 +254,14 @@ void LadderWork::measure_round(Placed& placed) {
 
 /// What the training took on top of what was held before it, and what the process is without one.
 void LadderWork::settle_memory(const Placed& placed) {
-  std::optional<MemoryBytes> mine;
+  std::optional<system::HeldMemory> mine;
   const auto held = system::held_memory();
   if (held && bench_.session.backend->memory().is_host()) {
-    mine = {bench_.held_before.rank + beyond(held->peak, before_.rank),
-            bench_.held_before.node + beyond(held->part, before_.node)};
+    mine = {bench_.held_before.peak + beyond(held->peak, before_.peak),
+            bench_.held_before.part + beyond(held->part, before_.part)};
   }
-  std::vector<MemoryBytes> ranks;
-  for (const std::optional<MemoryBytes>& rank : comm::gather_values(communicator(), mine)) {
+  std::vector<system::HeldMemory> ranks;
+  for (const std::optional<system::HeldMemory>& rank : comm::gather_values(communicator(), mine)) {
     if (!rank) return;
     ranks.push_back(*rank);
   }
@@ -269,11 +269,11 @@ void LadderWork::settle_memory(const Placed& placed) {
 }
 
 /// The plan counts what a process holds already, and here that may be another training.
-MemoryBytes LadderWork::planned(const training::TrainingMemory& memory) {
+system::HeldMemory LadderWork::planned(const training::TrainingMemory& memory) {
   if (processes_.empty()) {
     for (const training::RankMemory& rank : memory.ranks) processes_.push_back(rank.process);
   }
-  std::vector<MemoryBytes> ranks;
+  std::vector<system::HeldMemory> ranks;
   for (const training::RankMemory& rank : memory.ranks) {
     const std::size_t bytes = processes_[ranks.size()] + rank.to_come() + rank.elsewhere;
     ranks.push_back({bytes, bytes});
@@ -384,10 +384,9 @@ std::string WorkLeft::left_text() const {
   return seconds > 0 ? fmt::format(" - about {} left", about_text(seconds)) : "";
 }
 
-MemoryBytes begin_peak() {
+system::HeldMemory begin_peak() {
   system::forget_peak();
-  const auto held = system::held_memory();
-  return held ? MemoryBytes{held->peak, held->part} : MemoryBytes{};
+  return system::held_memory().value_or(system::HeldMemory{});
 }
 
 Ladder measure_ladder(StepBench& bench, Ladder known, const std::vector<int>& rungs,

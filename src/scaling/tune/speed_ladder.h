@@ -122,7 +122,7 @@ struct StepBench {
   std::shared_ptr<const data::DataSource> source;
   std::shared_ptr<const data::DecodedData> data;
   /// By this process, and its part, before images were decoded; and what a training leaves.
-  MemoryBytes held_before;
+  system::HeldMemory held_before;
   std::optional<int> rounds;  ///< per contest; else as many as fill some seconds
   WorkLeft left{{}, {}};      ///< its first ladder is the next that is measured
   bool told = false;          ///< how long it takes
@@ -132,7 +132,7 @@ struct StepBench {
 using SpecOf = std::function<training::TrainingSpec(int value)>;
 
 /// What this process holds at most from now on counts; now that is what it has.
-MemoryBytes begin_peak();
+system::HeldMemory begin_peak();
 
 /// Climbs the ladder, of which flag, usual and larger_alone are known, by these sizes, which
 /// ascend; there is at least one. The best size so far and the next one are in memory at once and

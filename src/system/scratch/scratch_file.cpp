@@ -91,12 +91,12 @@ std::string why_unmappable(const std::string& folder) {
 
 /// Why the folder is passed over, or nothing. Some space stays for others: a file system that is
 /// full stops all that write there.
-std::string why_not(const std::string& folder, std::uint64_t bytes, Storage storage) {
+std::string why_not(const std::string& folder, std::uint64_t bytes, bool on_disk) {
   const std::string name = folder == "." ? "the working folder" : folder;
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     return name + " cannot be written to (" + std::strerror(errno) + ")";
   }
-  if (storage == Storage::disk && is_of_memory(folder)) return name + " lies in memory";
+  if (on_disk && is_of_memory(folder)) return name + " lies in memory";
   const std::uint64_t wanted = bytes + bytes / 20, space = space_in(folder).value_or(wanted);
   if (space < wanted) return name + " has " + bytes_text(space) + " free of " + bytes_text(wanted);
   const std::string failure = why_unmappable(folder);
@@ -117,28 +117,28 @@ std::uint64_t longest_file() {
   return known ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
 }
 
-std::string folder_with_room(std::uint64_t bytes, Storage storage) {
+std::string folder_with_room(std::uint64_t bytes, bool on_disk) {
   if (!why_no_such_file(bytes).empty()) return {};
   for (const std::string& folder : folders()) {
-    if (why_not(folder, bytes, storage).empty()) return folder;
+    if (why_not(folder, bytes, on_disk).empty()) return folder;
   }
   return {};
 }
 
-std::string why_no_folder(std::uint64_t bytes, Storage storage) {
+std::string why_no_folder(std::uint64_t bytes, bool on_disk) {
   if (std::string limit = why_no_such_file(bytes); !limit.empty()) return limit;
   std::vector<std::string> reasons;
   for (const std::string& folder : folders()) {
-    std::string reason = why_not(folder, bytes, storage);
+    std::string reason = why_not(folder, bytes, on_disk);
     if (reason.empty()) return {};
     reasons.push_back(std::move(reason));
   }
   return join(reasons, ", ");
 }
 
-std::string why_not_tmpdir(std::uint64_t bytes, Storage storage) {
+std::string why_not_tmpdir(std::uint64_t bytes, bool on_disk) {
   const std::string folder = chosen_folder();
-  return folder.empty() ? "" : why_not(folder, bytes, storage);
+  return folder.empty() ? "" : why_not(folder, bytes, on_disk);
 }
 
 std::string scratch_name(const std::string& folder) { return folder + "/cputrain-images-XXXXXX"; }

@@ -17,19 +17,17 @@ std::optional<std::uint64_t> space_in(const std::string& folder);
 /// Bytes that `ulimit -f` lets a file of this process have; of shared memory's files, too.
 std::uint64_t longest_file();
 
-/// Whether a file system of memory will do.
-enum class Storage { any, disk };
-
 /// The first of $TMPDIR, /var/tmp, /tmp and the working folder that may be written to and has room
-/// for so many bytes, and some for others; empty where none has.
-std::string folder_with_room(std::uint64_t bytes, Storage = Storage::any);
+/// for so many bytes, and some for others; empty where none has. `on_disk`: a file system of memory
+/// will not do.
+std::string folder_with_room(std::uint64_t bytes, bool on_disk = false);
 
 /// Why none of them has, one after the other: "/var/tmp has 1.2 GB free of 2 GB, /tmp lies in
 /// memory"; empty where one has.
-std::string why_no_folder(std::uint64_t bytes, Storage = Storage::any);
+std::string why_no_folder(std::uint64_t bytes, bool on_disk = false);
 
 /// Why it is not the folder that TMPDIR names; empty where it is, or none is named.
-std::string why_not_tmpdir(std::uint64_t bytes, Storage = Storage::any);
+std::string why_not_tmpdir(std::uint64_t bytes, bool on_disk = false);
 
 /// A name for mkostemp() in that folder.
 std::string scratch_name(const std::string& folder);

@@ -117,6 +117,26 @@ std::vector<ThreadState> thread_states(const std::string& process) {
   return all;
 }
 
+std::optional<double> waited_part(const std::vector<ThreadState>& before,
+                                  const std::vector<ThreadState>& after) {
+  double ran = 0, waited = 0;
+  for (const ThreadState& now : after) {
+    if (!now.waited) continue;
+    const auto then = std::ranges::find(before, now.thread, &ThreadState::thread);
+    // Else it is new, or was given the number of one that has ended.
+    const bool same = then != before.end() && then->waited && now.ran >= then->ran &&
+                      *now.waited >= *then->waited;
+    ran += now.ran - (same ? then->ran : 0);
+    waited += *now.waited - (same ? *then->waited : 0);
+  }
+  if (!(ran > 0)) return std::nullopt;
+  return waited / (ran + waited);
+}
+
+PartSinceLast watch_cpu_wait() {
+  return since_last([] { return thread_states("self"); }, waited_part);
+}
+
 Shortage shortage_between(const std::vector<ThreadState>& before,
                           const std::vector<ThreadState>& after, double seconds) {
   Shortage shortage;

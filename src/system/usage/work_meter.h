@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "system/lost_time.h"
+
 /// What threads, the process and its disk do, and what keeps threads from work that they want. Who
 /// does nothing may sleep for ever; who is short of a CPU or of pages will go on.
 namespace cputrain::system {
@@ -22,8 +24,10 @@ struct ThreadState {
   std::string name{};
   char state = '?';          ///< R: runs, or waits for a CPU; S, D: sleeps; T: stopped (proc(5))
   std::uint64_t faults = 0;  ///< pages that it had to wait for, since they lay on a disk
-  double ran = 0;            ///< s, of CPU time
-  std::optional<double> waited{};  ///< s, for a CPU; nothing where the system does not count it
+  /// s: "time spent on the cpu", "time spent waiting on a runqueue" of schedstat (Linux,
+  /// Documentation/scheduler/sched-stats.rst); nothing where the system does not count waiting.
+  double ran = 0;
+  std::optional<double> waited{};
 
   bool operator==(const ThreadState&) const = default;
 };
@@ -34,6 +38,17 @@ std::optional<ThreadState> thread_state(std::string_view stat, std::string_view 
 
 /// All threads of a process, this one's by "self"; none where it is gone or not to be seen.
 std::vector<ThreadState> thread_states(const std::string& process);
+
+/// The part, 0 to 1, of the time for which threads wanted a CPU between two readings, in which they
+/// waited for one: waited / (ran + waited), of all threads together. A thread that sleeps, or waits
+/// for a disk, wants no CPU and does neither; one that spins in a barrier runs. One that began
+/// meanwhile counts from its beginning; one that ended does not count. Nothing where no thread ran:
+/// the system then does not count (or does not report it).
+std::optional<double> waited_part(const std::vector<ThreadState>& before,
+                                  const std::vector<ThreadState>& after);
+
+/// What the threads of this process wait for a CPU.
+PartSinceLast watch_cpu_wait();
 
 /// What a process lacked between two looks at its threads.
 struct Shortage {

@@ -26,7 +26,7 @@ exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPla
       .communicator = *session.communicator,
       .layout = layout,
       .bucket_bytes = static_cast<std::size_t>(plan.spec.flags.bucket_mb * 1e6),
-      .overlap = overlap_of(session),
+      .overlap = overlaps(session),
       .on_thread_start = bind_to_communication(session),
       .sum = [&backend](std::span<const Array> src, const Array& dst) { backend.sum(src, dst); },
       .lanes = plan.chunks ? plan.chunks->lanes : 0,
@@ -249,11 +249,10 @@ double keep_features(const Session& session, const TrainingPlan& plan, std::size
 
 }  // namespace
 
-exchange::Overlap overlap_of(const Session& session) {
+bool overlaps(const Session& session) {
   const bool cores =
       std::ranges::all_of(session.plan.ranks, &placement::RankPlan::communication_core);
-  return cores && session.communicator->serves_threads() ? exchange::Overlap::thread
-                                                         : exchange::Overlap::none;
+  return cores && session.communicator->serves_threads();
 }
 
 std::size_t views_of(const TrainingPlan& plan, std::size_t images) {
@@ -301,20 +300,21 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   process,
                   process - std::min(process, before.held),
                   (1 + static_cast<std::size_t>(threads_beside(session))) * system::kKeptFree};
-  const checkpoint::SnapshotBytes snapshot =
-      checkpoint::snapshot_bytes(program_of(session, compiled), plan.spec.optimizer,
-                                 session.nodes.nodes(), plan.spec.flags.safety.kept());
-  mine.snapshot = snapshot.arrays;
-  // The best weights wait in memory of their own for storage that is slow (RunControl).
   const SafetyFlags& safety = plan.spec.flags.safety;
-  if (session.leads() && safety.takes_checkpoints() && safety.keeps_best()) {
+  if (safety.takes_checkpoints()) {
+    const checkpoint::SnapshotBytes snapshot = checkpoint::snapshot_bytes(
+        program_of(session, compiled), plan.spec.optimizer, session.nodes.nodes());
+    mine.snapshot = snapshot.arrays;
+    mine.snapshot_host = snapshot.host;
+  }
+  // The best weights wait in memory of their own for storage that is slow (RunControl).
+  if (session.leads() && safety.keeps_best()) {
     mine.snapshot += layout.arena_size * size_of(layout.dtype);
   }
   // The weights, while their averages are evaluated (loop::Parts::aside).
   if (plan.spec.optimizer.ema > 0 && session.leads()) {
     mine.state += layout.arena_size * size_of(layout.dtype);
   }
-  mine.snapshot_host = snapshot.host;
   if (session.leads()) mine.written = largest_array(layout);
   if (session.backend->memory().is_host()) {
     mine.start = start_beyond(layout, mine, 3 * mine.written);

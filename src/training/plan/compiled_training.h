@@ -37,7 +37,7 @@ loop::RankProgram program_of(const Session&, const CompiledTraining&);
 
 /// Buckets travel while backward runs where every rank has a core for that: on one that computes,
 /// the thread would cost more than it hides.
-exchange::Overlap overlap_of(const Session&);
+bool overlaps(const Session&);
 
 // What frozen layers make of an image is computed once and kept, where images come as they are or
 // in a few views.

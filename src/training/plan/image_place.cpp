@@ -90,14 +90,14 @@ std::string why(const TrainingFlags& flags, const data::CacheSize& cache,
 
 /// "; host vm: /var/tmp has 1.2 GB free of 3.1 GB, ..." of the first rank that has no folder.
 std::string why_no_folder(const Session& session, const data::CacheSize& cache, bool has_one) {
-  const std::string mine = has_one ? "" : system::why_no_folder(cache.bytes, system::Storage::disk);
+  const std::string mine = has_one ? "" : system::why_no_folder(cache.bytes, /*on_disk=*/true);
   return first_text(session,
                     mine.empty() ? "" : fmt::format("; host {}: {}", session.place().host, mine));
 }
 
 /// What TMPDIR has to do with the folder, as rank 0 sees it.
 std::string tmpdir_words(const data::CacheSize& cache) {
-  const std::string why = system::why_not_tmpdir(cache.bytes, system::Storage::disk);
+  const std::string why = system::why_not_tmpdir(cache.bytes, /*on_disk=*/true);
   return why.empty() ? "TMPDIR names another folder" : "TMPDIR is passed over: " + why;
 }
 

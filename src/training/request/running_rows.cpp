@@ -27,18 +27,14 @@ using Flags = TrainingFlags;
 constexpr double kMostPatience = 1e7;  // seconds: four months
 
 /// A positive number at the beginning of a text, and what follows it.
-struct NumberAndUnit {
-  double number;
-  std::string_view unit;
-  bool whole;
-};
-
-std::optional<NumberAndUnit> split_number(std::string_view text) {
+std::optional<std::pair<double, std::string_view>> split_number(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || !std::isfinite(number) || number <= 0) return std::nullopt;
-  return NumberAndUnit{number, {end, text.data() + text.size()}, number == std::floor(number)};
+  return std::pair(number, std::string_view(end, text.data() + text.size()));
 }
+
+bool is_whole(double number) { return number == std::floor(number); }
 
 /// Nothing where it is none of s, m and h.
 std::optional<double> seconds_of_unit(std::string_view unit) {
@@ -61,7 +57,8 @@ checkpoint::Marks parse_marks(const std::string& text) {
   for (const std::string& part : split(text, ',')) {
     const auto read = split_number(part);
     if (!read) wrong();
-    const auto& [number, unit, whole] = *read;
+    const auto& [number, unit] = *read;
+    const bool whole = is_whole(number);
     const double seconds = seconds_of_unit(unit).value_or(0);
     if (unit.empty() && whole && number <= kMostSteps && !marks.steps) {
       marks.steps = static_cast<std::uint64_t>(number);
@@ -80,17 +77,20 @@ checkpoint::Marks parse_marks(const std::string& text) {
 /// "5" or "5:0.001".
 EarlyStopping parse_early_stopping(const std::string& text) {
   const std::size_t colon = text.find(':');
-  const auto patience = split_number(text.substr(0, colon));
   const std::string delta = colon == std::string::npos ? "0" : text.substr(colon + 1);
-  const auto least = delta == "0" ? NumberAndUnit{0, "", true} : split_number(delta);
-  if (!patience || !patience->whole || !patience->unit.empty() || patience->number > 1e6 ||
-      !least || !least->unit.empty()) {
+  const auto plain = [](const std::string& number) {
+    const auto read = split_number(number);
+    return read && read->second.empty() ? std::optional(read->first) : std::nullopt;
+  };
+  const auto patience = plain(text.substr(0, colon));
+  const auto least = delta == "0" ? std::optional(0.0) : plain(delta);
+  if (!patience || !is_whole(*patience) || *patience > 1e6 || !least) {
     fail(ExitCode::usage,
          "--early-stopping " + text +
              ": must be PATIENCE[:MIN_DELTA], a whole number of epochs from 1 and by how much the "
              "loss of validation must fall (the accuracy rise) to count: 5 or 5:0.001");
   }
-  return {static_cast<int>(patience->number), least->number};
+  return {static_cast<int>(*patience), *least};
 }
 
 /// "30s", "10m", "1h", "45" (seconds) or "0".
@@ -98,9 +98,10 @@ std::optional<double> seconds_in(const std::string& text) {
   if (text == "0") return 0;
   const auto read = split_number(text);
   if (!read) return std::nullopt;
-  const auto unit = read->unit.empty() ? std::optional(1.0) : seconds_of_unit(read->unit);
-  if (!unit || read->number * *unit > kMostPatience) return std::nullopt;
-  return read->number * *unit;
+  const auto& [number, unit] = *read;
+  const auto seconds = unit.empty() ? std::optional(1.0) : seconds_of_unit(unit);
+  if (!seconds || number * *seconds > kMostPatience) return std::nullopt;
+  return number * *seconds;
 }
 
 /// "warn=30s,end=10m,start=5m", each once; what is left out stays as it is without the flag.

@@ -61,10 +61,6 @@ struct SafetyFlags {
   /// Also where a training is stopped.
   bool takes_checkpoints() const { return !checkpoint_every.none(); }
   bool keeps_best() const { return save_best.value_or(true); }
-  checkpoint::SnapshotScope kept() const {
-    if (takes_checkpoints()) return checkpoint::SnapshotScope::all;
-    return keeps_best() ? checkpoint::SnapshotScope::weights : checkpoint::SnapshotScope::nothing;
-  }
 };
 
 /// What the program was asked to do, as far as it matters below the command line. Without more

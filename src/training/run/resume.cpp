@@ -65,10 +65,9 @@ std::string resume_fault_of(const std::filesystem::path& checkpoint) {
 bool suits(const Session& session, const TrainingFlags& flags,
            const comm::AllreduceChoice& before) {
   using Scheme = comm::AllreduceChoice::Scheme;
-  using Devices = comm::AllreduceChoice::Devices;
   if (flags.reproducible) return false;
   // NCCL is taken again where all ranks still can, and there may be other GPUs now, or none.
-  if (before.devices != Devices::automatic) return false;
+  if (before.devices) return false;
   if (flags.shard_dense.value_or(false) && before.scheme != Scheme::slices) return false;
   return session.backend->memory().is_host() || before.scheme == Scheme::replicas;
 }

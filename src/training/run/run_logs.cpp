@@ -184,8 +184,8 @@ std::unique_ptr<logging::RunReporter> make_reporter(const Training& training,
   reporters.push_back(logging::tensorboard_reporter(folder, session.machine.host,
                                                     spec.flags.log_every, place, &logs));
   const bool evaluates = training.batches().validation.samples() > 0;
-  const logging::Evaluated evaluated{evaluates, evaluates && spec.flags.ema > 0};
-  reporters.push_back(logging::csv_reporter(folder / "training.csv", evaluated, place, &logs));
+  reporters.push_back(logging::csv_reporter(folder / "training.csv", evaluates,
+                                            evaluates && spec.flags.ema > 0, place, &logs));
   reporters.push_back(logging::history_reporter(folder / "history.json",
                                                 place.goes_on() ? metrics : fs::path(), &logs));
   for (const logging::LogFormat& format : formats) {

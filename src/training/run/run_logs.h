@@ -47,11 +47,6 @@ void sync_logs(const std::filesystem::path& run);
 
 // One evaluation of weights, as a page shows it and as a run's folder keeps it.
 
-/// A class by its predictions.
-struct ClassPredictions : loop::ClassCounts {
-  std::string name;
-};
-
 /// An image whose prediction was wrong.
 struct WrongImage {
   data::Thumbnail picture;
@@ -71,7 +66,7 @@ struct EvaluationFacts {
   double penalty = 0;    ///< L2, of all weights; no part of the loss
   double undecided = 0;  ///< images whose predictions were NaN
   std::optional<double> accuracy{}, among_five{};
-  std::vector<ClassPredictions> classes{};
+  std::vector<loop::ClassCounts> classes{};  ///< with their names
   std::optional<loop::MacroAverages> macro{};
   std::optional<double> auc{};  ///< of two classes
   /// A row an actual class, a column a prediction; empty where classes are too many for it.

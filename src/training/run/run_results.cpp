@@ -79,28 +79,25 @@ constexpr double kWorthALine = 0.02, kMostShare = 0.999;
 /// Why there are no more of them, and what to try.
 std::string remedy(const ImageWait& wait) {
   const std::string bytes = bytes_text(wait.bytes);
-  switch (wait.source) {
-    case ImageSource::decoders:
-      return fmt::format(
-          "they are decoded whenever they are needed, some {:.0f} a second with no steps beside "
-          "it. Try {}, more cores, or a packed file (data pack)",
-          wait.decoded,
-          wait.asked ? "--cache auto, which keeps " + bytes + " in memory or on disk"
-                     : "a TMPDIR with room for " + bytes);
-    case ImageSource::disk:
-      return fmt::format(
-          "the file in {} gave {:.0f}. Try a TMPDIR on a quicker disk, or more memory{}",
-          wait.folder, wait.got,
-          wait.decoded > wait.wanted()
-              ? fmt::format("; or --cache none, which decodes some {:.0f} a second with no steps "
-                            "beside it",
-                            wait.decoded)
-              : "");
-    case ImageSource::packed_file:
-      return fmt::format("the packed file gave {:.0f}. Try a quicker disk, or more memory",
-                         wait.got);
+  if (wait.packed) {
+    return fmt::format("the packed file gave {:.0f}. Try a quicker disk, or more memory", wait.got);
   }
-  return "";
+  if (!wait.folder.empty()) {
+    return fmt::format(
+        "the file in {} gave {:.0f}. Try a TMPDIR on a quicker disk, or more memory{}", wait.folder,
+        wait.got,
+        wait.decoded > wait.wanted()
+            ? fmt::format("; or --cache none, which decodes some {:.0f} a second with no steps "
+                          "beside it",
+                          wait.decoded)
+            : "");
+  }
+  return fmt::format(
+      "they are decoded whenever they are needed, some {:.0f} a second with no steps beside it. "
+      "Try {}, more cores, or a packed file (data pack)",
+      wait.decoded,
+      wait.asked ? "--cache auto, which keeps " + bytes + " in memory or on disk"
+                 : "a TMPDIR with room for " + bytes);
 }
 
 runfiles::Metrics metrics_of(const std::filesystem::path& folder) {
@@ -114,49 +111,39 @@ std::optional<double> validation_accuracy(const std::vector<runfiles::EpochLine>
   return found != epochs.end() && found->validation ? found->validation->accuracy : std::nullopt;
 }
 
-struct OfRank {
-  system::HeldMemory held;
-  std::size_t device = 0;
-  bool known = false, has_device = false;
-};
-
-/// What this rank has taken of memory that is not the host's.
-void add_device(const Session& session, const NodeCapacity& capacity, OfRank& mine) {
-  const auto left = session.backend->memory().available();
-  if (session.backend->memory().is_host() || !left || !capacity.backend_available) return;
-  mine.has_device = true;
-  mine.device = *capacity.backend_available - std::min(*capacity.backend_available, *left);
-}
-
-/// What this rank has held until now, and of a backend's own memory what it took since the plan.
-OfRank held_by_this_rank(const Training& training) {
+/// What this rank has taken since the plan of memory that is not the host's; nothing where there is
+/// none, or it is not known.
+std::optional<std::size_t> taken_of_device(const Training& training) {
   const Session& session = training.session();
-  OfRank mine;
-  if (const auto held = system::held_memory()) {
-    mine.held = *held;
-    mine.known = true;
-  }
+  const auto left = session.backend->memory().available();
+  if (session.backend->memory().is_host() || !left) return std::nullopt;
   for (const NodeCapacity& capacity : training.compiled().memory.capacities) {
-    if (std::ranges::find(capacity.ranks, session.communicator->rank()) != capacity.ranks.end()) {
-      add_device(session, capacity, mine);
+    const bool own =
+        std::ranges::find(capacity.ranks, session.communicator->rank()) != capacity.ranks.end();
+    if (own && capacity.backend_available) {
+      return *capacity.backend_available - std::min(*capacity.backend_available, *left);
     }
   }
-  return mine;
+  return std::nullopt;
 }
 
 /// The most that ranks and nodes have held; nothing where a system does not report it.
-std::optional<loop::PeakMemory> peaks_of(const std::vector<NodeCapacity>& capacities,
-                                         const std::vector<OfRank>& all) {
-  if (!std::ranges::all_of(all, &OfRank::known)) return std::nullopt;
+std::optional<loop::PeakMemory> peaks_of(
+    const std::vector<NodeCapacity>& capacities,
+    const std::vector<std::optional<system::HeldMemory>>& held,
+    const std::vector<std::optional<std::size_t>>& of_devices) {
+  const auto is_known = [](const auto& one) { return one.has_value(); };
+  if (!std::ranges::all_of(held, is_known)) return std::nullopt;
   loop::PeakMemory peaks;
   for (const NodeCapacity& capacity : capacities) {
     std::uint64_t node = 0;
     for (const int rank : capacity.ranks) {
-      const OfRank& one = all[static_cast<std::size_t>(rank)];
-      node += one.held.part;
-      peaks.rank_bytes = std::max<std::uint64_t>(peaks.rank_bytes, one.held.peak);
-      if (!one.has_device) continue;
-      peaks.device_bytes = std::max<std::uint64_t>(peaks.device_bytes.value_or(0), one.device);
+      const auto place = static_cast<std::size_t>(rank);
+      node += held[place]->part;
+      peaks.rank_bytes = std::max<std::uint64_t>(peaks.rank_bytes, held[place]->peak);
+      if (!of_devices[place]) continue;
+      peaks.device_bytes =
+          std::max<std::uint64_t>(peaks.device_bytes.value_or(0), *of_devices[place]);
     }
     if (node > peaks.node_bytes) {
       peaks.node_bytes = node;
@@ -180,9 +167,7 @@ std::string limit_of(const Training& training, const loop::TrainResult& result) 
       {.share = last.budget.input_wait / last.seconds,
        .got = last.train.images / last.seconds,
        .decoded = data.images_per_second * session.nodes.nodes(),
-       .source = packed                ? ImageSource::packed_file
-                 : data.folder.empty() ? ImageSource::decoders
-                                       : ImageSource::disk,
+       .packed = packed,
        .folder = data.folder,
        .asked = spec.flags.cache == ImageCache::none,
        .bytes = session.services.data.cache_size(training.source(), image_form(spec)).bytes});
@@ -320,8 +305,8 @@ runfiles::ProgramSeconds RunResults::program_seconds(const loop::TrainResult& re
 void RunResults::finish(const loop::TrainResult& result, bool kept_best, double checkpoint_seconds,
                         logging::RunReporter& reporter, system::WriteQueue& logs) {
   const Session& session = training_.session();
-  std::vector<OfRank> held =
-      comm::gather_values(*session.communicator, held_by_this_rank(training_));
+  auto held = comm::gather_values(*session.communicator, system::held_memory());
+  auto of_devices = comm::gather_values(*session.communicator, taken_of_device(training_));
   const bool averages = training_.plan().spec.optimizer.ema > 0;
   // All ranks save averages; where that fails, the weights themselves are saved all the same.
   std::exception_ptr no_averages;
@@ -341,7 +326,8 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
   const system::WorkMeter::Busy busy(finishing_);
   logs.finish();
   training_.save(weights_path());
-  held.front() = held_by_this_rank(training_);  // saving takes memory, too
+  held.front() = system::held_memory();  // saving takes memory, too
+  of_devices.front() = taken_of_device(training_);
   saved_ = true;
   has_earlier_ = false;
   const TrainingFlags& flags = training_.plan().spec.flags;
@@ -350,7 +336,7 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
       .result = result,
       .target_accuracy = flags.target_accuracy,
       .best_accuracy = validation_accuracy(epochs, result.progress.best.epoch),
-      .memory = peaks_of(training_.compiled().memory.capacities, held),
+      .memory = peaks_of(training_.compiled().memory.capacities, held, of_devices),
       .program = program_seconds(result),
       .weights_hash = weights::weights_hash(*training_.compiled().program, training_.weights()),
       .weights_file = weights_path().string(),

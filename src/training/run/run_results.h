@@ -84,15 +84,13 @@ std::vector<std::string> end_lines(const RunEnd&);
 std::string learned_little(std::span<const runfiles::EpochLine> epochs,
                            std::span<const std::int32_t> labels);
 
-/// Where images lie that steps wait for.
-enum class ImageSource { decoders, disk, packed_file };
-
+/// Images that steps wait for: of decoders, where they lie in no file.
 struct ImageWait {
-  double share = 0;    ///< a part of the last epoch's time
-  double got = 0;      ///< images a second that steps took in it, all ranks together
-  double decoded = 0;  ///< that all hosts decode with no steps beside it; 0: not known
-  ImageSource source = ImageSource::decoders;
-  std::string folder{};   ///< where the file on disk lies
+  double share = 0;       ///< a part of the last epoch's time
+  double got = 0;         ///< images a second that steps took in it, all ranks together
+  double decoded = 0;     ///< that all hosts decode with no steps beside it; 0: not known
+  bool packed = false;    ///< they are of a packed file
+  std::string folder{};   ///< where a file on disk lies that was made of them; empty: there is none
   bool asked = false;     ///< for decoders: --cache none
   std::size_t bytes = 0;  ///< that all images take when they are decoded
 

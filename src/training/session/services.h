@@ -34,18 +34,14 @@ struct BackendRequest {
   int ranks_on_device = 1;          ///< that share it
 };
 
-/// A flag without a value that means something to one backend alone.
-struct BackendOption {
-  std::string word, help;
-};
-
 /// A backend that --backend may name.
 struct BackendChoice {
   std::string name;
   std::vector<Precision> precisions;  ///< that --precision may ask it for
   bool built = true;                  ///< this build has it
   std::string lack{};                 ///< the refusal where it is asked for all the same
-  std::vector<BackendOption> options{};
+  /// Flags without a value that mean something to it alone, with their help.
+  std::vector<std::pair<std::string, std::string>> options{};
 };
 
 /// What the build has behind the contracts (composition/services.h makes it). Jobs and commands

@@ -194,12 +194,12 @@ bool weights_are_there(const fs::path& named) {
   }
 }
 
-std::optional<RunData> data_of_run(const fs::path& run) {
+std::optional<data::DataRequest> data_of_run(const fs::path& run) {
   try {
     const auto flags = runfiles::read_config(run);
-    RunData data{.spec = text_of(flags, "data"),
-                 .balanced = text_of(flags, "balanced") == "true",
-                 .allow_empty_classes = text_of(flags, "allow-empty-classes") == "true"};
+    data::DataRequest data{.spec = text_of(flags, "data"),
+                           .balanced = text_of(flags, "balanced") == "true",
+                           .allow_empty_classes = text_of(flags, "allow-empty-classes") == "true"};
     if (data.spec.empty()) return std::nullopt;
     const auto images = number_in<std::size_t>(text_of(flags, "limit-val"));
     if (images > 0u) data.limit_validation = images;

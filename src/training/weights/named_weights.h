@@ -6,6 +6,7 @@
 #include <string>
 
 #include "checkpoint/folder.h"
+#include "data/pipeline.h"
 #include "runfiles/description.h"
 #include "training/request/training_flags.h"
 
@@ -36,15 +37,10 @@ NamedWeights find_weights(const std::filesystem::path& named);
 /// there: its error shows when it is read.
 bool weights_are_there(const std::filesystem::path& named);
 
-/// What a run's config.json has about its data, beside what its weight files have.
-struct RunData {
-  std::string spec;  ///< as --data takes it
-  std::optional<std::size_t> limit_validation{};
-  bool balanced = false, allow_empty_classes = false;
-};
-
-/// Nothing where the file is missing or damaged.
-std::optional<RunData> data_of_run(const std::filesystem::path& run);
+/// What a run's config.json has about its data, beside what its weight files have: `spec`, the
+/// limit of validation, `balanced` and `allow_empty_classes`. Nothing where it is missing or
+/// damaged.
+std::optional<data::DataRequest> data_of_run(const std::filesystem::path& run);
 
 /// The weights that a run began with, by its config.json; empty where it does not say.
 std::string recorded_weights(const std::filesystem::path& run);

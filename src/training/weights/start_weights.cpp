@@ -221,11 +221,9 @@ std::string load_start(const Session& session, const TrainingPlan& plan,
 
 /// The arrays of --weights for the network of the plan.
 weights::WeightArrays arrays_of_flags(const Session& session, const TrainingPlan& plan) {
-  using weights::Otherwise;
   const TrainingFlags& flags = plan.spec.flags;
   return weights::open_arrays(flags.weights, plan.graph, plan.spec.model->modules,
-                              session.services.read_keras,
-                              flags.partial ? Otherwise::warn : Otherwise::refuse);
+                              session.services.read_keras, flags.partial);
 }
 
 /// Accuracy is too good where images for validation are among those that weights learnt from. Where
@@ -311,8 +309,10 @@ void check_first_weights(const Session& session, const TrainingPlan& plan,
   session.communicator->barrier();  // a refusal is rank 0's, and the job's
 }
 
-FirstWeights start_weights(const Session& session, const TrainingPlan& plan,
-                           const data::DataSource& source, const CompiledTraining& compiled) {
+std::pair<weights::TrainingData, std::string> start_weights(const Session& session,
+                                                            const TrainingPlan& plan,
+                                                            const data::DataSource& source,
+                                                            const CompiledTraining& compiled) {
   const TrainingSpec& spec = plan.spec;
   const Array weights = compiled.exchange->arenas().weights;
   const compute::Program& program = *compiled.program;
@@ -325,13 +325,11 @@ FirstWeights start_weights(const Session& session, const TrainingPlan& plan,
   if (session.leads() && (!file || spec.flags.partial || !file->describes_itself())) {
     weights::initialise_weights(plan.graph, program, spec.seed, weights);
   }
-  FirstWeights first;
-  if (file) first.table = load_start(session, plan, source, compiled, *file);
+  std::string table = file ? load_start(session, plan, source, compiled, *file) : "";
   compiled.exchange->spread_weights();
   check_agreement(session, "their first weights",
                   fmt::format("{:016x}", compute::hash_of(session.backend->memory(), weights)));
-  first.data = training_data(session, spec, source, file ? &*file : nullptr);
-  return first;
+  return {training_data(session, spec, source, file ? &*file : nullptr), std::move(table)};
 }
 
 }  // namespace cputrain::training

@@ -267,12 +267,13 @@ TEST_F(KerasReader, DamageIsSurvived) {
 }
 
 TEST(Hdf5Calls, ALibraryThatIsNotThere) {
-  const system::LateFiles files{"libno-such-hdf5.so.9", "/no/such/libhdf5.so", "libhdf5-dev"};
-  const std::string text = testing::refused(ExitCode::usage, [&] { load_calls(files); });
+  const std::string text = testing::refused(ExitCode::usage, [] {
+    load_calls("libno-such-hdf5.so.9", "/no/such/libhdf5.so", "libhdf5-dev");
+  });
   EXPECT_NE(text.find("LD_LIBRARY_PATH"), std::string::npos);
   EXPECT_NE(text.find("safetensors.numpy"), std::string::npos);
   // Some other library: its functions are not those.
-  EXPECT_THROW(load_calls({"libc.so.6", "/no/such/libc.so", "libc6"}), Error);
+  EXPECT_THROW(load_calls("libc.so.6", "/no/such/libc.so", "libc6"), Error);
 }
 
 constexpr Limits kLittle{.cpu_seconds = 1, .seconds = 60, .memory = std::size_t{256} << 20};

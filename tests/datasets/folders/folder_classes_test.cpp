@@ -228,7 +228,7 @@ TEST_F(Classes, AClassFolderOfBrokenLinksIsEmpty) {
 TEST_F(Classes, PredictListsWhatLinksLeadTo) {
   add("a/1.png"), add("b/2.webp"), add_folder("@eaDir");
   add("@eaDir/3.png"), link("../b", "a/b"), link("..", "a/up");
-  EXPECT_EQ(make_data_pipeline().list_images(path("a")).images,
+  EXPECT_EQ(make_data_pipeline().list_images(path("a")).first,
             (Names{path("a/1.png"), path("a/b/2.webp")}));
 }
 
@@ -255,7 +255,7 @@ TEST_F(Classes, AClassThatCannotBeDecodedIsAnErrorUnlessItIsAllowed) {
   };
   const auto pack = [&] {
     const data::DataSource source = open_here(0);
-    return pipeline.pack(source, {path("p.ctpack"), {4, 4, 3}, data::Resize::bilinear, 1, {}})
+    return pipeline.pack(source, path("p.ctpack"), {{4, 4, 3}, 1, {}, data::Resize::bilinear})
         .empty_classes;
   };
   const std::vector<std::function<std::string()>> ways{decode, pack};
@@ -287,7 +287,7 @@ TEST_F(Classes, APackedFileKeepsTheTestPart) {
     add("d/" + part + "/cat/1.png"), add("d/" + part + "/dog/1.png");
   }
   add("d/test/dog/2.png");
-  pipeline.pack(open(path("d")), {path("p.ctpack"), {4, 4, 3}, data::Resize::bilinear, 1, {}});
+  pipeline.pack(open(path("d")), path("p.ctpack"), {{4, 4, 3}, 1, {}, data::Resize::bilinear});
   const data::DataSource packed = open(path("p.ctpack"));
   EXPECT_EQ(part(packed, packed.test),
             (Names{"d/test/cat/1.png", "d/test/dog/1.png", "d/test/dog/2.png"}));

@@ -42,7 +42,7 @@ class Packed : public ::testing::Test {
   std::string file() const { return (folder_.path() / "p.ctpack").string(); }
   data::PackReport pack(const data::DataSource& from,
                         data::Resizing resize = data::Resize::bilinear) const {
-    return pipeline_.pack(from, {file(), kImage, resize, 2, {}});
+    return pipeline_.pack(from, file(), {kImage, 2, {}, resize});
   }
   data::DecodedData decode(const data::DataSource& from,
                            data::Resizing resize = data::Resize::bilinear) const {

@@ -90,9 +90,8 @@ TEST_F(Packed, RemembersWhatWasDoneWithExifOrientation) {
     EXPECT_NE(refusal(other).find(fmt::format("--exif {}", word_of(done))), std::string::npos)
         << refusal(other);
     const auto again = [&](data::Exif exif) {
-      pipeline_.pack(
-          open(exif),
-          {(folder_.path() / "q.ctpack").string(), kImage, data::Resize::bilinear, 1, {}});
+      pipeline_.pack(open(exif), (folder_.path() / "q.ctpack").string(),
+                     {kImage, 1, {}, data::Resize::bilinear});
     };
     EXPECT_THROW(again(other), Error);
     again(done);
@@ -155,9 +154,10 @@ TEST_F(Packed, DamagedImagesAreLeftOutAndNamed) {
 }
 
 TEST_F(Packed, WrongRequests) {
-  const auto code = [&](const data::PackRequest& request, const data::DataSource& from) {
+  const auto code = [&](const std::string& path, const data::DecodeRequest& request,
+                        const data::DataSource& from) {
     try {
-      pipeline_.pack(from, request);
+      pipeline_.pack(from, path, request);
     } catch (const Error& error) {
       return error.code();
     }
@@ -165,21 +165,21 @@ TEST_F(Packed, WrongRequests) {
   };
   const data::DataSource from = source();
   EXPECT_EQ(
-      code({(folder_.path() / "p.bin").string(), kImage, data::Resize::bilinear, 1, {}}, from),
+      code((folder_.path() / "p.bin").string(), {kImage, 1, {}, data::Resize::bilinear}, from),
       ExitCode::usage);
-  EXPECT_EQ(code({(folder_.path() / "no/p.ctpack").string(), kImage, data::Resize::bilinear, 1, {}},
+  EXPECT_EQ(code((folder_.path() / "no/p.ctpack").string(), {kImage, 1, {}, data::Resize::bilinear},
                  from),
             ExitCode::output);
   pack(from);
   const data::DataSource packed = pipeline_.open({.spec = file()});
   const std::string again = (folder_.path() / "q.ctpack").string();
-  EXPECT_EQ(code({again, {6, 6, 3}, data::Resize::bilinear, 1, {}}, packed), ExitCode::usage);
-  EXPECT_EQ(code({again, kImage, data::Resize::bilinear, 1, {}}, packed), ExitCode::ok);
+  EXPECT_EQ(code(again, {{6, 6, 3}, 1, {}, data::Resize::bilinear}, packed), ExitCode::usage);
+  EXPECT_EQ(code(again, {kImage, 1, {}, data::Resize::bilinear}, packed), ExitCode::ok);
   for (int i = 0; i < 10; ++i) {
     write_bytes(folder_.path() / "p" / (i % 2 ? "dog" : "cat") / (std::to_string(i) + ".png"),
                 bytes_of("x"));
   }
-  EXPECT_EQ(code({again, kImage, data::Resize::bilinear, 1, {}}, source()), ExitCode::data);
+  EXPECT_EQ(code(again, {kImage, 1, {}, data::Resize::bilinear}, source()), ExitCode::data);
   EXPECT_EQ(pipeline_.open({.spec = again}).train.size(), 8u) << "the old file is still there";
 }
 

@@ -328,7 +328,7 @@ TEST_F(Cache, ASampleOfPixelsIsTheSameInAPackedFile) {
   write_good_images();
   const auto comm = comm::make_solo();
   const std::string packed = (folder_.path() / "data.ctpack").string();
-  pipeline_.pack(open(), {packed, {8, 10, 3}, data::Resize::bilinear, 1, {}});
+  pipeline_.pack(open(), packed, {{8, 10, 3}, 1, {}, data::Resize::bilinear});
   const data::DataSource mapped = pipeline_.open({.spec = packed});
   EXPECT_EQ(data::pixel_sample(decode(open(), *comm), 3),
             data::pixel_sample(decode(mapped, *comm), 3));

@@ -14,15 +14,15 @@ namespace {
 
 TEST(Platform, SlowsCoresByClockAndThreadsThatShareThem) {
   const Platform five = platform_from_json(platform(), "five");
-  EXPECT_NEAR(slowdown(five, costs(), {0, 1}), 384 / (64 * 3.0), 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), {2, 3}), 384 / (64 * 2.5), 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), {1, 6}), 3, 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), {0, 6}), 3 * 2 / 1.25, 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), {5, 6}), 3 * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 0, {1}), 384 / (64 * 3.0), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 2, {3}), 384 / (64 * 2.5), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 1, {6}), 3, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 0, {6}), 3 * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 5, {6}), 3 * 2 / 1.25, 1e-12);
   // Three ranks of two threads: 0 and 1, 2 and 3, 4 and the second one of core 0.
-  EXPECT_NEAR(slowdown(five, costs(), {0, 3, 2}), 3 * 2 / 1.25, 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), {1, 3, 2}), 3, 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), {2, 3, 2}), 3 * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 0, {3, 2}), 3 * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 1, {3, 2}), 3, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 2, {3, 2}), 3 * 2 / 1.25, 1e-12);
 }
 
 TEST(Platform, SlowsCoresThatKeepAPartOfTheirShare) {
@@ -30,10 +30,10 @@ TEST(Platform, SlowsCoresThatKeepAPartOfTheirShare) {
   file["cpu"]["share_kept"] = {{{"active_cores", 1}, {"part", 1}},
                                {{"active_cores", 5}, {"part", 0.8}}};
   const Platform five = platform_from_json(file, "five");
-  EXPECT_NEAR(slowdown(five, costs(), {0, 1}), 384 / (64 * 3.0), 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), {2, 3}), 384 / (64 * 2.5 * 0.9), 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), {0, 5}), 384 / (64 * 2 * 0.8), 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), {0, 1, 5}), 384 / (64 * 2.0), 1e-12);  // costs say that
+  EXPECT_NEAR(slowdown(five, costs(), 0, {1}), 384 / (64 * 3.0), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 2, {3}), 384 / (64 * 2.5 * 0.9), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 0, {5}), 384 / (64 * 2 * 0.8), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 0, {1, 5}), 384 / (64 * 2.0), 1e-12);  // costs say that
   EXPECT_EQ(json(to_json(five)), file);
 }
 
@@ -55,10 +55,10 @@ TEST(Platform, MayGrowWithTheCell) {
     EXPECT_NO_THROW(platform_from_json(to_json(own), "of a cell"));
   }
   // Two ranks of one core compute 1.25 times what one does; of four ranks each has half of that.
-  EXPECT_NEAR(slowdown(five.of_cell(1), costs(), {0, 1}), 384 / (64 * 3.0), 1e-12);
-  EXPECT_NEAR(slowdown(five.of_cell(2), costs(), {0, 2}), 384 / (64 * 3.0) * 2 / 1.25, 1e-12);
-  EXPECT_NEAR(slowdown(five.of_cell(2), costs(), {1, 2}), 384 / (64 * 3.0) * 2 / 1.25, 1e-12);
-  EXPECT_NEAR(slowdown(five.of_cell(4), costs(), {3, 4}), 384 / (64 * 2.75) * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five.of_cell(1), costs(), 0, {1}), 384 / (64 * 3.0), 1e-12);
+  EXPECT_NEAR(slowdown(five.of_cell(2), costs(), 0, {2}), 384 / (64 * 3.0) * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five.of_cell(2), costs(), 1, {2}), 384 / (64 * 3.0) * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five.of_cell(4), costs(), 3, {4}), 384 / (64 * 2.75) * 2 / 1.25, 1e-12);
   const Platform fixed = platform_from_json(platform(), "five");
   EXPECT_EQ(json(to_json(fixed.of_cell(1))), json(to_json(fixed)));
 }
@@ -87,7 +87,7 @@ TEST(Platform, OfVirtualCpusEndsAsTheWholeMachine) {
   EXPECT_EQ(vcpus.threads_per_core, whole.threads_per_core);
   EXPECT_EQ(vcpus.node_gbs, whole.node_gbs);
   EXPECT_EQ(vcpus.core_gbs, whole.core_gbs);
-  EXPECT_DOUBLE_EQ(slowdown(vcpus, costs(), {95, 96}), slowdown(whole, costs(), {95, 96}));
+  EXPECT_DOUBLE_EQ(slowdown(vcpus, costs(), 95, {96}), slowdown(whole, costs(), 95, {96}));
 }
 
 TEST(Platform, OfTheCostsIsAsMeasured) {
@@ -95,7 +95,7 @@ TEST(Platform, OfTheCostsIsAsMeasured) {
   EXPECT_EQ(here.most_ranks(), 2);
   EXPECT_DOUBLE_EQ(here.core_gbs, 11);
   EXPECT_DOUBLE_EQ(here.node_gbs, 14);
-  EXPECT_EQ(slowdown(here, costs(), {1, 2}), 1);
+  EXPECT_EQ(slowdown(here, costs(), 1, {2}), 1);
 }
 
 TEST(Platform, BuiltInOnesReadAndWriteAlike) {

@@ -33,11 +33,7 @@ TEST(InputLimit, OfDecodersThatWereAskedForNamesTheFlag) {
 }
 
 TEST(InputLimit, OfADiskNamesDecodingWhereThatIsQuickerThanTheSteps) {
-  ImageWait wait{.share = kShare,
-                 .got = kGot,
-                 .decoded = 1001,
-                 .source = ImageSource::disk,
-                 .folder = "/var/tmp"};
+  ImageWait wait{.share = kShare, .got = kGot, .decoded = 1001, .folder = "/var/tmp"};
   const std::string slow =
       "Limit: images. Steps waited 20 % of the last epoch for them, and would take 1000 a second; "
       "the file in /var/tmp gave 800. Try a TMPDIR on a quicker disk, or more memory";
@@ -50,7 +46,7 @@ TEST(InputLimit, OfADiskNamesDecodingWhereThatIsQuickerThanTheSteps) {
 
 TEST(InputLimit, OfAPackedFileIsItsDisk) {
   EXPECT_EQ(
-      input_limit({.share = kShare, .got = kGot, .source = ImageSource::packed_file}),
+      input_limit({.share = kShare, .got = kGot, .packed = true}),
       "Limit: images. Steps waited 20 % of the last epoch for them, and would take 1000 a second; "
       "the packed file gave 800. Try a quicker disk, or more memory");
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/statistics/statistics.h"
 #include "scaling/report/trainings/run_list.h"
@@ -9,7 +10,7 @@
 namespace cputrain::report {
 namespace {
 
-using training::ClassPredictions;
+using loop::ClassCounts;
 using training::EvaluationFacts;
 
 constexpr std::size_t kMostWithRates = 12;  // classes whose counts have rates beside them
@@ -24,12 +25,12 @@ Entry ratio_entry(std::optional<double> ratio) {
 Entry count_entry(double count) { return figure_entry(count, decimals<0>); }
 
 Section classes_section(const EvaluationFacts& facts) {
-  using C = const ClassPredictions&;
+  using C = const ClassCounts&;
   using T = DocumentTable&;
-  DocumentTable table = table_of<ClassPredictions>(
+  DocumentTable table = table_of<ClassCounts>(
       "Recall: part of the images of a class that were predicted rightly; precision: part of the "
       "predictions of a class that were right; F1: the harmonic mean of both",
-      "class", facts.classes, &ClassPredictions::name,
+      "class", facts.classes, &ClassCounts::name,
       {{"images", [](C c, T) { return count_entry(c.images); }},
        {"predictions", [](C c, T) { return count_entry(c.predictions); }},
        {"right", [](C c, T) { return count_entry(c.correct); }},
@@ -60,7 +61,7 @@ std::vector<std::size_t> shown_classes(const EvaluationFacts& facts) {
   std::iota(shown.begin(), shown.end(), 0);
   if (shown.size() <= kMostInPageMatrix) return shown;
   const auto errors = [&](std::size_t i) {
-    const ClassPredictions& c = facts.classes[i];
+    const ClassCounts& c = facts.classes[i];
     return c.images + c.predictions - 2 * c.correct;
   };
   std::ranges::stable_sort(shown, std::greater(), errors);
@@ -160,35 +161,30 @@ DocumentTable matrix_table(const EvaluationFacts& facts, const std::vector<std::
   return table;
 }
 
-/// An actual class and a wrong prediction.
-struct Mistake {
-  std::size_t truth, prediction;
-  double count;
-};
-
-std::vector<Mistake> mistakes_of(const EvaluationFacts& facts) {
-  std::vector<Mistake> mistakes;
+/// Actual classes and wrong predictions, by their numbers, the most frequent first.
+std::vector<std::pair<std::size_t, std::size_t>> mistakes_of(const EvaluationFacts& facts) {
+  std::vector<std::pair<std::size_t, std::size_t>> mistakes;
   for (std::size_t row = 0; row < facts.matrix.size(); ++row) {
     for (std::size_t column = 0; column < facts.matrix[row].size(); ++column) {
-      if (row != column && facts.matrix[row][column] > 0)
-        mistakes.push_back({row, column, facts.matrix[row][column]});
+      if (row != column && facts.matrix[row][column] > 0) mistakes.emplace_back(row, column);
     }
   }
-  std::ranges::stable_sort(mistakes, std::greater(), &Mistake::count);
+  std::ranges::stable_sort(mistakes, std::greater(),
+                           [&](const auto& m) { return facts.matrix[m.first][m.second]; });
   mistakes.resize(std::min(mistakes.size(), kMostPairs));
   return mistakes;
 }
 
 DocumentTable mistakes_table(const EvaluationFacts& facts) {
-  using M = const Mistake&;
-  using T = DocumentTable&;
   const auto& classes = facts.classes;
-  return table_of<Mistake>(
+  const auto count = [&](const auto& m) { return facts.matrix[m.first][m.second]; };
+  return table_of<std::pair<std::size_t, std::size_t>>(
       "The most frequent mistakes", "is", mistakes_of(facts),
-      [&](M m) { return classes[m.truth].name; },
-      {{"predicted", [&](M m, T) { return Entry{classes[m.prediction].name}; }},
-       {"images", [](M m, T) { return count_entry(m.count); }},
-       {"of class", [&](M m, T) { return ratio_entry(m.count / classes[m.truth].images); }}});
+      [&](const auto& m) { return classes[m.first].name; },
+      {{"predicted", [&](const auto& m, auto&) { return Entry{classes[m.second].name}; }},
+       {"images", [&](const auto& m, auto&) { return count_entry(count(m)); }},
+       {"of class",
+        [&](const auto& m, auto&) { return ratio_entry(count(m) / classes[m.first].images); }}});
 }
 
 Section confusion_section(const EvaluationFacts& facts) {

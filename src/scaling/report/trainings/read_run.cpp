@@ -174,8 +174,8 @@ void take_kept_epochs(const runfiles::SummaryLine& summary, RunRecord& run) {
   const auto identity = nlohmann::ordered_json::parse(summary.training, nullptr, false);
   take_identity(identity, run);
   if (fs::is_regular_file(run.folder / training::kBestName, ignored) &&
-      training::keeps_best(identity) && summary.best) {
-    run.best_epoch = summary.best->epoch;
+      training::keeps_best(identity) && summary.best_epoch > 0) {
+    run.best_epoch = summary.best_epoch;
   }
   // An interrupted run may have weights from within an epoch, and of one that early stopping ended
   // best.safetensors alone tells whether the best could be written.

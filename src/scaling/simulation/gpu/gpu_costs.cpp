@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMostGpuSteps = 100'000, kMostGpuLayers = 10'000;
 constexpr double kMostSeconds = 1e6;
 
-void describe_layer(JsonMembers& f, GpuLayerCost& layer) {
+void describe_layer(JsonMembers& f, LayerSeconds& layer) {
   f.need("name", layer.name);
   f.need("forward", layer.forward, 0, kMostSeconds);
   f.need("backward", layer.backward, 0, kMostSeconds);
@@ -30,7 +30,7 @@ void describe_layer(JsonMembers& f, GpuLayerCost& layer) {
 void check(const GpuStepCost& step, const JsonFields& file) {
   constexpr double kRounding = 1 + 1e-6;
   double seconds = step.update;
-  for (const GpuLayerCost& layer : step.layers) seconds += layer.forward + layer.backward;
+  for (const LayerSeconds& layer : step.layers) seconds += layer.forward + layer.backward;
   if (seconds <= step.seconds * kRounding) return;
   file.wrong("seconds must not be less than those of layers and update together");
 }
@@ -120,7 +120,7 @@ GpuStep step_by_layers(const GpuStepCost& cost, const model::Graph& graph) {
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) places[graph.nodes()[i].name] = i;
   GpuStep step{.backward = std::vector<double>(graph.nodes().size())};
-  for (const GpuLayerCost& layer : cost.layers) {
+  for (const LayerSeconds& layer : cost.layers) {
     const auto place = places.find(layer.name);
     if (place == places.end()) {
       fail_of_other_network(

@@ -8,6 +8,7 @@
 
 #include "core/names.h"
 #include "model/graph.h"
+#include "scaling/simulation/cost_table.h"
 
 /// What a training step costs on one GPU: the file that `scripts/gpu_costs` writes.
 namespace cputrain::simulation {
@@ -21,12 +22,6 @@ constexpr auto names(GpuCostKind) {
                                            {GpuCostKind::published, "published"}});
 }
 
-/// Seconds of a layer in a step, all micro-batches together.
-struct GpuLayerCost {
-  std::string name;
-  double forward = 0, backward = 0;
-};
-
 /// A step of one batch size on one GPU, without sums and without waiting for images.
 struct GpuStepCost {
   std::string gpu, model;
@@ -36,8 +31,9 @@ struct GpuStepCost {
   int batch = 1, micro_batch = 1;
   double seconds = 0;  ///< the whole step's
   double update = 0;   ///< the update's part
-  /// In the order of the forward pass. None: only the seconds are known.
-  std::vector<GpuLayerCost> layers{};
+  /// All micro-batches together, in the order of the forward pass. None: only the seconds are
+  /// known.
+  std::vector<LayerSeconds> layers{};
 };
 
 struct GpuCosts {
