@@ -75,7 +75,7 @@ class OpMaker {
   void input() {
     const model::Graph::Node& pixels = node();
     check_positions(pixels.dst);
-    if (const auto* const first = take_first_block(planning_.numbers, walk_)) {
+    if (const auto* const first = take_first_block(walk_)) {
       const Activation dst = new_activation(node().dst, !first->frozen);
       push<FirstBlockOp>(pixels, *first, dst, parameter_);
       parameter_ += first->parameters.size();

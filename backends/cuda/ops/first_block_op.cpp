@@ -26,10 +26,10 @@ FirstBlock block_of(const Planning& planning, const model::Graph::Node& input,
 
 }  // namespace
 
-const model::Graph::Node* take_first_block(Numbers numbers, compute::GraphWalk& walk) {
+const model::Graph::Node* take_first_block(compute::GraphWalk& walk) {
   compute::GraphWalk ahead = walk;
   const auto* const convolves = ahead.only_next_is<model::Convolution>();
-  if (numbers != Numbers::bf16 || ahead.node().dst.channels != kColours) return nullptr;
+  if (ahead.node().dst.channels != kColours) return nullptr;
   if (!convolves || convolves->kernel != 3 || convolves->stride != 1 || convolves->groups != 1) {
     return nullptr;
   }
@@ -58,7 +58,8 @@ FirstBlockOp::FirstBlockOp(const Planning& planning, int op, const model::Graph:
       copies_(planning.copies) {
   std::int64_t sums = 0;
   for (const int images : planning.sizes) {
-    slices_.push_back(first_block_slices(of_images(images), planning.multiprocessors));
+    slices_.push_back(
+        first_block_slices(planning.numbers, of_images(images), planning.multiprocessors));
     sums = std::max(sums, first_block_sums(block_, slices_.back()));
   }
   planning.memory.use(dst.value, planning.forward_time(op));
@@ -96,17 +97,17 @@ void FirstBlockOp::bind(const Bindings& bindings) {
 
 void FirstBlockOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    first_block_forward(stream(), of_images(execution.images), slices_[execution.size], operand_,
-                        bias_data_, dst_data_, winners_data_);
+    first_block_forward(stream(), numbers(), of_images(execution.images), slices_[execution.size],
+                        operand_, bias_data_, dst_data_, winners_data_);
   });
 }
 
 void FirstBlockOp::backward(const Execution& execution) {
   if (!diff_weights_) return;
   timed(weights_time_, [&] {
-    first_block_backward_weights(stream(), of_images(execution.images), slices_[execution.size],
-                                 dst_diff_, winners_data_, sums_data_, diff_weights_, diff_bias_,
-                                 execution.adds());
+    first_block_backward_weights(stream(), numbers(), of_images(execution.images),
+                                 slices_[execution.size], dst_diff_, winners_data_, sums_data_,
+                                 diff_weights_, diff_bias_, execution.adds());
   });
 }
 

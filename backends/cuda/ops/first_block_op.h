@@ -10,7 +10,7 @@ namespace cputrain::cuda {
 
 /// The convolution of a network that begins as FirstBlock describes it, where nobody else reads
 /// what lies between; null: it does not. `walk` stands on the input, and then on the ReLU.
-const model::Graph::Node* take_first_block(Numbers, compute::GraphWalk& walk);
+const model::Graph::Node* take_first_block(compute::GraphWalk& walk);
 
 /// From the images' bytes to the first pooled map.
 class FirstBlockOp final : public DeviceOp {
