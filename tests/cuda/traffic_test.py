@@ -65,7 +65,8 @@ class Traffic(ProgramTest):
 
     def test_launches_move_what_formulas_say(self):
         kernels = set()
-        for model, size, sizes, precision in (("odd.json", 21, [4, 4], "bf16"), ("odd.json", 21, [3], "exact"), ("odd.json", 21, [3], "tf32"),
+        for model, size, sizes, precision in (("odd.json", 21, [4, 4], "bf16"), ("odd.json", 21, [3], "exact"),
+                                              ("odd.json", 21, [3], "tf32"),
                                               ("residual.json", 33, [4, 2], "bf16"),
                                               ("residual.json", 33, [5], "tf32"),
                                               ("penalised.json", 24, [4, 4], "bf16")):
