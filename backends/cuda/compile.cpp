@@ -4,17 +4,13 @@
 
 #include <algorithm>
 
-#include "backends/cuda/ops/add_op.h"
-#include "backends/cuda/ops/batch_norm_op.h"
-#include "backends/cuda/ops/concat_op.h"
 #include "backends/cuda/ops/convolution_op.h"
 #include "backends/cuda/ops/elementwise_ops.h"
 #include "backends/cuda/ops/first_block_op.h"
-#include "backends/cuda/ops/grouped_convolution_op.h"
-#include "backends/cuda/ops/input_op.h"
-#include "backends/cuda/ops/layer_norm_op.h"
 #include "backends/cuda/ops/loss_op.h"
+#include "backends/cuda/ops/norm_ops.h"
 #include "backends/cuda/ops/pool_op.h"
+#include "backends/cuda/ops/sum_ops.h"
 #include "compute/executor/graph_walk.h"
 #include "core/casts.h"
 #include "core/error.h"
@@ -31,6 +27,10 @@ class OpMaker {
   compute::OpList make() {
     input();
     for (walk_.advance(); !walk_.ended(); walk_.advance()) make_op();
+    for (int op = 0; op < next_op(); ++op) {
+      auto* const norm = dynamic_cast<BatchNormOp*>(ops_[to_size(op)].get());
+      if (norm) norm->plan_slopes(planning_, op);
+    }
     return std::move(ops_);
   }
 
@@ -75,7 +75,7 @@ class OpMaker {
   void input() {
     const model::Graph::Node& pixels = node();
     check_positions(pixels.dst);
-    if (const auto* const first = take_first_block(planning_.numbers, walk_)) {
+    if (const auto* const first = take_first_block(walk_)) {
       const Activation dst = new_activation(node().dst, !first->frozen);
       push<FirstBlockOp>(pixels, *first, dst, parameter_);
       parameter_ += first->parameters.size();

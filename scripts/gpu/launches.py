@@ -182,7 +182,7 @@ class Network:
 
     def input(self, layer):
         facts = Launch("write_facts", "write_facts_kernel<PassFacts>", 1, FACTS, warps=1)
-        taken = self.walk.takes_first_block() if self.precision == "bf16" else None
+        taken = self.walk.takes_first_block()
         if taken:
             self.first_block(facts, layer["output"], *taken)
             return
@@ -193,7 +193,7 @@ class Network:
         self.add(layer, forward=[facts, in_line("load_images", self.template("load_images"), threads, moved)])
 
     def first_block(self, facts, image, convolution, pool):
-        """As kernels/products/first_block.cu: a tile has 2 x 16 windows of the pool and 32 channels, and sees 6 x 34
+        """As kernels/products/first_block_tile.h: a tile has 2 x 16 windows of the pool and 32 channels, and sees 6 x 34
         pixels. A winner takes four bits."""
         dst, n = stored(pool["output"]), self.images
         zeros = int(convolution["padding"] != "valid")
@@ -202,8 +202,8 @@ class Network:
         moved = n * (pixels * image[2] + dst.count * self.element + dst.count // 2)
         weights, bias = dst.channels * 9 * 8, dst.channels if convolution["bias"] else 0
         groups, tiles = pieces(dst.channels, 32), n * pieces(dst.height, 2) * pieces(dst.width, 16)
-        slices = min(tiles, pieces(4 * self.multiprocessors, groups))
-        launch = lambda way, more: Launch(f"first_block_{way}", f"first_block_{way}_kernel", slices * groups,
+        slices = min(tiles, pieces((3 if self.precision == "exact" else 4) * self.multiprocessors, groups))
+        launch = lambda way, more: Launch(f"first_block_{way}", self.template(f"first_block_{way}"), slices * groups,
                                           moved + more, warps=4 * slices * groups, iterations=4 * tiles * groups)
         sums = [self.add_slices(count, slices, "exact", self.old_gradient(count)) for count in (weights, bias) if count]
         self.operations.append(Operation(

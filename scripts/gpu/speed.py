@@ -9,7 +9,8 @@
     dram     bytes of the maps and weights, each once / dram
     latency  round trips to memory, one after the other, through dram or l2
 
-Kernels that have a main loop and are no products of gemm.h (the first block's) do it so many times.
+Kernels that have a main loop and are no products of gemm.h (the first block's) do it so many times. Their `issue` is at
+least what the tensor cores are busy.
 
 Bounds of a product overlap in part, as a `Rule` says. Its time is taken longer by its last wave: 300 blocks where 264
 run at a time take as long as 528. Of other kernels the longest bound counts, and they reach issue_reached of the
@@ -71,6 +72,7 @@ class Work:
     together: int = 0     # bytes of tiles that all blocks read together
     trips: int = 1        # to the device's memory, one after the other
     l2_trips: int = 0     # the same of what L2 holds
+    tensor: float = 0     # HMMA of kernels that are no products of gemm.h
 
 
 class Kernel:
@@ -166,7 +168,7 @@ class Gpu:
             kernel = self.instructions[launch.kernel] if launch.kernel else Kernel(0)
             return Work(launch.name, launch.blocks, launch.bytes,
                         launch.warps * kernel.outside + launch.iterations * kernel.loop, trips=launch.round_trips,
-                        l2_trips=launch.l2_trips)
+                        l2_trips=launch.l2_trips, tensor=launch.iterations * kernel.tensor)
         made, kernel = launch.plan, self.instructions[precision, launch.kernel, launch.plan.tile]
         steps = made.tiles * made.steps  # of blocks' main loops
         instructions, hmma = kernel.of_step(made.bias_parts)
@@ -190,7 +192,8 @@ class Gpu:
             issue, clock = work.hmma * each / (schedulers * of["clock"]), of["clock"]
         else:
             clock = of["clock_without_tensor"]
-            issue = work.instructions / (schedulers * clock * of["issue_reached"])
+            issue = max(work.instructions / (schedulers * clock * of["issue_reached"]),
+                        work.tensor * of["tensor_cycles"] / (schedulers * of["clock"]))
         return {"issue": issue,
                 "shared": work.shared * of["shared_counted"] / (of["multiprocessors"] * of["shared_bytes"] * clock),
                 "l2": work.tiles / of["l2"] + work.together / of["l2_together"], "dram": work.dram / of["dram"],

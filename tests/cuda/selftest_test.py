@@ -45,7 +45,8 @@ class Selftest(ProgramTest):
                     self.assertRegex(here, rf"convolution {direction}, 256x64 tiles, 1 slice in {numbers}\b")
         for what in ("data", "weights"):
             self.assertRegex(here, f"convolution {what}, .*, added")
-        self.assertRegex(here, "first block in bf16, with a bias, added")
+        for numbers in ("", " in tf32", " in bf16"):
+            self.assertIn(f"first block{numbers}, with a bias, added", here)
         for size in range(1, 8):
             self.assertIn(f" {size}x{size}, stride ", here)
         for stride in (1, 2, 3):
@@ -107,6 +108,8 @@ class Selftest(ProgramTest):
     def test_mistakes_in_the_first_block(self):
         for bug, failing, right in (("lost_zeros", ["^first block.* same"], ["^first block.* valid"]),
                                     ("lost_cut", ["^first block"], ["^max pool"]),
+                                    ("wrong_place", ["^first block: ", "^first block in tf32"], ["^first block in bf16"]),
+                                    ("lost_half", ["^first block: "], ["^first block in (tf32|bf16)"]),
                                     ("early_gradients", ["for 1 multiprocessor$"], ["for 132 multiprocessors$"])):
             with self.subTest(bug):
                 self.expect_found(self.kernel_cases(bug, "first block", "max pool"), failing, right)

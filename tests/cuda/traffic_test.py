@@ -66,6 +66,7 @@ class Traffic(ProgramTest):
     def test_launches_move_what_formulas_say(self):
         kernels = set()
         for model, size, sizes, precision in (("odd.json", 21, [4, 4], "bf16"), ("odd.json", 21, [3], "exact"),
+                                              ("odd.json", 21, [3], "tf32"),
                                               ("residual.json", 33, [4, 2], "bf16"),
                                               ("residual.json", 33, [5], "tf32"),
                                               ("penalised.json", 24, [4, 4], "bf16")):
@@ -106,14 +107,14 @@ class Traffic(ProgramTest):
         self.assertEqual(len(slices), 4, "plans are alike, so nothing is shown of them")
 
     def test_formulas_are_near_what_gpus_moved(self):
-        """By ncu, in `exact`, at 128 images. Earlier kernels ran there, which read and wrote the same maps. Of what is
-        less than 300 MB, caches still have a part."""
+        """By ncu, in `exact`, at 128 images. Earlier kernels ran there, which read and wrote the same maps, but for those of
+        the first block: two kernels at either end. Of what is less than 300 MB, caches still have a part."""
         networks, _ = self.networks("dogcat", 256, [128], "exact")
         places = [place for place in traffic.in_order(networks, [])
                  if place.launch.name.startswith(("convolution_", "max_pool_"))]
         for gpu in ("gpu-h100", "gpu-h200"):
             with open(os.path.join(ROOT, "results", gpu, "day.json")) as file:
-                rows = json.load(file)["facts"]["ncu"]
+                rows = json.load(file)["facts"]["ncu"][2:-2]
             self.assertEqual(len(rows), len(places))
             large = 0
             for row, place in zip(rows, places):
@@ -123,7 +124,7 @@ class Traffic(ProgramTest):
                 large += 1
                 with self.subTest(gpu=gpu, key=place.key):
                     self.assertAlmostEqual(measured / place.launch.bytes, 1, delta=0.075)
-            self.assertGreaterEqual(large, 12)
+            self.assertGreaterEqual(large, 8)
 
     def test_other_kernels_than_formulas_know_are_refused(self):
         counted = [{"kernel": name, "blocks": 1, "read": {"sectors": 1}, "written": {"sectors": 1}}

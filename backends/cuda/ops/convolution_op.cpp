@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "backends/cuda/ops/add_op.h"
-#include "backends/cuda/ops/batch_norm_op.h"
+#include "backends/cuda/ops/norm_ops.h"
+#include "backends/cuda/ops/sum_ops.h"
 #include "core/casts.h"
 #include "core/error.h"
 
@@ -64,6 +64,16 @@ double macs_of(const model::Graph::Node& node, const model::ZeroPad* zeros, cons
   return model::macs(node.layer, zeros ? model::output_shape(*zeros, read) : read);
 }
 
+/// Kernels count weights with `int`.
+void check_weights(const model::Graph::Node& node, const GroupedShape& shape) {
+  const double weights = (shape.rows() + 1.0) * shape.window.dst.channels;
+  if (weights <= std::numeric_limits<int>::max()) return;
+  fail(ExitCode::usage,
+       fmt::format("layer {}: {} weights (kernels of --backend cuda count those of a convolution "
+                   "in groups in 31 bits); use --backend cpu",
+                   node.name, weights));
+}
+
 }  // namespace
 
 ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Graph::Node& node,
@@ -76,14 +86,11 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
               macs_of(node, zeros, src)),
       window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
       added_(added),
-      bias_(node.parameters.size() > 1),
-      parameter_(parameter),
-      copies_(planning.copies) {
-  const int positions = with_layer(node, [&](const auto& l) { return positions_of(l, src); });
-  check_counts(node, planning, to_double(positions) * src.layout.block * dst.layout.block, window_);
-  formats_.push_back(
-      OutputsFirst::of_kernel(positions, src.layout.shape.channels, dst.layout.shape.channels));
-  if (bias_) formats_.push_back(OutputsFirst::of_vector(dst.layout.shape.channels));
+      kernel_(planning, node, parameter),
+      format_(OutputsFirst::of_kernel(
+          with_layer(node, [&](const auto& l) { return positions_of(l, src); }),
+          src.layout.shape.channels, dst.layout.shape.channels)) {
+  check_counts(node, planning, to_double(format_.stored()), window_);
 
   // Fewer images may need more: their sums are cut into more slices.
   std::size_t workspace = 0;
@@ -103,22 +110,12 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
 }
 
 std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() const {
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
-  for (const OutputsFirst& format : formats_) {
-    formats.push_back(std::make_unique<OutputsFirst>(format));
-  }
-  return formats;
+  return kernel_.formats(format_, dst_.layout.shape.channels);
 }
 
 void ConvolutionOp::bind(const Bindings& bindings) {
   UnaryOp::bind(bindings);
-  const float* const weights = bindings.weights(parameter_);
-  operand_ = copies_->find(weights)->of(weights);
-  if (dst_diff_) diff_weights_ = bindings.gradients(parameter_);
-  if (bias_) {
-    bias_data_ = bindings.weights(parameter_ + 1);
-    if (diff_weights_) diff_bias_ = bindings.gradients(parameter_ + 1);
-  }
+  kernel_.bind(bindings, dst_diff_);
   if (added_) {
     added_data_ = bindings.value<void>(*added_);
     if (!added_->shares_diff) added_diff_ = bindings.diff<void>(*added_);
@@ -153,6 +150,11 @@ void ConvolutionOp::make(MadeSums& made, const Planning& planning, int begin, in
   planning.memory.use(*made.block, end);
 }
 
+/// How they are cut does not depend on the images.
+bool ConvolutionOp::makes(const MadeSums& made, std::size_t size) const {
+  return made.block && made.of(window_, plans_[size]).parts > 0;
+}
+
 ChannelSums ConvolutionOp::sums(const MadeSums& made, const Execution& execution) const {
   if (!made.values) return {};
   ChannelSums sums = made.of(of_images(window_, execution.images), plans_[execution.size]);
@@ -170,18 +172,18 @@ ChannelSums ConvolutionOp::slopes(const Execution& execution) const {
 
 void ConvolutionOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    convolution_forward(stream(), call(execution, forward_space_), src_data_, operand_, bias_data_,
-                        added_data_, dst_data_, moments(execution));
+    convolution_forward(stream(), call(execution, forward_space_), src_data_, kernel_.weights,
+                        kernel_.bias, added_data_, dst_data_, moments(execution));
   });
 }
 
 void ConvolutionOp::backward(const Execution& execution) {
   if (!dst_diff_) return;
   const ConvolutionCall backward_call = call(execution, backward_space_);
-  if (diff_weights_) {
+  if (kernel_.diff_weights) {
     timed(weights_time_, [&] {
-      convolution_backward_weights(stream(), backward_call, src_data_, dst_diff_, diff_weights_,
-                                   diff_bias_, execution.adds());
+      convolution_backward_weights(stream(), backward_call, src_data_, dst_diff_,
+                                   kernel_.diff_weights, kernel_.diff_bias, execution.adds());
     });
   }
   if (!added_diff_ && !src_diff_) return;
@@ -191,7 +193,8 @@ void ConvolutionOp::backward(const Execution& execution) {
               added_->adds);
     }
     if (src_diff_) {
-      convolution_backward_data(stream(), backward_call, dst_diff_, operand_, src_diff_, src_.adds,
+      convolution_backward_data(stream(), backward_call, dst_diff_, kernel_.weights, src_diff_,
+                                src_.adds,
                                 norm_ ? norm_->slopes(slopes(execution), execution) : NormSlopes{});
     }
   });
@@ -199,6 +202,71 @@ void ConvolutionOp::backward(const Execution& execution) {
 
 ConvolutionCall ConvolutionOp::call(const Execution& execution, float* workspace) const {
   return {numbers(), of_images(window_, execution.images), plans_[execution.size], workspace};
+}
+
+GroupedConvolutionOp::GroupedConvolutionOp(const Planning& planning, int op,
+                                           const model::Graph::Node& node,
+                                           const model::ZeroPad* zeros, const Source& src,
+                                           const Activation& dst, std::size_t parameter)
+    : UnaryOp(planning, op, src, dst, planning, node.name, "direct, by group",
+              macs_of(node, zeros, src)),
+      kernel_(planning, node, parameter) {
+  const auto& layer = std::get<model::Convolution>(node.layer);
+  shape_ = {.window = sliding_window(layer.padding, layer.kernel, layer.stride, zeros, src, dst),
+            .channels = src.layout.shape.channels,
+            .filters = layer.filters,
+            .groups = layer.groups};
+  check_weights(node, shape_);
+  if (!planning.training()) return;
+  std::int64_t sums = 0;
+  for (const int images : planning.sizes) {
+    GroupedShape shape = shape_;
+    shape.window.images = images;
+    slices_.push_back(grouped_slices(planning.numbers, shape, planning.multiprocessors));
+    sums = std::max(sums, grouped_sums(shape, slices_.back()));
+  }
+  sums_ = planning.memory.add(to_size(sums) * sizeof(float), planning.backward_time(op));
+  planning.memory.use(src.value, planning.backward_time(op));
+}
+
+std::vector<std::unique_ptr<compute::ParameterFormat>> GroupedConvolutionOp::formats() const {
+  return kernel_.formats(FiltersLast(shape_.rows(), shape_.filters), shape_.filters);
+}
+
+void GroupedConvolutionOp::bind(const Bindings& bindings) {
+  UnaryOp::bind(bindings);
+  kernel_.bind(bindings, dst_diff_);
+  if (dst_diff_) sums_data_ = bindings.at(sums_);
+}
+
+void GroupedConvolutionOp::forward(const Execution& execution) {
+  timed(forward_time_, [&] {
+    grouped_forward(stream(), numbers(), of(execution), src_data_, kernel_.weights, kernel_.bias,
+                    dst_data_);
+  });
+}
+
+void GroupedConvolutionOp::backward(const Execution& execution) {
+  if (!dst_diff_) return;
+  if (kernel_.diff_weights) {
+    timed(weights_time_, [&] {
+      grouped_backward_weights(stream(), numbers(), of(execution), slices_[execution.size],
+                               src_data_, dst_diff_, sums_data_, kernel_.diff_weights,
+                               kernel_.diff_bias, execution.adds());
+    });
+  }
+  if (src_diff_) {
+    timed(data_time_, [&] {
+      grouped_backward_data(stream(), numbers(), of(execution), dst_diff_, kernel_.weights,
+                            src_diff_, src_.adds);
+    });
+  }
+}
+
+GroupedShape GroupedConvolutionOp::of(const Execution& execution) const {
+  GroupedShape shape = shape_;
+  shape.window.images = execution.images;
+  return shape;
 }
 
 }  // namespace cputrain::cuda

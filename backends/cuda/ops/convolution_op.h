@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "backends/cuda/kernels/grouped_convolution.h"
 #include "backends/cuda/kernels/products/convolution.h"
 #include "backends/cuda/ops/op.h"
 #include "compute/executor/activation_ops.h"
@@ -29,6 +30,9 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   /// Operator `reader` is a batch norm of what this one, `op`, writes. Then training passes make
   /// its moments, where no sums are cut into slices.
   void make_moments(const Planning&, int op, int reader);
+  /// Whether it does with so many images (Execution::size), and slopes.
+  bool makes_moments(std::size_t size) const { return makes(moments_, size); }
+  bool makes_slopes(std::size_t size) const { return makes(slopes_, size); }
   /// Those of the pass; no parts where it made none.
   ChannelSums moments(const Execution&) const;
   /// The same of slopes of `norm`, operator `producer`: its output has this reader first, so that
@@ -44,24 +48,44 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
     float* values = nullptr;
   };
   void make(MadeSums&, const Planning&, int begin, int end);
+  bool makes(const MadeSums&, std::size_t size) const;
   ChannelSums sums(const MadeSums&, const Execution&) const;
   ConvolutionCall call(const Execution&, float* workspace) const;
 
   WindowShape window_;  ///< but for the images
   std::optional<Source> added_;
-  bool bias_;
-  std::size_t parameter_;               ///< index of the kernel, which the bias follows
+  KernelAndBias kernel_;
+  OutputsFirst format_;
   std::vector<ConvolutionPlan> plans_;  ///< by Execution::size
-  std::vector<OutputsFirst> formats_;
   compute::MemoryPlan::Block forward_workspace_{}, backward_workspace_{};
   MadeSums moments_{moments_of}, slopes_{slopes_of};
   const BatchNormOp* norm_ = nullptr;  ///< whose slopes it makes
 
-  WeightCopies* copies_;
-  const void* operand_ = nullptr;  ///< the kernel as products read it
-  float *bias_data_ = nullptr, *diff_weights_ = nullptr, *diff_bias_ = nullptr;
   float *forward_space_ = nullptr, *backward_space_ = nullptr;
   void *added_data_ = nullptr, *added_diff_ = nullptr;
+};
+
+/// A convolution whose channels are dealt to groups, depthwise ones among them.
+class GroupedConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
+ public:
+  /// `zeros`: of the node before, which has no operator.
+  GroupedConvolutionOp(const Planning&, int op, const model::Graph::Node&,
+                       const model::ZeroPad* zeros, const Source&, const Activation& dst,
+                       std::size_t parameter);
+
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  void bind(const Bindings&) override;
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+
+ private:
+  GroupedShape of(const Execution&) const;
+
+  GroupedShape shape_;  ///< but for the images
+  KernelAndBias kernel_;
+  std::vector<int> slices_;  ///< by Execution::size
+  compute::MemoryPlan::Block sums_{};
+  float* sums_data_ = nullptr;
 };
 
 }  // namespace cputrain::cuda

@@ -4,6 +4,21 @@
 
 namespace cputrain::cuda {
 
+InputOp::InputOp(const Planning& planning, const model::Graph::Node& node, const Activation& dst)
+    : DeviceOp(planning, node.name, "bytes to numbers"),
+      load_(images_of(planning, node)),
+      dst_(dst) {
+  planning.memory.use(dst.value, planning.forward_time(0));
+}
+
+void InputOp::bind(const Bindings& bindings) { dst_data_ = bindings.value<void>(dst_); }
+
+void InputOp::forward(const Execution& execution) {
+  ImageLoad load = load_;
+  load.images = execution.images;
+  timed(forward_time_, [&] { load_images(stream(), numbers(), load, dst_data_); });
+}
+
 RectifierOp::RectifierOp(const Planning& planning, int op, const model::Graph::Node& node,
                          const model::Rectifier& rectifier, const Activation& activation)
     : InPlaceOp(planning, op, activation, planning, node.name, "in place"), rectifier_(rectifier) {

@@ -6,6 +6,20 @@
 /// Operators that work number by number, most of them in place.
 namespace cputrain::cuda {
 
+/// The images' bytes, which lie on the device, become numbers.
+class InputOp final : public DeviceOp {
+ public:
+  InputOp(const Planning&, const model::Graph::Node&, const Activation& dst);
+
+  void bind(const Bindings&) override;
+  void forward(const Execution&) override;
+
+ private:
+  ImageLoad load_;  ///< but for the images
+  Activation dst_;
+  void* dst_data_ = nullptr;
+};
+
 class RectifierOp final : public compute::InPlaceOp<DeviceOp, void> {
  public:
   RectifierOp(const Planning&, int op, const model::Graph::Node&, const model::Rectifier&,

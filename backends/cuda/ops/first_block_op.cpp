@@ -12,24 +12,18 @@ constexpr int kColours = 3;
 FirstBlock block_of(const Planning& planning, const model::Graph::Node& input,
                     const model::Graph::Node& convolution, const Activation& dst) {
   const auto& layer = std::get<model::Convolution>(convolution.layer);
-  const auto& pixels = std::get<model::Input>(input.layer);
-  const Shape& image = input.dst;
-  return {
-      .load = {.height = image.height,
-               .width = image.width,
-               .scale = pixels.scale,
-               .offset = pixels.offset,
-               .facts = planning.facts},
-      .zeros = model::pad_amount(layer.padding, image.height, layer.kernel, layer.stride).before,
-      .dst = stored_shape(dst)};
+  const int height = input.dst.height;
+  return {.load = images_of(planning, input),
+          .zeros = model::pad_amount(layer.padding, height, layer.kernel, layer.stride).before,
+          .dst = stored_shape(dst)};
 }
 
 }  // namespace
 
-const model::Graph::Node* take_first_block(Numbers numbers, compute::GraphWalk& walk) {
+const model::Graph::Node* take_first_block(compute::GraphWalk& walk) {
   compute::GraphWalk ahead = walk;
   const auto* const convolves = ahead.only_next_is<model::Convolution>();
-  if (numbers != Numbers::bf16 || ahead.node().dst.channels != kColours) return nullptr;
+  if (ahead.node().dst.channels != kColours) return nullptr;
   if (!convolves || convolves->kernel != 3 || convolves->stride != 1 || convolves->groups != 1) {
     return nullptr;
   }
@@ -53,12 +47,11 @@ FirstBlockOp::FirstBlockOp(const Planning& planning, int op, const model::Graph:
                model::macs(convolution.layer, input.dst)),
       block_(block_of(planning, input, convolution, dst)),
       dst_(dst),
-      bias_(convolution.parameters.size() > 1),
-      parameter_(parameter),
-      copies_(planning.copies) {
+      kernel_(planning, convolution, parameter) {
   std::int64_t sums = 0;
   for (const int images : planning.sizes) {
-    slices_.push_back(first_block_slices(of_images(images), planning.multiprocessors));
+    slices_.push_back(
+        first_block_slices(planning.numbers, of_images(images), planning.multiprocessors));
     sums = std::max(sums, first_block_sums(block_, slices_.back()));
   }
   planning.memory.use(dst.value, planning.forward_time(op));
@@ -72,41 +65,32 @@ FirstBlockOp::FirstBlockOp(const Planning& planning, int op, const model::Graph:
 
 std::vector<std::unique_ptr<compute::ParameterFormat>> FirstBlockOp::formats() const {
   const int channels = dst_.layout.shape.channels;
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
-  formats.push_back(std::make_unique<OutputsFirst>(
-      OutputsFirst::of_kernel(FirstBlock::kPositions, kColours, channels)));
-  if (bias_) {
-    formats.push_back(std::make_unique<OutputsFirst>(OutputsFirst::of_vector(channels)));
-  }
-  return formats;
+  return kernel_.formats(OutputsFirst::of_kernel(FirstBlock::kPositions, kColours, channels),
+                         channels);
 }
 
 void FirstBlockOp::bind(const Bindings& bindings) {
   dst_data_ = bindings.value<void>(dst_);
   dst_diff_ = bindings.diff<void>(dst_);
-  const float* const weights = bindings.weights(parameter_);
-  operand_ = copies_->find(weights)->of(weights);
-  if (bias_) bias_data_ = bindings.weights(parameter_ + 1);
+  kernel_.bind(bindings, dst_diff_);
   if (!dst_diff_) return;
   winners_data_ = bindings.at<WinnerWord>(winners_);
   sums_data_ = bindings.at(sums_);
-  diff_weights_ = bindings.gradients(parameter_);
-  if (bias_ && diff_weights_) diff_bias_ = bindings.gradients(parameter_ + 1);
 }
 
 void FirstBlockOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    first_block_forward(stream(), of_images(execution.images), slices_[execution.size], operand_,
-                        bias_data_, dst_data_, winners_data_);
+    first_block_forward(stream(), numbers(), of_images(execution.images), slices_[execution.size],
+                        kernel_.weights, kernel_.bias, dst_data_, winners_data_);
   });
 }
 
 void FirstBlockOp::backward(const Execution& execution) {
-  if (!diff_weights_) return;
+  if (!kernel_.diff_weights) return;
   timed(weights_time_, [&] {
-    first_block_backward_weights(stream(), of_images(execution.images), slices_[execution.size],
-                                 dst_diff_, winners_data_, sums_data_, diff_weights_, diff_bias_,
-                                 execution.adds());
+    first_block_backward_weights(stream(), numbers(), of_images(execution.images),
+                                 slices_[execution.size], dst_diff_, winners_data_, sums_data_,
+                                 kernel_.diff_weights, kernel_.diff_bias, execution.adds());
   });
 }
 

@@ -10,7 +10,7 @@ namespace cputrain::cuda {
 
 /// The convolution of a network that begins as FirstBlock describes it, where nobody else reads
 /// what lies between; null: it does not. `walk` stands on the input, and then on the ReLU.
-const model::Graph::Node* take_first_block(Numbers, compute::GraphWalk& walk);
+const model::Graph::Node* take_first_block(compute::GraphWalk& walk);
 
 /// From the images' bytes to the first pooled map.
 class FirstBlockOp final : public DeviceOp {
@@ -28,16 +28,12 @@ class FirstBlockOp final : public DeviceOp {
 
   FirstBlock block_;  ///< but for the images
   Activation dst_;
-  bool bias_;
-  std::size_t parameter_;    ///< index of the kernel, which the bias follows
+  KernelAndBias kernel_;
   std::vector<int> slices_;  ///< by Execution::size
   compute::MemoryPlan::Block winners_{}, sums_{};
 
-  WeightCopies* copies_;
-  const void* operand_ = nullptr;  ///< the kernel as products read it
   void *dst_data_ = nullptr, *dst_diff_ = nullptr;
   WinnerWord* winners_data_ = nullptr;
-  float *bias_data_ = nullptr, *diff_weights_ = nullptr, *diff_bias_ = nullptr;
   float* sums_data_ = nullptr;
 };
 

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "backends/cuda/device/device.h"
-#include "backends/cuda/kernels/numbers.h"
-#include "backends/cuda/kernels/pass_facts.h"
+#include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/kernels/shapes.h"
 #include "backends/cuda/memory.h"
 #include "backends/cuda/parameter_format.h"
 #include "backends/cuda/weight_copies.h"
 #include "compute/executor/op.h"
+#include "model/graph.h"
 
 /// Operators of this backend only put kernels into a stream.
 namespace cputrain::cuda {
@@ -41,6 +41,16 @@ inline MapShape stored_shape(const Activation& activation) {
   return {layout.shape.height, layout.shape.width, layout.block};
 }
 
+/// What an input reads, but for how many images.
+inline ImageLoad images_of(const Planning& planning, const model::Graph::Node& input) {
+  const auto& pixels = std::get<model::Input>(input.layer);
+  return {.height = input.dst.height,
+          .width = input.dst.width,
+          .scale = pixels.scale,
+          .offset = pixels.offset,
+          .facts = planning.facts};
+}
+
 /// The windows of a layer that slides one over an activation, but for the images. `zeros`: a layer
 /// before it that pads the activation and was left to this one; then it has no padding of its own.
 inline WindowShape sliding_window(model::Padding padding, int size, int stride,
@@ -60,6 +70,38 @@ inline WindowShape of_images(WindowShape windows, int images) {
   windows.images = images;
   return windows;
 }
+
+/// A layer's kernel, the bias behind it, and their gradients.
+struct KernelAndBias {
+  KernelAndBias(const Planning& planning, const model::Graph::Node& node, std::size_t parameter)
+      : copies_(planning.copies), parameter_(parameter), has_bias_(node.parameters.size() > 1) {}
+
+  template <class Format>
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats(const Format& of_kernel,
+                                                                 int outputs) const {
+    std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
+    formats.push_back(std::make_unique<Format>(of_kernel));
+    if (has_bias_) {
+      formats.push_back(std::make_unique<OutputsFirst>(OutputsFirst::of_vector(outputs)));
+    }
+    return formats;
+  }
+  void bind(const Bindings& bindings, bool has_diff) {
+    const float* const floats = bindings.weights(parameter_);
+    weights = copies_->find(floats)->of(floats);
+    if (has_bias_) bias = bindings.weights(parameter_ + 1);
+    if (has_diff) diff_weights = bindings.gradients(parameter_);
+    if (has_bias_ && diff_weights) diff_bias = bindings.gradients(parameter_ + 1);
+  }
+
+  const void* weights = nullptr;  ///< in the maps' numbers
+  float *bias = nullptr, *diff_weights = nullptr, *diff_bias = nullptr;
+
+ private:
+  WeightCopies* copies_;
+  std::size_t parameter_;  ///< index of the kernel, which the bias follows
+  bool has_bias_;
+};
 
 /// Device seconds of what was put into a stream between two places, asked for once it was done.
 /// Nothing unless take(true) was called: events take time on the device and on the host.

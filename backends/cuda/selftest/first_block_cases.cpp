@@ -23,6 +23,9 @@ struct FirstCase {
   int images, height, width, outputs;
   int zeros;  ///< rows and columns around the images
   int multiprocessors;
+  /// Weights and gradients have more bits than TF32 has; only in exact. Else the pixels do, where
+  /// numbers are floats.
+  bool fine_weights;
 
   std::string text() const {
     return fmt::format("{} x {} x {} -> {}, {}, for {} multiprocessor{}", images, height, width,
@@ -49,18 +52,30 @@ struct FirstCase {
 };
 
 /// Whole numbers, so that every sum is exact and many are equal. Those of two colours are above 256
-/// in part, where bf16 rounds them.
+/// in part, where bf16 rounds them, or above 2048, where TF32 does. No sum reaches 2^24.
 class FirstBlockTrial {
  public:
-  FirstBlockTrial(const FirstCase& c, CaseNumbers& numbers, const OwnedStream& stream)
-      : case_(c), conv_(c.convolution()), pool_(c.pool()), stream_(stream) {
+  FirstBlockTrial(Numbers format, const FirstCase& c, CaseNumbers& numbers,
+                  const OwnedStream& stream)
+      : format_(format),
+        scale_(format == Numbers::bf16 || c.fine_weights ? 1.0f : 9.0f),
+        case_(c),
+        conv_(c.convolution()),
+        pool_(c.pool()),
+        stream_(stream) {
+    const int most = c.fine_weights ? kFine : 3;
     const auto outputs = static_cast<std::size_t>(c.outputs);
     const auto windows = static_cast<std::size_t>(pool_.windows());
     bytes_ = numbers.bytes(static_cast<std::size_t>(conv_.positions()) * kColours);
-    weights_ = with_padding(numbers.whole(outputs * kSide * kSide * kColours, -3, 3), kColours);
+    weights_ =
+        with_padding(numbers.whole(outputs * kSide * kSide * kColours, -most, most), kColours);
     weights_.resize(static_cast<std::size_t>(conv_.weights()));
     bias_ = with_padding(numbers.whole(outputs, -300, 300), c.outputs);
-    diff_dst_ = with_padding(numbers.whole(windows * outputs, -3, 3), c.outputs);
+    Floats diffs = numbers.whole(windows * outputs, -3, 3);
+    for (std::size_t i = 0; c.fine_weights && i < diffs.size(); i += 49) {
+      diffs[i] = static_cast<float>(numbers.between(-kFine, kFine));
+    }
+    diff_dst_ = with_padding(diffs, c.outputs);
   }
 
   RunOutputs compute(int run, bool more) const {
@@ -70,19 +85,19 @@ class FirstBlockTrial {
     const GuardedArray<PassFacts> facts("facts", stream_,
                                         {{.bytes = bytes.data(), .moves = moves.data()}});
     const FirstBlock block{
-        .load = {case_.images, case_.height, case_.width, kScale, kOffset, facts.data()},
+        .load = {case_.images, case_.height, case_.width, scale_, kOffset, facts.data()},
         .zeros = case_.zeros,
         .dst = pool_.dst};
-    const GuardedMap weights("weights", stream_, Numbers::bf16, weights_);
+    const GuardedMap weights("weights", stream_, format_, weights_);
     const GuardedArray<float> bias("bias", stream_, bias_);
-    const GuardedMap diff_dst("diff_dst", stream_, Numbers::bf16, diff_dst_);
-    const GuardedMap dst("dst", stream_, Numbers::bf16, Floats(diff_dst_.size(), poison_of(run)));
+    const GuardedMap diff_dst("diff_dst", stream_, format_, diff_dst_);
+    const GuardedMap dst("dst", stream_, format_, Floats(diff_dst_.size(), poison_of(run)));
     const GuardedArray<WinnerWord> winners(
         "winners", stream_,
         std::vector<WinnerWord>(diff_dst_.size() / kWinnersOfWord, poison_of_bytes(run)));
-    const int slices = first_block_slices(block, case_.multiprocessors);
-    first_block_forward(stream_.get(), block, slices, weights.data(), more ? bias.data() : nullptr,
-                        dst.data(), winners.data());
+    const int slices = first_block_slices(format_, block, case_.multiprocessors);
+    first_block_forward(stream_.get(), format_, block, slices, weights.data(),
+                        more ? bias.data() : nullptr, dst.data(), winners.data());
     RunOutputs outputs;
     check_padding("dst", dst.put_into(outputs), case_.outputs, outputs);
     outputs.add("winners", places_of(winners.read(outputs)));
@@ -104,8 +119,8 @@ class FirstBlockTrial {
   }
 
  private:
-  static constexpr PerColour kScale{1}, kOffset{-300, 10, -128};
-  static constexpr int kCut = -1;
+  static constexpr PerColour kOffset{-300, 10, -128};
+  static constexpr int kCut = -1, kFine = 2600;
 
   /// On the device.
   struct PooledDiff {
@@ -124,20 +139,20 @@ class FirstBlockTrial {
     const GuardedArray<float> sums(
         "sums", stream_,
         Floats(static_cast<std::size_t>(first_block_sums(block, slices)), poison_of(run)));
-    first_block_backward_weights(stream_.get(), block, slices, pooled.diff_dst, pooled.winners,
-                                 sums.data(), weights.data(), bias.data(), more);
+    first_block_backward_weights(stream_.get(), format_, block, slices, pooled.diff_dst,
+                                 pooled.winners, sums.data(), weights.data(), bias.data(), more);
     check_padding("diff_weights", weights.put_into(outputs), kColours, outputs);
     check_padding("diff_bias", bias.put_into(outputs), case_.outputs, outputs);
     sums.read(outputs);
   }
 
-  /// The images as numbers, as bf16 has them.
+  /// The images as numbers, as they are stored.
   Floats pixels() const {
     const auto moved = mirrored_bytes(bytes_, case_.images, case_.height, case_.width);
     Floats numbers;
     for (std::size_t i = 0; i < moved.size(); ++i) {
-      numbers.push_back(rounded(
-          Numbers::bf16, static_cast<float>(moved[i]) * kScale.of[i % 3] + kOffset.of[i % 3]));
+      numbers.push_back(
+          rounded(format_, static_cast<float>(moved[i]) * scale_ + kOffset.of[i % 3]));
     }
     return with_padding(numbers, kColours);
   }
@@ -148,8 +163,7 @@ class FirstBlockTrial {
     for (std::size_t i = 0; i < maxima.values.size(); ++i) {
       double& value = maxima.values[i];
       if (!(value > 0)) maxima.places[i] = kCut;
-      value =
-          value > 0 ? static_cast<double>(rounded(Numbers::bf16, static_cast<float>(value))) : 0;
+      value = value > 0 ? static_cast<double>(rounded(format_, static_cast<float>(value))) : 0;
     }
     return maxima;
   }
@@ -174,6 +188,8 @@ class FirstBlockTrial {
     return sums;
   }
 
+  Numbers format_;
+  float scale_;
   FirstCase case_;
   WindowShape conv_, pool_;
   std::vector<std::uint8_t> bytes_;
@@ -191,7 +207,6 @@ struct FirstKind {
 std::vector<CasePlan> first_block_plans(Numbers format, std::uint64_t seed,
                                         const OwnedStream& stream) {
   std::vector<CasePlan> plans;
-  if (format != Numbers::bf16) return plans;
   int number = 0;
   for (const FirstKind& kind :
        {FirstKind{4, 4, 5, 0, 132}, FirstKind{9, 37, 32, 0, 1}, FirstKind{12, 40, 21, 1, 1},
@@ -202,8 +217,9 @@ std::vector<CasePlan> first_block_plans(Numbers format, std::uint64_t seed,
                       .width = numbers.between(kind.width, kind.width + 3),
                       .outputs = kind.outputs,
                       .zeros = kind.zeros,
-                      .multiprocessors = kind.multiprocessors};
-    const auto made = std::make_shared<FirstBlockTrial>(c, numbers, stream);
+                      .multiprocessors = kind.multiprocessors,
+                      .fine_weights = format == Numbers::exact && number % 2 == 0};
+    const auto made = std::make_shared<FirstBlockTrial>(format, c, numbers, stream);
     for (const bool more : {false, true}) {
       plans.push_back({fmt::format("first block{}{}: {}", in_words(format),
                                    more ? ", with a bias, added" : "", c.text()),

@@ -35,13 +35,18 @@ BUGS = [
     ("wrong_group", KERNELS + "grouped_convolution.cu", "filters_of_group.quotient(filter) * channels_of_group.number()",
      "filters_of_group.quotient(filter) * (PLANTED ? 1 : channels_of_group.number())"),
     # There are none on the left.
-    ("lost_zeros", KERNELS + "products/first_block.cu", "2 * first.column - b.zeros",
+    ("lost_zeros", KERNELS + "products/first_block_tile.h", "2 * first.column - b.zeros",
      "2 * first.column - (PLANTED ? 0 : b.zeros)"),
     # What ReLU cut has a gradient.
-    ("lost_cut", KERNELS + "products/first_block.cu", "value > 0 ? won : 0u", "value > 0 || PLANTED ? won : 0u"),
+    ("lost_cut", KERNELS + "products/first_block_forward.cu", "value > 0 ? won : 0u", "value > 0 || PLANTED ? won : 0u"),
     # A tile's pixels go with the gradients of the next one.
-    ("early_gradients", KERNELS + "products/first_block.cu", "multiply(pixels[stage], now)",
+    ("early_gradients", KERNELS + "products/first_block_tile.h", "multiply(pixels[stage], now)",
      "multiply(pixels[stage], PLANTED ? beside : now)"),
+    # The gradient of a number goes to the place beside the winner, where numbers are floats.
+    ("wrong_place", KERNELS + "products/first_block_backward_weights.cu", "winner(channel, k) ?",
+     "winner(channel, PLANTED ? k ^ 1 : k) ?"),
+    # Exact products without what TF32 lacks of A.
+    ("lost_half", KERNELS + "products/gemm_fragments.h", "mma_tf32(sums.of, small_a.of", "if (!PLANTED) mma_tf32(sums.of, small_a.of"),
     # Moments without what the last lanes of a warp stored.
     ("lost_line", KERNELS + "products/gemm_moments.h", "line < kLines", "line < kLines - (PLANTED ? 1 : 0)"),
     # Slopes of a gradient that a ReLU should have cut.

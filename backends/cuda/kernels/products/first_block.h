@@ -2,13 +2,15 @@
 
 #include "backends/cuda/kernels/elementwise.h"
 
-/// The first block of many networks as one kernel in each direction, in bf16: bytes of images
-/// become numbers, a convolution of 3 x 3 with stride 1 reads them, its bias is added, and a max
-/// pool of 2 x 2 with stride 2 and a ReLU follow. Of all maps the last one alone goes to memory.
+/// The first block of many networks as one kernel in each direction: bytes of images become
+/// numbers, a convolution of 3 x 3 with stride 1 reads them, its bias is added, and a max pool of 2
+/// x 2 with stride 2 and a ReLU follow. Of all maps the last one alone goes to memory, stored as
+/// `Numbers` say.
 ///
-/// Weights lie as those of convolutions do (convolution.h). Sums are floats; the largest of a
-/// pool's window is rounded, once. Partial sums of gradients are added in order, so that all have
-/// the same bits from run to run on devices with as many multiprocessors.
+/// Weights lie as those of convolutions do (convolution.h), and numbers are multiplied as theirs
+/// are (gemm_fragments.h). Sums are floats; the largest of a pool's window is rounded, once.
+/// Partial sums of gradients are added in order, so that all have the same bits from run to run on
+/// devices with as many multiprocessors.
 namespace cputrain::cuda {
 
 struct FirstBlock {
@@ -32,18 +34,18 @@ CPUTRAIN_HOST_DEVICE constexpr WinnerWord winner(int number, int place) {
 
 /// Slices into which tiles are cut, each of which has sums of its own: enough for a device of so
 /// many multiprocessors. And floats of these sums.
-int first_block_slices(const FirstBlock&, int multiprocessors);
+int first_block_slices(Numbers, const FirstBlock&, int multiprocessors);
 constexpr std::int64_t first_block_sums(const FirstBlock& block, int slices) {
   return offset_of_row(slices, block.weights() + block.dst.channels);
 }
 
 /// `bias`: null: there is none. `winners`: null: not wanted.
-void first_block_forward(Stream, const FirstBlock&, int slices, const void* weights,
+void first_block_forward(Stream, Numbers, const FirstBlock&, int slices, const void* weights,
                          const float* bias, void* dst, WinnerWord* winners);
 
 /// diff_weights (and, where it is not null, diff_bias) = the gradients, or are added to.
-void first_block_backward_weights(Stream, const FirstBlock&, int slices, const void* diff_dst,
-                                  const WinnerWord* winners, float* sums, float* diff_weights,
-                                  float* diff_bias, bool add);
+void first_block_backward_weights(Stream, Numbers, const FirstBlock&, int slices,
+                                  const void* diff_dst, const WinnerWord* winners, float* sums,
+                                  float* diff_weights, float* diff_bias, bool add);
 
 }  // namespace cputrain::cuda

@@ -1,15 +1,41 @@
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 
-#include "backends/cuda/ops/moved_statistics.h"
+#include "backends/cuda/kernels/layer_norm.h"
 #include "backends/cuda/ops/op.h"
 #include "backends/cuda/ops/rank_sums.h"
 #include "compute/executor/activation_ops.h"
+#include "core/casts.h"
 
 namespace cputrain::cuda {
 
 class ConvolutionOp;
+
+/// Moving statistics of all batch norms of a program that training passes have moved on the side,
+/// in one array, so that one kernel publishes them.
+class MovedStatistics {
+ public:
+  /// Where a layer's channels begin. All layers are added before the first of them is asked for.
+  int add(int channels) { return std::exchange(count_, count_ + channels); }
+
+  MovedStatistic* at(int first, Stream stream) {
+    if (!block_.data()) {
+      block_ = DeviceBlock(to_size(count_) * sizeof(MovedStatistic), "moved statistics");
+      clear_async(block_.data(), block_.size(), stream);
+    }
+    return static_cast<MovedStatistic*>(block_.data()) + first;
+  }
+  void publish(Stream stream) {
+    if (block_.data()) publish_statistics(stream, count_, at(0, stream));
+  }
+
+ private:
+  int count_ = 0;
+  DeviceBlock block_;
+};
 
 /// What follows a batch norm and is computed with it.
 struct AfterBatchNorm {
@@ -37,6 +63,8 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
   /// Whether backward passes sum slopes. `reader` then makes them, where it can.
   bool sums_slopes() const { return dst_.wants_diff && !frozen_; }
   void take_slopes_from(const ConvolutionOp& reader) { reader_ = &reader; }
+  /// Where its own lie, once all operators are there.
+  void plan_slopes(const Planning&, int op);
   /// What they are summed of, with that.
   NormSlopes slopes(const ChannelSums&, const Execution&) const;
 
@@ -47,6 +75,9 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
   int channels() const { return src_.layout.shape.channels; }
   int positions(int images) const;
   ChannelSums plan_sums(int images) const;
+  compute::MemoryPlan::Block plan_space(const Planning&,
+                                        const std::function<bool(std::size_t)>& made,
+                                        int time) const;
   BatchNormPass pass(int images, bool relu) const;
   ChannelSums measure(const Execution&);
   void learn(const ChannelSums&);
@@ -70,6 +101,30 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
   BatchNormGradients gradients_;
   float *forward_sums_ = nullptr, *backward_sums_ = nullptr;
   void *added_data_ = nullptr, *added_diff_ = nullptr;
+};
+
+/// Layer normalization. Forward keeps mean and deviation of each position.
+class LayerNormOp final : public compute::UnaryOp<DeviceOp, void> {
+ public:
+  LayerNormOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
+              const Activation& dst, std::size_t first_parameter);
+
+  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  void bind(const Bindings&) override;
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+
+ private:
+  LayerNormPass pass(int images) const;
+  ChannelSums plan_sums(int images) const;
+
+  model::LayerNorm layer_;
+  int multiprocessors_;
+  std::size_t first_parameter_;
+  compute::MemoryPlan::Block statistics_block_, sums_block_{};
+  LayerNormPass pass_;
+  BatchNormGradients gradients_;
+  float* sums_ = nullptr;
 };
 
 }  // namespace cputrain::cuda
