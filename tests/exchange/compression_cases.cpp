@@ -9,6 +9,7 @@
 
 #include "exchange/exchanges.h"
 #include "tests/exchange/compressed_sums.h"
+#include "tests/exchange/exchange_ways.h"
 
 namespace cputrain::exchange {
 namespace {
