@@ -50,7 +50,7 @@ simulation::Platform here(const simulation::CostTable& table) {
 
 TEST(LayerCosts, AreAsMeasuredHere) {
   const simulation::CostTable table = costs(1e9);
-  const LayerCosts costs_here(dense_graph(), here(table), table, {});
+  const LayerCosts costs_here(dense_graph(), here(table), table, 0, {});
   const SimulatedWork work = costs_here.pass(0, Way::forward, 4);
   EXPECT_DOUBLE_EQ(work.seconds, 3);
   EXPECT_DOUBLE_EQ(work.bytes, kWeights + 4 * kMaps);
@@ -62,14 +62,14 @@ TEST(LayerCosts, AreAsMeasuredHere) {
 
 TEST(LayerCosts, HaveNotMovedMoreThanTheirTimeAllows) {
   const simulation::CostTable table = costs(1000);
-  const LayerCosts costs_here(dense_graph(), here(table), table, {});
+  const LayerCosts costs_here(dense_graph(), here(table), table, 0, {});
   EXPECT_DOUBLE_EQ(costs_here.pass(0, Way::forward, 2).bytes, 2000);
 }
 
 // Reading 1960 bytes of weights explains all of the fixed second.
 TEST(LayerCosts, ChangeWithArithmeticAndWithMemory) {
   const simulation::CostTable table = costs(1000);
-  const LayerCosts elsewhere(dense_graph(), other(), table, {});
+  const LayerCosts elsewhere(dense_graph(), other(), table, 0, {});
   EXPECT_NEAR(elsewhere.pass(0, Way::forward, 4).seconds, 2 * 2 + 1 / 4.0, 1e-9);
   EXPECT_DOUBLE_EQ(elsewhere.update_seconds(2), 6 / 4.0);
   EXPECT_DOUBLE_EQ(elsewhere.sum_seconds(10), 2 / 4.0);
@@ -77,7 +77,7 @@ TEST(LayerCosts, ChangeWithArithmeticAndWithMemory) {
 
 TEST(LayerCosts, OfAShardAreItsPart) {
   const simulation::CostTable table = costs(1e9);
-  const LayerCosts costs_here(dense_graph(), here(table), table, {});
+  const LayerCosts costs_here(dense_graph(), here(table), table, 0, {});
   const SimulatedWork part = costs_here.shard(0, Way::forward, 0.25, 8);
   EXPECT_NEAR(part.seconds, 0.25 * 5, 1e-9);  // 1 s and 8 halves
   EXPECT_DOUBLE_EQ(part.bytes, 0.25 * (kWeights + 8 * kMaps));
@@ -90,8 +90,8 @@ TEST(LayerCosts, OfThreadsAreTheirShare) {
   simulation::Platform platform = other();
   platform.cores = 4;
   platform.cpu->clock = {{1, 1.0}, {4, 1.0}};
-  const LayerCosts one(dense_graph(), platform, table, {0, 1, 1});
-  const LayerCosts four(dense_graph(), platform, table, {0, 1, 4});
+  const LayerCosts one(dense_graph(), platform, table, 0, {1, 1});
+  const LayerCosts four(dense_graph(), platform, table, 0, {1, 4});
   EXPECT_DOUBLE_EQ(four.sum_seconds(10), one.sum_seconds(10) / 4);
   EXPECT_DOUBLE_EQ(four.update_seconds(2), one.update_seconds(2) / 4);
   EXPECT_NEAR(four.pass(0, Way::forward, 4).seconds, one.pass(0, Way::forward, 4).seconds / 4,
@@ -101,7 +101,7 @@ TEST(LayerCosts, OfThreadsAreTheirShare) {
 
 TEST(LayerCosts, SayWhenMemoryMayDecide) {
   const simulation::CostTable table = costs(1000);
-  const LayerCosts costs_here(dense_graph(), here(table), table, {});
+  const LayerCosts costs_here(dense_graph(), here(table), table, 0, {});
   EXPECT_TRUE(costs_here.may_wait_for_memory({1, 600}));
   EXPECT_FALSE(costs_here.may_wait_for_memory({1, 400}));
 }
