@@ -119,7 +119,7 @@ training::NamedWeights choose_weights(Options& options, bool leads,
 }  // namespace
 
 void check_named_weights(Options options, const training::Services& services) {
-  choose_weights(options, true, services);
+  if (!options.weights.empty()) choose_weights(options, true, services);
 }
 
 void Command::choose_files(bool leads, const training::Services& services) {

@@ -133,7 +133,8 @@ std::unique_ptr<Command> make_command(CommandParts<Own> parts) {
   return std::make_unique<CommandOf<Own>>(std::move(parts));
 }
 
-/// Error(data), or that of read_keras, where --weights names nothing that can be used. Of rank 0.
+/// Error(data), or that of read_keras, where --weights is given and names nothing that can be used.
+/// For rank 0.
 void check_named_weights(Options, const training::Services&);
 
 /// A word that does nothing without a topic.
