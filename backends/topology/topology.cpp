@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <iterator>
 #include <set>
 
 #include "backends/topology/cpu_info.h"
 #include "backends/topology/openmp.h"
 #include "core/casts.h"
 #include "core/error.h"
+#include "system/file_system.h"
 #include "system/limits/control_group.h"
 
 namespace cputrain::topology {
@@ -113,11 +113,6 @@ std::string host_name() {
                                                                            : "localhost";
 }
 
-std::string read_file(const char* path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::string boot_id() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
@@ -150,7 +145,7 @@ placement::Machine machine_of(hwloc_topology_t tree, const std::vector<int>& all
 placement::Machine read_machine() {
   const LoadedTree loaded;
   const system::GroupLimits limits = system::read_group_limits("/");
-  const std::string cpuinfo = read_file("/proc/cpuinfo");
+  const std::string cpuinfo = system::text_in("/proc/cpuinfo");
   const std::vector<int> by_openmp = openmp_cpus();
   placement::Machine machine =
       machine_of(loaded.tree(), by_openmp.empty() ? bound_cpus(loaded.tree()) : by_openmp);
@@ -163,7 +158,8 @@ placement::Machine read_machine() {
   machine.cpu_id = std::move(id);
   machine.instruction_set = instruction_set(cpuinfo);
   // A virtual machine may be given memory as it uses it; its NUMA nodes have what is there by now.
-  machine.memory_gb = std::max(machine.memory_gb, total_memory(read_file("/proc/meminfo")) / 1e9);
+  machine.memory_gb =
+      std::max(machine.memory_gb, total_memory(system::text_in("/proc/meminfo")) / 1e9);
   if (limits.memory_bytes > 0) {
     machine.memory_gb = std::min(machine.memory_gb, limits.memory_bytes / 1e9);
   }

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <set>
+#include <sstream>
 
 #include "core/error.h"
 #include "system/print.h"
@@ -143,6 +145,12 @@ std::vector<std::string> names_in(const fs::path& folder) {
     names.push_back(entry->path().filename().string());
   }
   return names;
+}
+
+std::string text_in(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();  // keeps to itself what reading throws
+  return std::move(text).str();
 }
 
 void make_folder(const std::filesystem::path& path) {

@@ -73,6 +73,10 @@ bool is_file(const std::filesystem::path&);  ///< a regular one
 /// Names in a folder, in any order; none where it cannot be read.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 
+/// What a small file holds, as far as it can be read: a process or a thread may end between the
+/// opening of its file in /proc and the reading.
+std::string text_in(const std::filesystem::path& file);
+
 /// Makes the folder and its parents. Error(output).
 void make_folder(const std::filesystem::path&);
 

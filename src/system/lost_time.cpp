@@ -2,18 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <sstream>
+
+#include "system/file_system.h"
 
 namespace cputrain::system {
 namespace {
 
-std::vector<CpuTicks> cpu_ticks_now() {
-  std::ifstream file("/proc/stat");
-  std::stringstream text;
-  text << file.rdbuf();
-  return cpu_ticks(text.view());
-}
+std::vector<CpuTicks> cpu_ticks_now() { return cpu_ticks(text_in("/proc/stat")); }
 
 /// "cpu1 user nice system idle iowait irq softirq steal guest guest_nice"; guests are in user.
 bool read_line(const std::string& line, CpuTicks& ticks) {

@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+
+#include "tests/support/temporary_folder.h"
 
 namespace cputrain::system {
 namespace {
@@ -78,6 +81,13 @@ TEST(ThreadState, OfThisProcessHasThisThread) {
   EXPECT_EQ(std::ranges::count(found, ::gettid(), &ThreadState::thread), 1);
   EXPECT_EQ(thread_states(std::to_string(::getpid())).size(), found.size());
   EXPECT_TRUE(thread_states("0").empty());
+}
+
+TEST(ThreadState, OfOneThatEndsWhileItIsReadIsLeftOut) {
+  // A folder can be opened and not be read, as the file of a thread that has ended since.
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "task" / "1" / "stat");
+  EXPECT_TRUE(thread_states(".." + folder.path().string()).empty());
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <thread>
@@ -86,8 +84,7 @@ std::vector<std::string> words_of(const Simulator& simulator, const std::string&
 
 std::string last_words(const std::string& log) {
   constexpr std::size_t kLongest = 600;
-  std::ifstream stream(log, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  std::string text = system::text_in(log);
   if (text.size() > kLongest) text.erase(0, text.size() - kLongest);
   return printable(text);
 }

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <deque>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -267,10 +266,7 @@ cells::Cell cell_with_figures(const SweepPlan& plan, const cells::Cell& coordina
 }
 
 std::string text_of(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return "";
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  return system::is_file(file) ? system::text_in(file) : "";
 }
 
 bool write_if_changed(const std::filesystem::path& file, const std::string& text) {

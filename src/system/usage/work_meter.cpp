@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <ctime>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "system/file_system.h"
@@ -35,13 +34,8 @@ std::optional<std::size_t> bytes_after(std::string_view text, const std::string&
   return std::nullopt;
 }
 
-std::string text_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::optional<ThreadState> read_state(const std::filesystem::path& thread) {
-  return thread_state(text_of_file(thread / "stat"), text_of_file(thread / "schedstat"));
+  return thread_state(text_in(thread / "stat"), text_in(thread / "schedstat"));
 }
 
 /// A turn is counted when it ends, and a wait when it is over: who had no turn at all and could
@@ -212,7 +206,7 @@ std::optional<HeldMemory> held_memory_of(std::string_view status, std::string_vi
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5\n"; }
 
 std::optional<HeldMemory> held_memory() {
-  return held_memory_of(text_of_file("/proc/self/status"), text_of_file("/proc/self/smaps_rollup"));
+  return held_memory_of(text_in("/proc/self/status"), text_in("/proc/self/smaps_rollup"));
 }
 
 }  // namespace cputrain::system
