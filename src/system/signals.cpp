@@ -13,6 +13,10 @@
 namespace cputrain::system {
 namespace {
 
+/// Ends the wait of a SignalWatch's thread, to which alone it is sent. Where it is not blocked, as
+/// in that thread before its first wait, it is ignored.
+constexpr int kWake = SIGURG;
+
 sigset_t watched_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -39,6 +43,11 @@ void block_signals() {
 }
 
 SignalWatch::SignalWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+SignalWatch::~SignalWatch() {
+  thread_.request_stop();
+  ::pthread_kill(thread_.native_handle(), kWake);
+}
 
 std::shared_ptr<void> SignalWatch::arm(std::function<void()> on_terminate) {
   {
@@ -72,13 +81,17 @@ void SignalWatch::end_when(std::function<bool()> gone, ExitCode code) {
 
 void SignalWatch::run(const std::stop_token& stop) {
   ::pthread_setname_np(::pthread_self(), "signals");  // for ps, strace and comm/watch
-  const sigset_t set = watched_signals();
+  sigset_t set = watched_signals();
+  sigaddset(&set, kWake);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
   const timespec patience{.tv_sec = 0, .tv_nsec = 100'000'000};  // to look around
   while (!stop.stop_requested()) {
     const int signal = sigtimedwait(&set, nullptr, &patience);
     stopped_.look();
-    if (signal > 0) ++came_;
-    if (signal > 0) remember(signal);
+    if (signal > 0 && signal != kWake) {
+      ++came_;
+      remember(signal);
+    }
     // One lock over question and answer: no hold may begin in between.
     const std::lock_guard lock(mutex_);
     if (!is_held()) {

@@ -58,6 +58,7 @@ bool is_ignored(int signal);
 class SignalWatch {
  public:
   SignalWatch();
+  ~SignalWatch();
 
   /// SIGINT leaves the function of SIGTERM so many seconds.
   static constexpr double kMostSaving = 2;
