@@ -133,6 +133,13 @@ class Install(FolderTest):
                 if "RPATH" in line or "RUNPATH" in line:
                     self.assertNotIn(BUILD, line)
 
+    @unittest.skipUnless(shutil.which("readelf"), "binutils are not here")
+    def test_no_library_is_looked_for_where_the_program_is_started(self):
+        """Anybody may have put one there. An empty folder in such a list is that one."""
+        for program in (self.program, os.path.join(BUILD, "cputrain")):
+            for folders in re.findall(r"R(?:UN)?PATH.*\[(.*)\]", run("readelf", "-d", program)):
+                self.assertTrue(all(map(os.path.isabs, folders.split(":"))), (program, folders))
+
     @unittest.skipUnless(PLUGIN, "this build has no plugin for GPUs")
     def test_the_plugin_is_found_beside_the_prefix(self):
         words = ["--backend", "cuda", "--precision", "exact", "--steps", "1"]
