@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import unittest
 
-from cuda_cases import CUDA, CudaCases, CudaTest
+from cuda_cases import CUDA, NET, CudaCases, CudaTest
 from program import PROGRAM, mpirun, needs_mpi
 
 BUGS = os.path.join(os.environ["CUDA_TESTS_BUILD"], "tests", "cuda", "bugs")
@@ -42,6 +42,17 @@ class Emulated(CudaCases, CudaTest):
     def test_ranks_say_once_that_they_may_begin_slowly(self):
         _, said = self.losses("gpu", "--steps", "1", "--limit-val", "0", *CUDA, ranks=2, CPUTRAIN_EMULATED_GPU="b200")
         self.assertEqual(said.count("no machine code"), 1, said)
+
+    def test_groups_that_are_slow_are_named(self):
+        """Neither a group for each channel nor what a CPU trains."""
+        first, *layers = NET["layers"]
+        first = {**first, "filters": 8}
+        steps = ["--steps", "1", "--limit-val", "0", "--overwrite"]
+        for groups, device, warned in ((4, CUDA, True), (8, CUDA, False), (4, ["--backend", "reference"], False)):
+            grouped = {"type": "convolution", "name": "grouped", "filters": 8, "kernel": 3, "groups": groups}
+            self.write("odd.json", {**NET, "layers": [first, grouped, *layers]})
+            _, said = self.losses("1", *steps, *device)
+            self.assertEqual("groups of several channels, as layer grouped, is slow" in said, warned, said)
 
     def test_the_checked_kernels_give_the_same_bits(self):
         steps = ["--steps", "2", "--limit-val", "0"]

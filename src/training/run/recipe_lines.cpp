@@ -16,6 +16,7 @@
 #include "training/asked_end.h"
 #include "training/plan/training_plan.h"
 #include "training/request/choose_training.h"
+#include "training/request/flag_grammars.h"
 #include "training/request/training_rows.h"
 #include "training/run/training_identity.h"
 #include "training/weights/named_weights.h"
@@ -129,6 +130,24 @@ std::string batch_warning(const TrainingSpec& spec, const data::BatchPlan& plan)
       "--batch {} is larger than the {} training images (every epoch is one step); a smaller batch "
       "learns more in the same time",
       spec.batch, plan.samples());
+}
+
+/// Kernels in groups of several channels, which a device multiplies without its tensor cores.
+std::string groups_warning(const TrainingSpec& spec, const model::Graph& graph) {
+  if (!is_device(spec.flags.backend)) return "";
+  const auto in_groups = [](const model::ParameterSpec& p) {
+    return p.groups > 1 && p.extents.size() == 4 && p.extents[2] > 1;
+  };
+  const auto is_slow = [&](const auto& node) {
+    return std::ranges::any_of(node.parameters, in_groups);
+  };
+  const auto slow = std::ranges::count_if(graph.nodes(), is_slow);
+  if (slow == 0) return "";
+  return fmt::format(
+      "--backend {}: {} in groups of several channels, as layer {}, {} slow there (they use no "
+      "tensor cores); one group, or a group for each channel, is quicker",
+      spec.flags.backend, counted(static_cast<std::uint64_t>(slow), "convolution"),
+      std::ranges::find_if(graph.nodes(), is_slow)->name, slow == 1 ? "is" : "are");
 }
 
 /// The part of a moving average's first value that is worth saying at the end.
@@ -254,11 +273,11 @@ std::vector<std::string> recipe_lines(const TrainingSpec& spec, const data::Batc
 
 /// What is odd about the recipe, for those who can change it (Task::advised): a sharding that does
 /// not show every rank every kind of image, averages of weights that have no time to become any, a
-/// batch of more images than there are, moving statistics with too few steps.
+/// batch of more images than there are, slow groups, moving statistics with too few steps.
 std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const data::BatchPlan& plan,
                                          const model::Graph& graph) {
   std::vector<std::string> warnings{sharding_warning(spec, plan), averages_warning(spec, plan),
-                                    batch_warning(spec, plan),
+                                    batch_warning(spec, plan), groups_warning(spec, graph),
                                     statistics_warning(spec, plan, graph)};
   std::erase(warnings, "");
   return warnings;
