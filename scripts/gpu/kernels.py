@@ -9,6 +9,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KERNELS = os.path.join(ROOT, "backends", "cuda", "kernels")
+TABLES = os.path.join(ROOT, "results", "gpu-kernels")  # that scripts print of them and keep
 ARCHITECTURES = ("80", "90a")
 MOST_AT_ONCE = 2
 SKIPPED = 77

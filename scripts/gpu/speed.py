@@ -25,11 +25,11 @@ import re
 from dataclasses import dataclass
 
 import plan
-from kernels import KERNELS
+from kernels import TABLES
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HARDWARE = os.path.join(HERE, "hardware.json")
-INSTRUCTIONS = os.path.join(KERNELS, "instructions.txt")
+INSTRUCTIONS = os.path.join(TABLES, "instructions.txt")
 PRODUCT = re.compile(r"gemm<(\w+)Numbers,GemmTile<(\d+),(\d+),(\d+),(\d+),\d+>,(\w+)>")
 MAKE_SUMS = ("Forward", "BackwardData")  # products that can make sums of columns for a batch norm
 TABLE_REMEDY = "give a table that scripts/kernel_instructions prints"

@@ -35,7 +35,7 @@ constexpr double cycles_beside(double others) {
 }
 
 /// Instructions of a warp's step in the forward product, and the mma.sync among them: of sm_90a in
-/// backends/cuda/kernels/instructions.txt. TF32 and bf16 have as many.
+/// results/gpu-kernels/instructions.txt. TF32 and bf16 have as many.
 struct LoopInstructions {
   int all, products;
 };
