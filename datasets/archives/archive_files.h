@@ -34,7 +34,7 @@ class ArchiveFiles {
   /// "photos.zip/cat/1.jpg": archive and path.
   std::string name(std::string_view path) const;
   std::uint64_t bytes(std::string_view path) const { return find(path)->bytes; }
-  /// Of compressed archives, in memory.
+  /// What compressed archives take of memory.
   std::uint64_t held_bytes() const { return held_.bytes(); }
   /// All of a file that is listed, with its memory claimed first where it is an image's.
   /// Error(data) where its archive has changed since it was listed.

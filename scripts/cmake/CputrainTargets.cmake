@@ -24,7 +24,7 @@ endfunction()
 # each shows that it includes what it uses.
 function(cputrain_precompile_headers target)
   if(CPUTRAIN_UNITY)
-    file(TOUCH ${CMAKE_CURRENT_BINARY_DIR}/${target}.cpp)
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${target}.cpp CONTENT "")
     add_library(${target} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${target}.cpp)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
@@ -47,7 +47,8 @@ endfunction()
 # The target only reads, plans and prints: to optimise it further takes twice as long.
 function(cputrain_compile_texts target)
   # At -O1 GCC 12 reports std::string concatenation falsely.
-  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)
+  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>
+                                           $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
   cputrain_compile_for_shared_objects(${target})
   cputrain_reuse_headers(${target} cputrain_headers_of_texts)
 endfunction()

@@ -14,8 +14,8 @@ function(cputrain_compile_as_test target)
     cputrain_reuse_headers(${target} cputrain_headers_of_tests)
   endif()
   # GCC 13 and 14 take a reference into a container for one to the temporary key that found it.
-  target_compile_options(${target} PRIVATE ${optimised} -Wno-stringop-overflow
-                                           $<$<CXX_COMPILER_ID:GNU>:-Wno-dangling-reference>)
+  target_compile_options(${target} PRIVATE ${optimised}
+                         "$<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow;-Wno-dangling-reference>")
 endfunction()
 
 # GoogleTest and what most tests include are parsed once, which is a third of the compiler's work for them. One

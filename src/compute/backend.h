@@ -81,7 +81,7 @@ struct BackendFacts {
   /// Names what may compute a program: other bits and other speeds come from where it differs.
   /// Empty where there is one way only.
   std::string kernels{};
-  /// Of our own kernels: grows where their bits or speeds change; 0 where there are none.
+  /// Our own kernels': grows where bits or speeds change; 0 where there are none.
   int kernels_version = 0;
   DType dtype = DType::f32;  ///< the arenas'
   /// Bytes of a number as maps lie in memory, and weights where products read them.

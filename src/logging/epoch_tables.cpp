@@ -39,7 +39,7 @@ void add(Logs& logs, const std::string& prefix, const runfiles::Figures& figures
   if (figures.top_5_accuracy) logs[prefix + "top_5_accuracy"] = figures.top_5_accuracy;
 }
 
-/// Of an epoch, or of its line in metrics.jsonl.
+/// Figures of an epoch, or of its line in metrics.jsonl.
 template <class Epoch>
 Logs logs_of(const Epoch& epoch) {
   Logs logs;

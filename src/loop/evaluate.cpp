@@ -18,7 +18,7 @@ std::optional<double> ratio(double part, double all) {
   return all > 0 ? std::optional(part / all) : std::nullopt;
 }
 
-/// Of all ranks.
+/// All ranks' numbers, in their order.
 std::vector<float> gather_floats(comm::Communicator& communicator, const std::vector<float>& mine) {
   const std::string_view bytes(reinterpret_cast<const char*>(mine.data()),
                                mine.size() * sizeof(float));

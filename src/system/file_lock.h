@@ -18,7 +18,7 @@ class FileLock {
   /// it is there and cannot be locked, with its owner: another user may hold it. Where the file
   /// system has no locks a line says so, and it is done without.
   static std::optional<FileLock> take(const std::filesystem::path&, Kind);
-  /// Of an open file that is locked already.
+  /// Takes over an open file that is locked already.
   explicit FileLock(Descriptor locked) : file_(std::move(locked)) {}
   ~FileLock();
   FileLock(FileLock&&) = default;

@@ -20,7 +20,7 @@ constexpr std::uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator = 0x070
                         kEntry = 0x02014b50, kLocal = 0x04034b50;
 constexpr std::size_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20, kEntryBytes = 46,
                       kLocalBytes = 30, kMostComment = 65535, kPiece = std::size_t{1} << 18;
-// Of archives whose files are found by name, which are kept: 100 MB of memory.
+// Names of an archive are kept where files are found by them: 100 MB of memory.
 constexpr std::size_t kMostNamed = 200'000, kMostNameBytes = std::size_t{64} << 20;
 constexpr std::uint64_t kElsewhere = 0xffffffff;  ///< the number stands in a field of ZIP64
 constexpr std::uint64_t kZip64 = 1;

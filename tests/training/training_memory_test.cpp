@@ -23,7 +23,7 @@ TEST(TrainingMemory, ANodeNeedsItsRanksAndWhatTheyShareOnce) {
   EXPECT_EQ(two_nodes(1200, 1099).too_small()->host, "b");
 }
 
-/// Of the 7 that a rank holds, 5 came since the nodes said what they have.
+/// A rank holds 7, and 5 of them came since the nodes said what they have.
 TEST(TrainingMemory, WhatCameSinceIsNeededAndCountsOnce) {
   TrainingMemory memory = two_nodes(1209, 1105);
   for (RankMemory& rank : memory.ranks) rank.grown = 5;

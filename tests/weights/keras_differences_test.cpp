@@ -164,7 +164,7 @@ TEST(KerasDifferences, AreNoneWhereTheSameIsSaidInOtherWords) {
   };
   const std::string valid =
       keras_layer("Conv2D", "stem", keras_windows("kernel_size", 3, 2) + kKerasLinear);
-  // Of 16 pixels in strides of 2 `same` pads the end alone, and a row too many is never read.
+  // With 16 pixels in strides of 2 `same` pads the end alone, and a row too many is never read.
   EXPECT_EQ(found(sequential({.stem = pad(0, 1) + "," + valid}), ours), Found{});
   EXPECT_EQ(found(sequential({.stem = pad(0, 2) + "," + valid}), ours), Found{});
   EXPECT_EQ(found(sequential({.stem = pad(1, 1) + "," + valid}), ours),

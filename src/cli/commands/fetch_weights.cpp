@@ -49,7 +49,7 @@ std::string last_words(const fs::path& log) {
   return last;
 }
 
-/// Of all files below; a small one takes a block of the disk all the same.
+/// Bytes of all files below; a small one takes a block of the disk all the same.
 std::uintmax_t bytes_in(const fs::path& folder) {
   constexpr std::uintmax_t kBlock = 4096;
   std::uintmax_t bytes = 0;

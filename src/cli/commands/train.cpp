@@ -129,7 +129,7 @@ void choose_train_files(TrainOptions& options, const std::function<void()>& choo
   }
 }
 
-/// What lies in the data is read as data.
+/// Warns of an --out inside of the data, since what lies there is read as data.
 void warn_of_run_in_data(const training::Session& session, const TrainOptions& options) {
   namespace fs = std::filesystem;
   const data::DataSpec data = data::parse_data_spec(options.data_or_synthetic());
@@ -147,7 +147,7 @@ void warn_of_run_in_data(const training::Session& session, const TrainOptions& o
                  options.out, data.parts.front());
 }
 
-/// Where the training turns out to begin with weights that are not there.
+/// Refuses --weights that are not there where --resume auto turns out to begin a training.
 void need_weights(const training::Session& session, const training::Start& start,
                   const TrainOptions& options) {
   if (options.safety.resume.empty() || start.goes_on || start.finished) return;

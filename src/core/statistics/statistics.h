@@ -27,7 +27,7 @@ std::vector<double> by_group_median(std::vector<double> values, std::span<const 
 /// has. Runs of values and `groups` as above; at least one value.
 double mean_of_group_medians(const std::vector<double>& values, std::span<const int> groups);
 
-/// Both ends included.
+/// A range of values with both its ends.
 struct Interval {
   double low = 0, high = 0;
   bool operator==(const Interval&) const = default;

@@ -53,7 +53,7 @@ std::string machine_text(const CellMachine&, const placement::CpuId&);
 /// a machine and measuring on it are two.
 struct SeriesIdentity {
   std::string backend, machine;
-  /// Of what was measured. Where they are not recorded, those of two folders may be two.
+  /// Those that measured. Where they are not recorded, those of two folders may be two.
   std::string processor{}, kernels{};
   std::string device{};  ///< for a backend of devices; empty where not known
   bool simulated = false;

@@ -60,7 +60,7 @@ std::string equal_text(const Series&, const ScalingCell&);
 /// those of the repeats; scaled.", of the fewest GPUs.
 std::vector<std::string> equal_sentences(const ScalingTable&);
 
-/// Of all CPUs and backends that a table was measured on: "AuthenticAMD, family 25, model 17; avx2;
+/// All CPUs and backends that a table was measured on: "AuthenticAMD, family 25, model 17; avx2;
 /// L2 1024 KiB", "cpu 13, cuda 3"; "not recorded" as of older tables; empty of a simulation.
 std::string processors_text(const cells::CellTable&);
 std::string kernels_text(const cells::CellTable&);

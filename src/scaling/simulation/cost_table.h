@@ -27,7 +27,7 @@ struct Team {
   int ranks = 1, threads = 1;
 };
 
-/// What a layer takes.
+/// Seconds that a layer takes, each way.
 struct LayerSeconds {
   std::string name{};
   double forward = 0, backward = 0;

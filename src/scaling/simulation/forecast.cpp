@@ -118,7 +118,7 @@ std::vector<double> Forecast::slower() const {
   const bool same_kind = !share.kind.empty() && costs_.cpu.find(share.kind) != std::string::npos;
   const double likely = !of_model || same_kind ? 1 : own / share.likely;
   if (of_model && share.low == share.high) return {likely};
-  // Of another network it is only known how far kinds of cores are apart.
+  // For another network it is only known how far kinds of cores are apart.
   const double most = of_model ? own / share.low : share.high / share.low;
   const double least = of_model ? own / share.high : 1;
   return {likely, std::min({least, likely, 1.0}), std::max(most, likely)};

@@ -94,7 +94,7 @@ TEST_F(RefusedArchives, CutAnywhere) {
     write_bytes(folder_.path() / "a.tgz", prefix(packed, size));
     EXPECT_NE(error(path("a.tgz")), "") << size;
   }
-  // Of the last image half is there.
+  // Half of the last image is there.
   write_bytes(folder_.path() / "a.tar", prefix(tar, tar.size() - 1024 - 512 + image_.size() / 2));
   const std::string text = error(path("a.tar"));
   EXPECT_NE(text.find("cannot be read as an archive: it ends before the end of 'x/dog/2.png'"),

@@ -21,7 +21,7 @@ struct GoldenFile {
 const std::vector<GoldenFile>& image_files();
 const GoldenFile& image_file(const std::string& name);
 
-/// Of two values at one place; 256 where the images have other sizes.
+/// Between two values at one place; 256 where the images have other sizes.
 int largest_difference(const Image&, const Image&);
 
 /// Whether this build reads the file's format.

@@ -79,7 +79,7 @@ struct ComparedFigure {
   bool has_ratio = true;
 };
 
-/// Of the newest evaluation; a run may have been evaluated on images that the other never saw.
+/// The newest evaluation's; a run may have been evaluated on images that the other never saw.
 Value evaluated_accuracy(Run run) {
   return run.evaluations.empty() ? std::nullopt : run.evaluations.front().accuracy;
 }

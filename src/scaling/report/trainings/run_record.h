@@ -75,7 +75,7 @@ struct RunRecord {
   std::optional<double> seconds_until(int epoch) const;
   /// As the summary has them; without one the sum of all epochs that ended.
   std::optional<double> total_seconds() const;
-  /// Of epochs that went through the whole network: the median of those without the first and
+  /// In epochs that went through the whole network: the median of those without the first and
   /// without those that tried algorithms; where there is no such epoch, of what there is.
   std::optional<double> images_per_second() const;
   /// The median of epochs that took what frozen layers make of images from memory, which is no
