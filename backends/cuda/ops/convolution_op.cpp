@@ -87,7 +87,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
       window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
       added_(added),
       kernel_(planning, node, parameter),
-      format_(OutputsFirst::of_kernel(
+      format_(PaddedFormat::of_kernel(
           with_layer(node, [&](const auto& l) { return positions_of(l, src); }),
           src.layout.shape.channels, dst.layout.shape.channels)) {
   check_counts(node, planning, to_double(format_.stored()), window_);
@@ -109,7 +109,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
   planning.memory.use(src.value, planning.backward_time(op));
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() const {
+Formats ConvolutionOp::formats() const {
   return kernel_.formats(format_, dst_.layout.shape.channels);
 }
 
@@ -229,8 +229,8 @@ GroupedConvolutionOp::GroupedConvolutionOp(const Planning& planning, int op,
   planning.memory.use(src.value, planning.backward_time(op));
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> GroupedConvolutionOp::formats() const {
-  return kernel_.formats(FiltersLast(shape_.rows(), shape_.filters), shape_.filters);
+Formats GroupedConvolutionOp::formats() const {
+  return kernel_.formats(PaddedFormat::of_groups(shape_.rows(), shape_.filters), shape_.filters);
 }
 
 void GroupedConvolutionOp::bind(const Bindings& bindings) {

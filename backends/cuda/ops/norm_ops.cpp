@@ -74,11 +74,9 @@ void BatchNormOp::plan_slopes(const Planning& planning, int op) {
   if (sums_slopes()) backward_sums_block_ = plan_space(planning, made, planning.backward_time(op));
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp::formats() const {
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
-  for (int i = 0; i < 4; ++i) {
-    formats.push_back(std::make_unique<OutputsFirst>(OutputsFirst::of_vector(channels())));
-  }
+Formats BatchNormOp::formats() const {
+  Formats formats;
+  for (int i = 0; i < 4; ++i) add_vector(formats, channels());
   return formats;
 }
 
@@ -212,12 +210,10 @@ LayerNormOp::LayerNormOp(const Planning& planning, int op, const model::Graph::N
   sums_block_ = planning.memory.add(sums * sizeof(float), backward);
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> LayerNormOp::formats() const {
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
-  for (const bool has : {layer_.scale, layer_.offset}) {
-    if (!has) continue;
-    formats.push_back(std::make_unique<OutputsFirst>(OutputsFirst::of_vector(pass_.channels)));
-  }
+Formats LayerNormOp::formats() const {
+  Formats formats;
+  if (layer_.scale) add_vector(formats, pass_.channels);
+  if (layer_.offset) add_vector(formats, pass_.channels);
   return formats;
 }
 

@@ -52,7 +52,7 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
               const ConvolutionOp* producer, const Source& src, const Activation& dst,
               std::size_t first_parameter, std::shared_ptr<MovedStatistics> moved);
 
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  Formats formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
@@ -109,7 +109,7 @@ class LayerNormOp final : public compute::UnaryOp<DeviceOp, void> {
   LayerNormOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
               const Activation& dst, std::size_t first_parameter);
 
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  Formats formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
