@@ -26,7 +26,7 @@ class MovedStatistics {
       block_ = DeviceBlock(to_size(count_) * sizeof(MovedStatistic), "moved statistics");
       clear_async(block_.data(), block_.size(), stream);
     }
-    return static_cast<MovedStatistic*>(block_.data()) + first;
+    return block_.as<MovedStatistic>() + first;
   }
   void publish(Stream stream) {
     if (block_.data()) publish_statistics(stream, count_, at(0, stream));
