@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cuda/compile.h"
 #include "backends/cuda/image_feed.h"
 #include "backends/cuda/kernels/pass_facts.h"
+#include "backends/cuda/ops/op.h"
 #include "backends/cuda/update.h"
 #include "backends/cuda/weight_copies.h"
 #include "core/casts.h"

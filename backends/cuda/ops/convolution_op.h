@@ -79,7 +79,7 @@ class GroupedConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   void backward(const Execution&) override;
 
  private:
-  GroupedShape of(const Execution&) const;
+  GroupedShape of_images(int images) const;
 
   GroupedShape shape_;  ///< but for the images
   KernelAndBias kernel_;

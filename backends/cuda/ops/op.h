@@ -170,4 +170,8 @@ class OnDevice : public Base {
 
 using DeviceOp = OnDevice<compute::Op>;
 
+/// Those of a graph. Error(usage) where the backend lacks a layer, or one reads a flattened map
+/// that cannot, naming it.
+compute::OpList make_ops(const model::Graph&, const Planning&);
+
 }  // namespace cputrain::cuda
