@@ -213,13 +213,6 @@ __global__ void __launch_bounds__(kThreads)
   *target = sum;
 }
 
-/// Calls f with whether kernels for a channel and a filter in each group do.
-template <class F>
-void with_depthwise(const GroupedShape& shape, const F& f) {
-  if (shape.depthwise()) return f(std::true_type{});
-  f(std::false_type{});
-}
-
 template <class N>
 int column_blocks(const GroupedShape& shape) {
   return pieces(shape.window.dst.channels, kAcross * kNumbersOfChunk<N>);
@@ -231,7 +224,7 @@ void grouped_forward(Stream stream, Numbers numbers, const GroupedShape& shape, 
                      const void* weights, const float* bias, void* dst) {
   const WindowShape& window = shape.window;
   with_numbers(numbers, [&]<class N>(N) {
-    with_depthwise(shape, [&](auto depthwise) {
+    with_bool(shape.depthwise(), [&](auto depthwise) {
       launch_packs<N>(stream, "grouped_forward", grouped_forward_kernel<N, depthwise>,
                       window.windows(), window.dst.channels, Grouped(shape),
                       positions_of(window.dst), src, weights, bias, dst);
@@ -243,7 +236,7 @@ void grouped_backward_data(Stream stream, Numbers numbers, const GroupedShape& s
                            const void* diff_dst, const void* weights, void* diff_src, bool add) {
   const WindowShape& window = shape.window;
   with_numbers(numbers, [&]<class N>(N) {
-    with_depthwise(shape, [&](auto depthwise) {
+    with_bool(shape.depthwise(), [&](auto depthwise) {
       launch_packs<N>(stream, "grouped_backward_data", grouped_backward_data_kernel<N, depthwise>,
                       window.positions(), window.src.channels, Grouped(shape),
                       positions_of(window.src), diff_dst, weights, diff_src, add);
@@ -272,7 +265,7 @@ void grouped_backward_weights(Stream stream, Numbers numbers, const GroupedShape
   if (window.windows() == 0) return;
   const int rows = shape.rows(), columns = window.dst.channels;
   with_numbers(numbers, [&]<class N>(N) {
-    with_depthwise(shape, [&](auto depthwise) {
+    with_bool(shape.depthwise(), [&](auto depthwise) {
       launch(stream, "grouped_backward_weights", grouped_backward_weights_kernel<N, depthwise>,
              grid_of(rows + 1, column_blocks<N>(shape), slices), dim3(kAcross, kDown), 0,
              Grouped(shape), positions_of(window.dst), rows, slices, src, diff_dst, sums);
