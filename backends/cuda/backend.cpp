@@ -135,8 +135,7 @@ void CudaBackend::sum(std::span<const Array> src, const Array& dst) {
   const auto is_dst = [&](const Array& array) { return array.data == dst.data; };
   DeviceBlock kept;
   const auto summand = [&](const Array& array) -> const float* {
-    return kept.data() && is_dst(array) ? static_cast<const float*>(kept.data())
-                                        : array.as<float>().data();
+    return kept.data() && is_dst(array) ? kept.as<const float>() : array.as<float>().data();
   };
   if (src.size() > kMostSummands && std::ranges::any_of(src.subspan(kMostSummands), is_dst)) {
     kept = DeviceBlock(dst.size * sizeof(float), "a summand that is the sum");
@@ -170,7 +169,7 @@ compute::Pending<std::vector<double>> CudaBackend::block_norms(
   if (blocks == 0) return {};
   use_device(device_);
   const std::shared_ptr<Norms> norms = free_norms(blocks * sizeof(double));
-  auto* sums = static_cast<double*>(norms->sums.data());
+  auto* sums = norms->sums.as<double>();
   for (const compute::ArenaPart& part : parts) {
     cuda::block_norms(stream_.get(), part.values.as<float>().data(), part.values.size,
                       part.range.begin, sums);
@@ -181,7 +180,7 @@ compute::Pending<std::vector<double>> CudaBackend::block_norms(
   stream_.finish_call();
   return compute::Pending<std::vector<double>>([norms, blocks] {
     norms->arrived.wait();
-    const auto* const values = reinterpret_cast<const double*>(norms->host.data());
+    const auto* const values = norms->host.as<const double>();
     return std::vector<double>(values, values + blocks);
   });
 }

@@ -1,5 +1,3 @@
-#include "backends/cuda/compile.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -182,8 +180,7 @@ class OpMaker {
                       walk_.only_next_is<model::Relu>() != nullptr;
     if (relu) walk_.advance();
     const Activation dst = new_activation(own.dst, src.wants_diff);
-    ops_.push_back(
-        std::make_unique<PoolOp>(planning_, next_op(), own, pad_of(zeros), relu, src, dst));
+    push<PoolOp>(own, pad_of(zeros), relu, src, dst);
   }
 
   /// What the node reads, or what the zeros before it surround.
@@ -227,8 +224,7 @@ class OpMaker {
     walk_.newest().diff_changes = after.relu && !added.sources.empty();
     walk_.share_gradient(planning_.memory, added.inputs, added.sources);
     after.added = added.first();
-    ops_.push_back(std::make_unique<BatchNormOp>(planning_, next_op(), own, after, producer, src,
-                                                 dst, parameter_, moved_));
+    push<BatchNormOp>(own, after, producer, src, dst, parameter_, moved_);
     parameter_ += own.parameters.size();
   }
 
@@ -249,13 +245,7 @@ class OpMaker {
     parameter_ += node().parameters.size();
   }
 
-  /// The operator made next adds input `i` of the node to others.
-  Source read_part(std::size_t i) {
-    check_not_flattened(i);
-    return walk_.read(walk_.input(i), next_op());
-  }
-
-  /// Parts of a sum, which the operator made next reads.
+  /// Parts of a sum or of a concatenation, which the operator made next reads.
   struct Parts {
     std::vector<std::size_t> inputs;  ///< as the walk counts activations
     std::vector<Source> sources;
@@ -266,8 +256,9 @@ class OpMaker {
     }
   };
   void take_part(Parts& parts, std::size_t i) {
+    check_not_flattened(i);
     parts.inputs.push_back(walk_.input_index(i));
-    parts.sources.push_back(read_part(i));
+    parts.sources.push_back(walk_.read(walk_.input(i), next_op()));
     parts.want_diff |= parts.sources.back().wants_diff;
   }
   /// The next node is a sum that the operator made next ends with: its other part.
@@ -278,9 +269,14 @@ class OpMaker {
     return parts;
   }
 
-  void add() {
+  Parts take_all() {
     Parts parts;
     for (std::size_t i = 0; i < node().src.size(); ++i) take_part(parts, i);
+    return parts;
+  }
+
+  void add() {
+    Parts parts = take_all();
     const Activation dst = new_activation(node().dst, parts.want_diff);
     walk_.share_gradient(planning_.memory, parts.inputs, parts.sources);
     push<AddOp>(node().name, std::move(parts.sources), dst);
@@ -292,8 +288,7 @@ class OpMaker {
     if (walk_.input().shared || (walk_.input().numbers_matter && !keeps_numbers)) {
       const Source src = read_input();
       const Activation copy = new_activation(src.layout.shape, src.wants_diff);
-      ops_.push_back(std::make_unique<AddOp>(planning_, next_op(), node().name + " (copy)",
-                                             std::vector{src}, copy));
+      push<AddOp>(node().name + " (copy)", std::vector{src}, copy);
     }
     return walk_.change_in_place(next_op());
   }
@@ -312,14 +307,9 @@ class OpMaker {
   }
 
   void concat() {
-    std::vector<Source> parts;
-    bool wants_diff = false;
-    for (std::size_t i = 0; i < node().src.size(); ++i) {
-      parts.push_back(read_part(i));
-      wants_diff |= parts.back().wants_diff;
-    }
-    const Activation dst = new_activation(node().dst, wants_diff);
-    push<ConcatOp>(node().name, std::move(parts), dst);
+    Parts parts = take_all();
+    const Activation dst = new_activation(node().dst, parts.want_diff);
+    push<ConcatOp>(node().name, std::move(parts.sources), dst);
   }
 
   void loss() {

@@ -135,7 +135,7 @@ class NcclSum final : public compute::DeviceSum {
     if (narrowed_.size() == 0) {
       return sum(numbers.data(), numbers.size(), nccl::DataType::float32);
     }
-    auto* const narrow = static_cast<Bf16*>(narrowed_.data());
+    auto* const narrow = narrowed_.as<Bf16>();
     const auto count = static_cast<std::int64_t>(numbers.size());
     narrow_gradients(stream_.get(), numbers.data(), count, narrow);
     sum(narrow, numbers.size(), nccl::DataType::bfloat16);

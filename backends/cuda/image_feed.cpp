@@ -85,8 +85,7 @@ void DeviceFeed::keep(const std::function<const std::uint8_t*(std::size_t i)>& b
     for (std::size_t i = 0; i < count; ++i) {
       std::memcpy(piece.data() + i * each, bytes_of(begin + i), each);
     }
-    memory_.write(std::span(piece).first(count * each),
-                  static_cast<std::byte*>(kept_.data()) + begin * each);
+    memory_.write(std::span(piece).first(count * each), kept_.as<std::byte>() + begin * each);
   }
 }
 
@@ -102,7 +101,7 @@ compute::StagedImages* DeviceFeed::stage(std::size_t slot, const compute::MicroB
   staged.labels = packer.add(batch.labels);
   staged.samples = packer.add(batch.samples);
   staged.mixed = batch.mixed.empty() ? nullptr : packer.add(batch.mixed);
-  staged.bytes = size_.kept > 0 ? static_cast<const std::uint8_t*>(kept_.data())
+  staged.bytes = size_.kept > 0 ? kept_.as<const std::uint8_t>()
                                 : packer.add_images(batch.images, size_.image.size());
   staged.consumed_.hold_up(stream_.get());
   copy_async(to.block.data(), to.pinned.data(), packer.used(), stream_.get());

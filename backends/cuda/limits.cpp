@@ -34,7 +34,7 @@ double product_rate(Stream stream, const DeviceProperties& device, Numbers numbe
   const int processors = device.emulated ? 1 : device.multiprocessors;
   const DeviceBlock sums(multiply_add_sums(processors) * sizeof(float), "sums of multiply-adds");
   const double seconds = best_time(stream, together, [&] {
-    launch_multiply_adds(stream, numbers, processors, rounds, static_cast<float*>(sums.data()));
+    launch_multiply_adds(stream, numbers, processors, rounds, sums.as<float>());
   });
   return 2 * multiply_adds(numbers, processors, rounds) / std::max(seconds, 1e-9) / 1e9;
 }
@@ -45,7 +45,7 @@ double triad_rate(Stream stream, const DeviceProperties& device,
   const std::size_t size =
       device.emulated ? 1024 : std::min(share, std::size_t{1} << 30) / sizeof(double);
   const DeviceBlock arrays(3 * size * sizeof(double), "arrays of the triad");
-  auto* a = static_cast<double*>(arrays.data());
+  auto* a = arrays.as<double>();
   clear_async(a, arrays.size(), stream);
   const double seconds = best_time(
       stream, together, [&] { launch_triad(stream, size, 3.0, a + size, a + 2 * size, a); });

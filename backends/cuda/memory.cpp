@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 std::span<std::byte> bytes_of(const DeviceBlock& block) {
-  return {static_cast<std::byte*>(block.data()), block.size()};
+  return {block.as<std::byte>(), block.size()};
 }
 
 class Block final : public system::SharedBlock {

@@ -9,51 +9,45 @@
 
 namespace cputrain::cuda {
 
-/// How this backend has one parameter in an arena. A kernel, canonically (positions, in, out), has
-/// its output channels first, in the order that the implicit GEMM reads: (out, positions, in), both
-/// kinds of channels filled up with zeros. A dense layer's positions are those of what it reads. A
-/// vector lies as it is, filled up.
-class OutputsFirst final : public compute::ParameterFormat {
+/// How this backend has one parameter in an arena: filled up with zeros, and where its kernels want
+/// it. Canonically it is (positions, in, out).
+class PaddedFormat final : public compute::ParameterFormat {
  public:
-  static OutputsFirst of_kernel(int positions, int in, int out) {
-    return {positions, in, out, padded_channels(out)};
+  /// Output channels first, in the order that the implicit GEMM reads: (out, positions, in), both
+  /// kinds of channels filled up. A dense layer's positions are those of what it reads.
+  static PaddedFormat of_kernel(int positions, int in, int out) {
+    const std::size_t each = to_size(padded_channels(in)), columns = to_size(positions) * each;
+    return {{to_size(positions), each},
+            {to_size(in), 1},
+            {to_size(out), columns},
+            to_size(padded_channels(out)),
+            columns};
   }
-  static OutputsFirst of_vector(int size) { return {1, size, 1, 1}; }
+  /// A convolution's in groups, as it is: (row, column, channel of the group) are rows of filters,
+  /// which are filled up.
+  static PaddedFormat of_groups(int rows, int filters) {
+    const std::size_t columns = to_size(padded_channels(filters));
+    return {{1, 0}, {to_size(rows), columns}, {to_size(filters), 1}, to_size(rows), columns};
+  }
+  static PaddedFormat of_vector(int size) { return of_groups(1, size); }
 
-  std::size_t stored() const override { return rows_ * columns(); }
-  /// Elements of an output channel.
-  std::size_t columns() const override {
-    return positions_ * to_size(padded_channels(to_int(in_)));
-  }
+  std::size_t stored() const override { return rows_ * columns_; }
+  /// Elements of an output channel, or of a row.
+  std::size_t columns() const override { return columns_; }
   void to_canonical(std::span<const float> stored, std::span<float> canonical) const override;
   void from_canonical(std::span<const float> canonical, std::span<float> stored) const override;
 
  private:
-  OutputsFirst(int positions, int in, int out, int rows)
-      : positions_(to_size(positions)),
-        in_(to_size(in)),
-        out_(to_size(out)),
-        rows_(to_size(rows)) {}
+  struct Axis {
+    std::size_t count, pitch;  ///< numbers along it, and how far apart they are stored
+  };
+  PaddedFormat(Axis positions, Axis in, Axis out, std::size_t rows, std::size_t columns)
+      : positions_(positions), in_(in), out_(out), rows_(rows), columns_(columns) {}
   template <class Visit>
   void visit(const Visit& both) const;
 
-  std::size_t positions_, in_, out_, rows_;
-};
-
-/// A kernel of a convolution in groups as it is, (row, column, channel of the group, filter), the
-/// filters filled up with zeros.
-class FiltersLast final : public compute::ParameterFormat {
- public:
-  FiltersLast(int rows, int filters) : rows_(to_size(rows)), filters_(to_size(filters)) {}
-
-  std::size_t stored() const override { return rows_ * columns(); }
-  /// Elements of a row.
-  std::size_t columns() const override { return to_size(padded_channels(to_int(filters_))); }
-  void to_canonical(std::span<const float> stored, std::span<float> canonical) const override;
-  void from_canonical(std::span<const float> canonical, std::span<float> stored) const override;
-
- private:
-  std::size_t rows_, filters_;
+  Axis positions_, in_, out_;
+  std::size_t rows_, columns_;
 };
 
 }  // namespace cputrain::cuda

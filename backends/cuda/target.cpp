@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "backends/cuda/compile.h"
 #include "backends/cuda/image_feed.h"
 #include "backends/cuda/kernels/pass_facts.h"
+#include "backends/cuda/ops/op.h"
 #include "backends/cuda/update.h"
 #include "backends/cuda/weight_copies.h"
 #include "core/casts.h"
@@ -127,7 +127,7 @@ class DeviceTarget final : public compute::Target {
   /// Timed events have no place in a graph.
   bool captures() const { return may_capture_ && !times_layers_; }
 
-  PassFacts* facts() const { return static_cast<PassFacts*>(facts_.data()); }
+  PassFacts* facts() const { return facts_.as<PassFacts>(); }
   WeightCopies& copies() const { return device_.memory.weight_copies(); }
 
   static const DeviceUpdate* update_of(const compute::Execution& execution) {

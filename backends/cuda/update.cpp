@@ -67,7 +67,7 @@ void DeviceUpdate::enqueue(const UpdateFacts* facts, bool by_segment) const {
 
 void DeviceUpdate::apply(const optim::UpdateStep& step) {
   use_device(device_);
-  auto* const facts = static_cast<UpdateFacts*>(facts_.data());
+  auto* const facts = facts_.as<UpdateFacts>();
   const bool by_segment = !step.trust.empty();
   if (by_segment) {
     write_segment_facts(stream_.get(), step, plan_.weight_decay, facts);

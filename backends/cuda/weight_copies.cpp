@@ -9,7 +9,7 @@ const void* WeightCopy::of(const float* weights) {
   if (numbers_ == Numbers::exact) return weights;
   if (!copy_.data()) copy_ = DeviceBlock(count() * stored_bytes(numbers_), "copies of weights");
   const auto place = to_size(weights - first());
-  return static_cast<const std::byte*>(copy_.data()) + place * stored_bytes(numbers_);
+  return copy_.as<const std::byte>() + place * stored_bytes(numbers_);
 }
 
 void WeightCopy::renew(Stream stream) {

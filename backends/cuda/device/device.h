@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
-#include <utility>
 
 /// What the backend asks of the CUDA runtime, some forty calls and no more: device_cuda.cpp makes
 /// them and holds no logic, because tests run an emulated device behind the same header, which
@@ -45,20 +45,18 @@ class DeviceBlock {
   DeviceBlock() = default;  ///< empty
   /// `name` is for reports of the emulated device.
   DeviceBlock(std::size_t bytes, const char* name);
-  ~DeviceBlock();
-  DeviceBlock(DeviceBlock&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  DeviceBlock& operator=(DeviceBlock&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
+  void* data() const { return data_.get(); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data());
   }
-
-  void* data() const { return data_; }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return data_ ? size_ : 0; }
 
  private:
-  void* data_ = nullptr;
+  struct Free {
+    void operator()(void* data) const noexcept;
+  };
+  std::unique_ptr<void, Free> data_;
   std::size_t size_ = 0;
 };
 
@@ -67,20 +65,18 @@ class PinnedBlock {
  public:
   PinnedBlock() = default;
   explicit PinnedBlock(std::size_t bytes);
-  ~PinnedBlock();
-  PinnedBlock(PinnedBlock&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  PinnedBlock& operator=(PinnedBlock&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
+  std::byte* data() const { return data_.get(); }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data());
   }
-
-  std::byte* data() const { return data_; }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return data_ ? size_ : 0; }
 
  private:
-  std::byte* data_ = nullptr;
+  struct Free {
+    void operator()(std::byte* data) const noexcept;
+  };
+  std::unique_ptr<std::byte, Free> data_;
   std::size_t size_ = 0;
 };
 

@@ -97,24 +97,24 @@ std::size_t free_memory() {
 
 DeviceBlock::DeviceBlock(std::size_t bytes, const char* name) : size_(bytes) {
   if (bytes == 0) return;
-  check(cudaMalloc(&data_, bytes), fmt::format("{} bytes for {}", bytes, name));
+  void* data = nullptr;
+  check(cudaMalloc(&data, bytes), fmt::format("{} bytes for {}", bytes, name));
+  data_.reset(data);
 }
 
 // What cannot be freed is gone with the process; a destructor must not throw.
-DeviceBlock::~DeviceBlock() {
-  if (data_) static_cast<void>(cudaFree(data_));
-}
+void DeviceBlock::Free::operator()(void* data) const noexcept { static_cast<void>(cudaFree(data)); }
 
 PinnedBlock::PinnedBlock(std::size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
   void* data = nullptr;
   check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault),
         fmt::format("{} bytes of pinned memory", bytes));
-  data_ = static_cast<std::byte*>(data);
+  data_.reset(static_cast<std::byte*>(data));
 }
 
-PinnedBlock::~PinnedBlock() {
-  if (data_) static_cast<void>(cudaFreeHost(data_));
+void PinnedBlock::Free::operator()(std::byte* data) const noexcept {
+  static_cast<void>(cudaFreeHost(data));
 }
 
 OwnedStream::OwnedStream() : stream_(nullptr) {

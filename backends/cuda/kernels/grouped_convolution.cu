@@ -103,34 +103,21 @@ __global__ void __launch_bounds__(kPackThreads, kBlocksEach)
                                  const typename N::Stored* __restrict__ diff_dst,
                                  const typename N::Stored* __restrict__ weights,
                                  typename N::Stored* __restrict__ diff_src, bool add) {
-  const auto place = PackPlace::of_thread<N>();
-  if (!place.inside(g.window.positions(), g.window.src.channels)) return;
-  typename N::Stored* const target = diff_src + place.offset(g.window.src.channels);
-  Pack<N> sum = add ? Pack<N>::load(target) : Pack<N>::all(0);
-  const Position at = positions.position(place.position);
-  for_windows(g.window, at, [&](int row, int column, int tap) {
-    const typename N::Stored* diff = diff_dst + offset_of(at.image, row, column, g.window.dst);
+  const auto add_to = [&](Pack<N>& sum, const CoveringWindow& window, int channel) {
+    const typename N::Stored* diff = diff_dst + window.offset;
     if constexpr (kDepthwise) {
-      add_products(sum, Pack<N>::load(diff + place.channel),
-                   Pack<N>::load(weights + g.row(tap, 0) + place.channel));
+      add_products(sum, Pack<N>::load(diff + channel),
+                   Pack<N>::load(weights + g.row(window.tap, 0) + channel));
     } else {
 #pragma unroll
       for (int i = 0; i < Pack<N>::kCount; ++i) {
-        if (place.channel + i >= g.channels) continue;  // padding stays zero
-        sum.of[i] += channel_gradient<N>(g, diff, weights, tap, place.channel + i);
+        if (channel + i >= g.channels) continue;  // padding stays zero
+        sum.of[i] += channel_gradient<N>(g, diff, weights, window.tap, channel + i);
       }
     }
-  });
-  sum.store(target);
+  };
+  gather<N>(g.window, positions, diff_src, add, add_to);
 }
-
-/// A block sums a row of weights of kAcross packs of filters over a slice of the windows; kDown
-/// threads share them, and their sums are added in halves. The row behind the last is the bias'.
-inline constexpr int kAcross = 8, kDown = 32;
-template <class N>
-struct WindowSums {
-  Pack<N> of[kDown][kAcross];
-};
 
 /// A slice: windows first .. end - 1.
 struct Slice {
@@ -160,13 +147,13 @@ CPUTRAIN_DEVICE Pack<N> read_tap(const Grouped& g, const typename N::Stored* src
   return read_channels<N, kDepthwise>(g, src + offset, filter, channel);
 }
 
+/// A block sums a row of weights over a slice of the windows. The row behind the last is the bias'.
 template <class N, bool kDepthwise>
 __global__ void __launch_bounds__(kAcross* kDown, kBlocksEach)
     grouped_backward_weights_kernel(Grouped g, PositionNumbers windows, int rows, int slices,
                                     const typename N::Stored* __restrict__ src,
                                     const typename N::Stored* __restrict__ diff_dst,
                                     float* __restrict__ sums) {
-  auto& parts = shared<WindowSums<N>>();
   const auto [x, y] = ThreadNumber::of_thread();
   const auto block = BlockNumber::of_thread();
   const int filter = (block.y * kAcross + x) * Pack<N>::kCount;
@@ -182,14 +169,7 @@ __global__ void __launch_bounds__(kAcross* kDown, kBlocksEach)
                    read_tap<N, kDepthwise>(g, src, windows.position(w), block.x, filter));
     }
   }
-  parts.of[y][x] = sum;
-  for (int half = kDown / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (y < half) {
-      sum += parts.of[y + half][x];
-      parts.of[y][x] = sum;
-    }
-  }
+  sum = sum_down(sum);
   if (y > 0 || !inside) return;
   const std::int64_t row = static_cast<std::int64_t>(block.z) * (rows + 1) + block.x;
   float* const target = sums + offset_of_row(row, g.window.dst.channels) + filter;
@@ -213,13 +193,6 @@ __global__ void __launch_bounds__(kThreads)
   *target = sum;
 }
 
-/// Calls f with whether kernels for a channel and a filter in each group do.
-template <class F>
-void with_depthwise(const GroupedShape& shape, const F& f) {
-  if (shape.depthwise()) return f(std::true_type{});
-  f(std::false_type{});
-}
-
 template <class N>
 int column_blocks(const GroupedShape& shape) {
   return pieces(shape.window.dst.channels, kAcross * kNumbersOfChunk<N>);
@@ -231,7 +204,7 @@ void grouped_forward(Stream stream, Numbers numbers, const GroupedShape& shape, 
                      const void* weights, const float* bias, void* dst) {
   const WindowShape& window = shape.window;
   with_numbers(numbers, [&]<class N>(N) {
-    with_depthwise(shape, [&](auto depthwise) {
+    with_bool(shape.depthwise(), [&](auto depthwise) {
       launch_packs<N>(stream, "grouped_forward", grouped_forward_kernel<N, depthwise>,
                       window.windows(), window.dst.channels, Grouped(shape),
                       positions_of(window.dst), src, weights, bias, dst);
@@ -243,7 +216,7 @@ void grouped_backward_data(Stream stream, Numbers numbers, const GroupedShape& s
                            const void* diff_dst, const void* weights, void* diff_src, bool add) {
   const WindowShape& window = shape.window;
   with_numbers(numbers, [&]<class N>(N) {
-    with_depthwise(shape, [&](auto depthwise) {
+    with_bool(shape.depthwise(), [&](auto depthwise) {
       launch_packs<N>(stream, "grouped_backward_data", grouped_backward_data_kernel<N, depthwise>,
                       window.positions(), window.src.channels, Grouped(shape),
                       positions_of(window.src), diff_dst, weights, diff_src, add);
@@ -272,7 +245,7 @@ void grouped_backward_weights(Stream stream, Numbers numbers, const GroupedShape
   if (window.windows() == 0) return;
   const int rows = shape.rows(), columns = window.dst.channels;
   with_numbers(numbers, [&]<class N>(N) {
-    with_depthwise(shape, [&](auto depthwise) {
+    with_bool(shape.depthwise(), [&](auto depthwise) {
       launch(stream, "grouped_backward_weights", grouped_backward_weights_kernel<N, depthwise>,
              grid_of(rows + 1, column_blocks<N>(shape), slices), dim3(kAcross, kDown), 0,
              Grouped(shape), positions_of(window.dst), rows, slices, src, diff_dst, sums);

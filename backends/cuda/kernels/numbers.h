@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/host_device.h"
 
@@ -64,6 +65,13 @@ template <class F>
 constexpr void with_stored(Numbers numbers, const F& f) {
   if (numbers == Numbers::bf16) return f(Bf16Numbers{});
   f(ExactNumbers{});
+}
+
+/// Calls f with std::true_type or std::false_type.
+template <class F>
+void with_bool(bool value, const F& f) {
+  if (value) return f(std::true_type{});
+  f(std::false_type{});
 }
 
 /// The word in figures and in names of kernels.

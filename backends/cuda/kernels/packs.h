@@ -135,6 +135,35 @@ struct Pack {
   };
 };
 
+/// What is in the target, where gradients are added to it; else zeros.
+template <class N>
+CPUTRAIN_DEVICE Pack<N> begin_sum(const typename N::Stored* target, bool add) {
+  return add ? Pack<N>::load(target) : Pack<N>::all(0);
+}
+
+/// A block has kAcross packs of channels; kDown threads share what is summed of each.
+inline constexpr int kAcross = 8, kDown = 32;
+template <class N>
+struct DownSums {
+  Pack<N> of[kDown][kAcross];
+};
+
+/// The sum over those threads, in halves, for the first of them (y is 0). All take part.
+template <class N>
+CPUTRAIN_DEVICE Pack<N> sum_down(Pack<N> sum) {
+  auto& sums = shared<DownSums<N>>();
+  const auto [x, y] = ThreadNumber::of_thread();
+  sums.of[y][x] = sum;
+  for (int half = kDown / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (y < half) {
+      sum += sums.of[y + half][x];
+      sums.of[y][x] = sum;
+    }
+  }
+  return sum;
+}
+
 /// Launches a thread for each pack of `positions` (of all images together, fewer than 2^31) with so
 /// many channels; nothing for none.
 template <class N, class... Parameters, class... Arguments>

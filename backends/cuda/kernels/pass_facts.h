@@ -28,7 +28,7 @@ struct PassFacts {
 };
 
 /// *dst = facts. They travel with the launch, so no memory of the host has to wait for it.
-void write_facts(Stream, const PassFacts& facts, PassFacts* dst);
-void write_facts(Stream, const UpdateFacts& facts, UpdateFacts* dst);
+template <class Facts>
+void write_facts(Stream, const Facts& facts, Facts* dst);
 
 }  // namespace cputrain::cuda

@@ -81,34 +81,21 @@ __global__ void __launch_bounds__(kPackThreads)
   *reinterpret_cast<Winners<kCount>*>(winners + offset) = won;
 }
 
-/// What is in the target, where gradients are added to it; else zeros.
-template <class N>
-CPUTRAIN_DEVICE Pack<N> begin_sum(const typename N::Stored* target, bool add) {
-  return add ? Pack<N>::load(target) : Pack<N>::all(0);
-}
-
 template <class N>
 __global__ void __launch_bounds__(kPackThreads)
     max_pool_backward_kernel(WindowShape shape, PositionNumbers positions,
                              const typename N::Stored* __restrict__ diff_dst,
                              const std::uint8_t* __restrict__ winners,
                              typename N::Stored* __restrict__ diff_src, bool add) {
-  constexpr int kCount = Pack<N>::kCount;
-  const auto place = PackPlace::of_thread<N>();
-  if (!place.inside(shape.positions(), shape.src.channels)) return;
-  typename N::Stored* const target = diff_src + place.offset(shape.src.channels);
-  Pack<N> sum = begin_sum<N>(target, add);
-  const Position at = positions.position(place.position);
-  for_windows(shape, at, [&](int row, int column, int number) {
-    const std::int64_t offset = offset_of(at.image, row, column, shape.dst) + place.channel;
-    const auto won = *reinterpret_cast<const Winners<kCount>*>(winners + offset);
+  gather<N>(shape, positions, diff_src, add, [&](Pack<N>& sum, const auto& window, int channel) {
+    const std::int64_t offset = window.offset + channel;
+    const auto won = *reinterpret_cast<const Winners<Pack<N>::kCount>*>(winners + offset);
     const Pack<N> diff = Pack<N>::load(diff_dst + offset);
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      if (won.of[i] == number) sum.of[i] += diff.of[i];
+    for (int i = 0; i < Pack<N>::kCount; ++i) {
+      if (won.of[i] == window.tap) sum.of[i] += diff.of[i];
     }
   });
-  sum.store(target);
 }
 
 /// The same where windows do not overlap, of which each has a thread. That also writes what lies
@@ -179,33 +166,18 @@ __global__ void __launch_bounds__(kPackThreads)
     average_pool_backward_kernel(WindowShape shape, PositionNumbers positions,
                                  const typename N::Stored* __restrict__ diff_dst,
                                  typename N::Stored* __restrict__ diff_src, bool add) {
-  const auto place = PackPlace::of_thread<N>();
-  if (!place.inside(shape.positions(), shape.src.channels)) return;
-  typename N::Stored* const target = diff_src + place.offset(shape.src.channels);
-  Pack<N> sum = begin_sum<N>(target, add);
-  const Position at = positions.position(place.position);
-  for_windows(shape, at, [&](int row, int column, int) {
-    Pack<N> diff =
-        Pack<N>::load(diff_dst + offset_of(at.image, row, column, shape.dst) + place.channel);
-    diff /= covered(shape, row, column);
+  gather<N>(shape, positions, diff_src, add, [&](Pack<N>& sum, const auto& window, int channel) {
+    Pack<N> diff = Pack<N>::load(diff_dst + window.offset + channel);
+    diff /= covered(shape, window.row, window.column);
     sum += diff;
   });
-  sum.store(target);
 }
 
-/// A block has one image and kAcross packs; kDown threads share the positions of a pack, and their
-/// sums are added in halves.
-inline constexpr int kAcross = 8, kDown = 32;
-template <class N>
-struct PositionSums {
-  Pack<N> of[kDown][kAcross];
-};
-
+/// A block has one image and kAcross packs of channels.
 template <class N>
 __global__ void __launch_bounds__(kAcross* kDown)
     global_average_pool_forward_kernel(MapShape shape, const typename N::Stored* __restrict__ map,
                                        typename N::Stored* __restrict__ dst) {
-  auto& sums = shared<PositionSums<N>>();
   const auto [x, y] = ThreadNumber::of_thread();
   const auto block = BlockNumber::of_thread();
   const int channel = (block.y * kAcross + x) * Pack<N>::kCount;
@@ -217,14 +189,7 @@ __global__ void __launch_bounds__(kAcross* kDown)
       sum += Pack<N>::load(src + offset_of_row(p, shape.channels));
     }
   }
-  sums.of[y][x] = sum;
-  for (int half = kDown / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (y < half) {
-      sum += sums.of[y + half][x];
-      sums.of[y][x] = sum;
-    }
-  }
+  sum = sum_down(sum);
   if (y > 0 || channel >= shape.channels) return;
   sum /= positions;
   sum.store(dst + offset_of_row(block.x, shape.channels) + channel);

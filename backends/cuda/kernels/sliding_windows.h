@@ -1,9 +1,7 @@
 #pragma once
 
-#include "backends/cuda/device/language.h"
 #include "backends/cuda/kernels/divisor.h"
-#include "backends/cuda/kernels/indices.h"
-#include "backends/cuda/kernels/shapes.h"
+#include "backends/cuda/kernels/packs.h"
 
 /// Which numbers of a map a window covers, and which windows cover a place of it.
 namespace cputrain::cuda {
@@ -65,6 +63,29 @@ CPUTRAIN_DEVICE void for_windows(const WindowShape& shape, const Position& place
       f(row, column, i * shape.size + j);
     }
   }
+}
+
+/// A window that covers a place of src: where it lies in dst, and the place's number in it.
+struct CoveringWindow {
+  std::int64_t offset;
+  int row, column, tap;
+};
+
+/// A thread has a pack of src's gradient. add_to(sum, window, first channel) for the windows that
+/// cover it, in their order; `add`: to what is there.
+template <class N, class F>
+CPUTRAIN_DEVICE void gather(const WindowShape& shape, const PositionNumbers& positions,
+                            typename N::Stored* diff_src, bool add, F add_to) {
+  const auto place = PackPlace::of_thread<N>();
+  if (!place.inside(shape.positions(), shape.src.channels)) return;
+  typename N::Stored* const target = diff_src + place.offset(shape.src.channels);
+  Pack<N> sum = begin_sum<N>(target, add);
+  const Position at = positions.position(place.position);
+  for_windows(shape, at, [&](int row, int column, int tap) {
+    const std::int64_t offset = offset_of(at.image, row, column, shape.dst);
+    add_to(sum, CoveringWindow{offset, row, column, tap}, place.channel);
+  });
+  sum.store(target);
 }
 
 }  // namespace cputrain::cuda

@@ -1,8 +1,8 @@
 #include "backends/cuda/kernels/updates.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <utility>
 #include <variant>
 
 #include "backends/cuda/kernels/packs.h"
@@ -21,20 +21,6 @@ using Floats = Pack<ExactNumbers, kWidth>;
 template <int kWidth>
 CPUTRAIN_DEVICE std::int64_t first_of_thread(std::int64_t block) {
   return (block * kThreads + thread_number()) * kWidth;
-}
-
-template <class Element>
-CPUTRAIN_DEVICE void apply(const Element& element, float& weight, float& gradient, float& state0,
-                           float& state1, float& state2) {
-  if constexpr (Element::kStates == 0) {
-    element(weight, gradient);
-  } else if constexpr (Element::kStates == 1) {
-    element(weight, gradient, state0);
-  } else if constexpr (Element::kStates == 2) {
-    element(weight, gradient, state0, state1);
-  } else {
-    element(weight, gradient, state0, state1, state2);
-  }
 }
 
 /// All that an update does to an element.
@@ -67,18 +53,16 @@ CPUTRAIN_DEVICE void store_copy(const CopiedWeights& copied, const float* place,
   if (copied.numbers == Numbers::bf16) store_as<Bf16Numbers>(copied.copy, first, weights);
 }
 
-template <class Element, int kWidth, bool kUpdates>
+template <class Element, int kWidth, bool kUpdates, std::size_t... kState>
 CPUTRAIN_DEVICE void work_on(const Element& element, const SliceArrays& a,
-                             const CopiedWeights& copied, std::int64_t i) {
+                             const CopiedWeights& copied, std::int64_t i,
+                             std::index_sequence<kState...>) {
   using Few = Floats<kWidth>;
   Few weights = Few::load(a.weights + i), gradients = Few::load(a.gradients + i);
-  Few state0{}, state1{}, state2{};
-  if constexpr (Element::kStates > 0) state0 = Few::load(a.state0 + i);
-  if constexpr (Element::kStates > 1) state1 = Few::load(a.state1 + i);
-  if constexpr (Element::kStates > 2) state2 = Few::load(a.state2 + i);
+  Few state[] = {Few::load(a.state[kState] + i)..., Few{}};  // there may be none
 #pragma unroll
   for (int k = 0; k < kWidth; ++k) {
-    apply(element, weights.of[k], gradients.of[k], state0.of[k], state1.of[k], state2.of[k]);
+    element(weights.of[k], gradients.of[k], state[kState].of[k]...);
   }
   if constexpr (kUpdates) {
     weights.store(a.weights + i);
@@ -86,20 +70,19 @@ CPUTRAIN_DEVICE void work_on(const Element& element, const SliceArrays& a,
   } else {
     gradients.store(a.gradients + i);
   }
-  if constexpr (Element::kStates > 0) state0.store(a.state0 + i);
-  if constexpr (Element::kStates > 1) state1.store(a.state1 + i);
-  if constexpr (Element::kStates > 2) state2.store(a.state2 + i);
+  (state[kState].store(a.state[kState] + i), ...);
 }
 
 /// Changes the weights or, where not kUpdates, the gradients, from `first` on what a thread takes.
 template <class Element, int kWidth, bool kUpdates>
 CPUTRAIN_DEVICE void work_from(const Element& element, const SliceArrays& a,
                                const CopiedWeights& copied, std::int64_t first) {
+  constexpr auto kStates = std::make_index_sequence<Element::kStates>();
   if (first + kWidth <= a.size) {
-    work_on<Element, kWidth, kUpdates>(element, a, copied, first);
+    work_on<Element, kWidth, kUpdates>(element, a, copied, first, kStates);
   } else {
     for (std::int64_t i = first; i < a.size; ++i) {
-      work_on<Element, 1, kUpdates>(element, a, copied, i);
+      work_on<Element, 1, kUpdates>(element, a, copied, i, kStates);
     }
   }
 }
@@ -120,6 +103,11 @@ __global__ void __launch_bounds__(kThreads) update_kernel(UpdateCall call) {
   work_from<UpdateElement<Rule>, kWidth, true>(
       element, segment.arrays, call.copied,
       first_of_thread<kWidth>(blockIdx.x - segment.first_block));
+}
+
+template <class Facts>
+__global__ void write_facts_kernel(Facts facts, Facts* dst) {
+  *dst = facts;
 }
 
 constexpr int kFactsOfLaunch = 128;
@@ -200,22 +188,20 @@ __global__ void __launch_bounds__(kThreads)
 
 bool begins_on_16_bytes(const float* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
 
-template <int kWidth>
-dim3 grid_for(std::int64_t size) {
-  return grid_of(pieces(size, kThreads * kWidth));
-}
+/// `width`: numbers that a thread takes at a time.
+dim3 grid_for(std::int64_t size, int width = 1) { return grid_of(pieces(size, kThreads * width)); }
 
 SliceArrays arrays_of(const optim::UpdateSlice& slice) {
   const auto floats = [](const Array& array) { return array.as<float>().data(); };
-  return {floats(slice.weights),  floats(slice.gradients),
-          floats(slice.state[0]), floats(slice.state[1]),
-          floats(slice.state[2]), static_cast<std::int64_t>(slice.weights.size)};
+  SliceArrays arrays{floats(slice.weights), floats(slice.gradients), {}, {}};
+  std::ranges::transform(slice.state, arrays.state, floats);
+  arrays.size = static_cast<std::int64_t>(slice.weights.size);
+  return arrays;
 }
 
 bool is_aligned(const SliceArrays& a) {
-  return std::ranges::all_of(
-      std::array<const float*, 5>{a.weights, a.gradients, a.state0, a.state1, a.state2},
-      begins_on_16_bytes);
+  return begins_on_16_bytes(a.weights) && begins_on_16_bytes(a.gradients) &&
+         std::ranges::all_of(a.state, begins_on_16_bytes);
 }
 
 /// f(element): the rule's at this step.
@@ -263,6 +249,13 @@ void update(Stream stream, const optim::UpdateRule& rule, const UpdateCall& call
   });
 }
 
+template <class Facts>
+void write_facts(Stream stream, const Facts& facts, Facts* dst) {
+  launch(stream, "write_facts", write_facts_kernel<Facts>, dim3(1), dim3(1), 0, facts, dst);
+}
+template void write_facts(Stream, const PassFacts&, PassFacts*);
+template void write_facts(Stream, const UpdateFacts&, UpdateFacts*);
+
 void write_segment_facts(Stream stream, const optim::UpdateStep& step, double weight_decay,
                          UpdateFacts* dst) {
   for (std::size_t begin = 0; begin < step.trust.size(); begin += kFactsOfLaunch) {
@@ -286,13 +279,10 @@ void change_gradients(Stream stream, const optim::GradientOperation& operation,
   std::visit(
       [&](const auto& change) {
         optim::with_change<float>(change, [&]<class Element>(const Element& element) {
-          if (is_aligned(arrays)) {
-            launch(stream, "change_gradients", change_kernel<Element, 4>, grid_for<4>(arrays.size),
-                   dim3(kThreads), 0, element, arrays);
-          } else {
-            launch(stream, "change_gradients", change_kernel<Element, 1>, grid_for<1>(arrays.size),
-                   dim3(kThreads), 0, element, arrays);
-          }
+          const bool aligned = is_aligned(arrays);
+          launch(stream, "change_gradients",
+                 aligned ? change_kernel<Element, 4> : change_kernel<Element, 1>,
+                 grid_for(arrays.size, aligned ? 4 : 1), dim3(kThreads), 0, element, arrays);
         });
       },
       operation);
@@ -300,28 +290,21 @@ void change_gradients(Stream stream, const optim::GradientOperation& operation,
 
 void sum_arrays(Stream stream, const Summands& summands, std::int64_t size, float* dst) {
   if (size == 0 || summands.count == 0) return;
-  bool aligned = begins_on_16_bytes(dst);
-  for (int s = 0; s < summands.count; ++s) {
-    aligned = aligned && begins_on_16_bytes(summands.src[s]);
-  }
-  if (aligned) {
-    launch(stream, "sum_arrays", sum_arrays_kernel<4>, grid_for<4>(size), dim3(kThreads), 0,
-           summands, size, dst);
-  } else {
-    launch(stream, "sum_arrays", sum_arrays_kernel<1>, grid_for<1>(size), dim3(kThreads), 0,
-           summands, size, dst);
-  }
+  const bool aligned = begins_on_16_bytes(dst) &&
+                       std::all_of(summands.src, summands.src + summands.count, begins_on_16_bytes);
+  launch(stream, "sum_arrays", aligned ? sum_arrays_kernel<4> : sum_arrays_kernel<1>,
+         grid_for(size, aligned ? 4 : 1), dim3(kThreads), 0, summands, size, dst);
 }
 
 void narrow_gradients(Stream stream, const float* src, std::int64_t size, Bf16* dst) {
   if (size == 0) return;
-  launch(stream, "narrow_gradients", store_as_kernel<ExactNumbers, Bf16Numbers>, grid_for<1>(size),
+  launch(stream, "narrow_gradients", store_as_kernel<ExactNumbers, Bf16Numbers>, grid_for(size),
          dim3(kThreads), 0, src, size, dst);
 }
 
 void widen_gradients(Stream stream, const Bf16* src, std::int64_t size, float* dst) {
   if (size == 0) return;
-  launch(stream, "widen_gradients", store_as_kernel<Bf16Numbers, ExactNumbers>, grid_for<1>(size),
+  launch(stream, "widen_gradients", store_as_kernel<Bf16Numbers, ExactNumbers>, grid_for(size),
          dim3(kThreads), 0, src, size, dst);
 }
 

@@ -16,7 +16,7 @@ namespace cputrain::cuda {
 
 /// Equally long arrays of a slice. No two overlap.
 struct SliceArrays {
-  float *weights, *gradients, *state0, *state1, *state2;
+  float *weights, *gradients, *state[optim::kMaxStateArrays];
   std::int64_t size;
 };
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/indices.h"
 
-/// Reductions over a warp, all of whose lanes take part. Partners are the same every time and
-/// addition commutes, so every lane gets the same bits.
+/// Reductions over a warp, or a block, all of whose lanes take part. Partners are the same every
+/// time and addition commutes, so every lane of a warp gets the same bits.
 namespace cputrain::cuda {
 
 inline constexpr int kWarp = 32;
@@ -49,6 +49,24 @@ CPUTRAIN_DEVICE Winner warp_winner(Winner winner) {
     winner.meet(value, place);
   }
   return winner;
+}
+
+/// A block's threads are lines (y), a power of two of them, with `across` threads each and kThreads
+/// at most in all. The sums of all lines by halves; the first line gets them.
+template <int kThreads, class T>
+CPUTRAIN_DEVICE T sum_of_lines(const T& own, int across) {
+  struct Sums {
+    T of[kThreads];
+  };
+  auto& sums = shared<Sums>().of;
+  const auto [x, line] = ThreadNumber::of_thread();
+  const int thread = line * across + x;
+  sums[thread] = own;
+  for (int half = BlockSize::of_thread().y / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (line < half) sums[thread] += sums[thread + half * across];
+  }
+  return sums[thread];
 }
 
 }  // namespace cputrain::cuda

@@ -87,7 +87,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
       window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
       added_(added),
       kernel_(planning, node, parameter),
-      format_(OutputsFirst::of_kernel(
+      format_(PaddedFormat::of_kernel(
           with_layer(node, [&](const auto& l) { return positions_of(l, src); }),
           src.layout.shape.channels, dst.layout.shape.channels)) {
   check_counts(node, planning, to_double(format_.stored()), window_);
@@ -109,7 +109,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
   planning.memory.use(src.value, planning.backward_time(op));
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> ConvolutionOp::formats() const {
+Formats ConvolutionOp::formats() const {
   return kernel_.formats(format_, dst_.layout.shape.channels);
 }
 
@@ -220,8 +220,7 @@ GroupedConvolutionOp::GroupedConvolutionOp(const Planning& planning, int op,
   if (!planning.training()) return;
   std::int64_t sums = 0;
   for (const int images : planning.sizes) {
-    GroupedShape shape = shape_;
-    shape.window.images = images;
+    const GroupedShape shape = of_images(images);
     slices_.push_back(grouped_slices(planning.numbers, shape, planning.multiprocessors));
     sums = std::max(sums, grouped_sums(shape, slices_.back()));
   }
@@ -229,8 +228,8 @@ GroupedConvolutionOp::GroupedConvolutionOp(const Planning& planning, int op,
   planning.memory.use(src.value, planning.backward_time(op));
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> GroupedConvolutionOp::formats() const {
-  return kernel_.formats(FiltersLast(shape_.rows(), shape_.filters), shape_.filters);
+Formats GroupedConvolutionOp::formats() const {
+  return kernel_.formats(PaddedFormat::of_groups(shape_.rows(), shape_.filters), shape_.filters);
 }
 
 void GroupedConvolutionOp::bind(const Bindings& bindings) {
@@ -241,8 +240,8 @@ void GroupedConvolutionOp::bind(const Bindings& bindings) {
 
 void GroupedConvolutionOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    grouped_forward(stream(), numbers(), of(execution), src_data_, kernel_.weights, kernel_.bias,
-                    dst_data_);
+    grouped_forward(stream(), numbers(), of_images(execution.images), src_data_, kernel_.weights,
+                    kernel_.bias, dst_data_);
   });
 }
 
@@ -250,22 +249,22 @@ void GroupedConvolutionOp::backward(const Execution& execution) {
   if (!dst_diff_) return;
   if (kernel_.diff_weights) {
     timed(weights_time_, [&] {
-      grouped_backward_weights(stream(), numbers(), of(execution), slices_[execution.size],
-                               src_data_, dst_diff_, sums_data_, kernel_.diff_weights,
-                               kernel_.diff_bias, execution.adds());
+      grouped_backward_weights(stream(), numbers(), of_images(execution.images),
+                               slices_[execution.size], src_data_, dst_diff_, sums_data_,
+                               kernel_.diff_weights, kernel_.diff_bias, execution.adds());
     });
   }
   if (src_diff_) {
     timed(data_time_, [&] {
-      grouped_backward_data(stream(), numbers(), of(execution), dst_diff_, kernel_.weights,
-                            src_diff_, src_.adds);
+      grouped_backward_data(stream(), numbers(), of_images(execution.images), dst_diff_,
+                            kernel_.weights, src_diff_, src_.adds);
     });
   }
 }
 
-GroupedShape GroupedConvolutionOp::of(const Execution& execution) const {
+GroupedShape GroupedConvolutionOp::of_images(int images) const {
   GroupedShape shape = shape_;
-  shape.window.images = execution.images;
+  shape.window.images = images;
   return shape;
 }
 

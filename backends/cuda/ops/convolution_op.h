@@ -22,7 +22,7 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
                 const Source&, const std::optional<Source>& added, const Activation& dst,
                 std::size_t parameter);
 
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  Formats formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
@@ -55,7 +55,7 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   WindowShape window_;  ///< but for the images
   std::optional<Source> added_;
   KernelAndBias kernel_;
-  OutputsFirst format_;
+  PaddedFormat format_;
   std::vector<ConvolutionPlan> plans_;  ///< by Execution::size
   compute::MemoryPlan::Block forward_workspace_{}, backward_workspace_{};
   MadeSums moments_{moments_of}, slopes_{slopes_of};
@@ -73,13 +73,13 @@ class GroupedConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
                        const model::ZeroPad* zeros, const Source&, const Activation& dst,
                        std::size_t parameter);
 
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  Formats formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
  private:
-  GroupedShape of(const Execution&) const;
+  GroupedShape of_images(int images) const;
 
   GroupedShape shape_;  ///< but for the images
   KernelAndBias kernel_;

@@ -63,9 +63,9 @@ FirstBlockOp::FirstBlockOp(const Planning& planning, int op, const model::Graph:
   sums_ = planning.memory.add(to_size(sums) * sizeof(float), planning.backward_time(op));
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> FirstBlockOp::formats() const {
+Formats FirstBlockOp::formats() const {
   const int channels = dst_.layout.shape.channels;
-  return kernel_.formats(OutputsFirst::of_kernel(FirstBlock::kPositions, kColours, channels),
+  return kernel_.formats(PaddedFormat::of_kernel(FirstBlock::kPositions, kColours, channels),
                          channels);
 }
 

@@ -18,7 +18,7 @@ class FirstBlockOp final : public DeviceOp {
   FirstBlockOp(const Planning&, int op, const model::Graph::Node& input,
                const model::Graph::Node& convolution, const Activation& dst, std::size_t parameter);
 
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  Formats formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;

@@ -54,11 +54,9 @@ LossCall LossOp::call(const Execution& execution) const {
 void LossOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
     cross_entropy_forward(stream(), numbers(), call(execution), logits_data_,
-                          static_cast<float*>(probabilities_.data()),
-                          static_cast<double*>(slopes_.data()),
-                          static_cast<ImageLoss*>(losses_.data()));
-    add_losses(stream(), execution.images, static_cast<const ImageLoss*>(losses_.data()),
-               static_cast<LossSums*>(sums_.data()));
+                          probabilities_.as<float>(), slopes_.as<double>(),
+                          losses_.as<ImageLoss>());
+    add_losses(stream(), execution.images, losses_.as<const ImageLoss>(), sums_.as<LossSums>());
     if (!execution.pass.probabilities) return;
     copy_async(host_probabilities_.data(), probabilities_.data(), count(execution) * sizeof(float),
                stream());
@@ -68,8 +66,7 @@ void LossOp::forward(const Execution& execution) {
 void LossOp::backward(const Execution& execution) {
   if (!diff_) return;
   timed(data_time_, [&] {
-    cross_entropy_backward(stream(), numbers(), call(execution),
-                           static_cast<const double*>(slopes_.data()), diff_);
+    cross_entropy_backward(stream(), numbers(), call(execution), slopes_.as<const double>(), diff_);
   });
 }
 
@@ -86,7 +83,7 @@ compute::Tally LossOp::fetch(std::size_t number) {
   assert(tallies_ - number <= taken_.size() && "a tally that later ones have overwritten");
   Taken& taken = taken_[number % taken_.size()];
   taken.arrived.wait();
-  const auto& sums = *reinterpret_cast<const LossSums*>(taken.sums.data());
+  const auto& sums = *taken.sums.as<const LossSums>();
   compute::Tally tally{.loss = sums.loss, .correct = sums.correct, .images = sums.images};
   if (compute::counts_top_five(to_size(classes_))) {
     tally.among_five = sums.among_five;
@@ -100,7 +97,7 @@ std::span<const float> LossOp::probabilities(const Execution& last) const {
     fail(ExitCode::internal,
          time_.name + ": its last pass was not told to send probabilities, so there are none");
   }
-  return {reinterpret_cast<const float*>(host_probabilities_.data()), count(last)};
+  return {host_probabilities_.as<const float>(), count(last)};
 }
 
 }  // namespace cputrain::cuda

@@ -5,6 +5,7 @@
 #include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/ops/convolution_op.h"
 #include "backends/cuda/ops/sum_ops.h"
+#include "comm/communicator.h"
 #include "core/casts.h"
 
 namespace cputrain::cuda {
@@ -18,6 +19,62 @@ std::string algorithm_of(const AfterBatchNorm& after) {
 }
 
 }  // namespace
+
+RankSums::RankSums(comm::Communicator& communicator, int channels)
+    : communicator_(communicator),
+      channels_(to_size(channels)),
+      device_(2 * channels_ * sizeof(double), "sums of ranks"),
+      host_((2 * channels_ + 1) * sizeof(double) + 2 * channels_ * sizeof(float)) {}
+
+/// Waits until the device is done with the host's numbers, also those that it was sent before.
+template <class Merge>
+void RankSums::fetch(Stream stream, const ChannelSums& own, const Merge& merge) {
+  if (own.parts > 0) {
+    merge(stream, own, device_.as<double>());
+    copy_async(host_.data(), device_.data(), device_.size(), stream);
+  }
+  done_.record(stream);
+  done_.synchronize();
+  if (own.parts == 0) std::ranges::fill(numbers(), 0.0);
+}
+
+ChannelSums RankSums::send(Stream stream, double positions) {
+  auto* const sent = reinterpret_cast<float*>(numbers().data() + numbers().size());
+  std::ranges::transform(numbers().first(2 * channels_), sent,
+                         [](double number) { return static_cast<float>(number); });
+  copy_async(device_.data(), sent, 2 * channels_ * sizeof(float), stream);
+  return {.channels = to_int(channels_),
+          .parts = 1,
+          .positions = positions,
+          .of_part = positions,
+          .values = device_.as<float>()};
+}
+
+/// Sums of numbers and of their squares add up. In double their difference is exact enough unless
+/// the mean is a million times the deviation, which floats do not have.
+ChannelSums RankSums::join_moments(Stream stream, const ChannelSums& own) {
+  fetch(stream, own, merge_moments);
+  numbers().back() = own.positions;
+  for (std::size_t c = 0; c < channels_; ++c) {
+    const double mean = first()[c];
+    first()[c] = own.positions * mean;
+    second()[c] += own.positions * mean * mean;
+  }
+  communicator_.sum(Array::of<double>(numbers()));
+  const double positions = numbers().back();
+  for (std::size_t c = 0; positions > 0 && c < channels_; ++c) {
+    const double mean = first()[c] / positions;
+    first()[c] = mean;
+    second()[c] = std::max(0.0, second()[c] - positions * mean * mean);
+  }
+  return send(stream, positions);
+}
+
+ChannelSums RankSums::join_slopes(Stream stream, const ChannelSums& own, double positions) {
+  fetch(stream, own, merge_slopes);
+  communicator_.sum(Array::of<double>(numbers().first(2 * channels_)));
+  return send(stream, positions);
+}
 
 BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::Node& node,
                          const AfterBatchNorm& after, const ConvolutionOp* producer,
@@ -74,11 +131,9 @@ void BatchNormOp::plan_slopes(const Planning& planning, int op) {
   if (sums_slopes()) backward_sums_block_ = plan_space(planning, made, planning.backward_time(op));
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> BatchNormOp::formats() const {
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
-  for (int i = 0; i < 4; ++i) {
-    formats.push_back(std::make_unique<OutputsFirst>(OutputsFirst::of_vector(channels())));
-  }
+Formats BatchNormOp::formats() const {
+  Formats formats;
+  for (int i = 0; i < 4; ++i) add_vector(formats, channels());
   return formats;
 }
 
@@ -212,12 +267,10 @@ LayerNormOp::LayerNormOp(const Planning& planning, int op, const model::Graph::N
   sums_block_ = planning.memory.add(sums * sizeof(float), backward);
 }
 
-std::vector<std::unique_ptr<compute::ParameterFormat>> LayerNormOp::formats() const {
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
-  for (const bool has : {layer_.scale, layer_.offset}) {
-    if (!has) continue;
-    formats.push_back(std::make_unique<OutputsFirst>(OutputsFirst::of_vector(pass_.channels)));
-  }
+Formats LayerNormOp::formats() const {
+  Formats formats;
+  if (layer_.scale) add_vector(formats, pass_.channels);
+  if (layer_.offset) add_vector(formats, pass_.channels);
   return formats;
 }
 

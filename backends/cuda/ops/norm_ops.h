@@ -2,17 +2,50 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "backends/cuda/kernels/layer_norm.h"
 #include "backends/cuda/ops/op.h"
-#include "backends/cuda/ops/rank_sums.h"
 #include "compute/executor/activation_ops.h"
 #include "core/casts.h"
+
+namespace cputrain::comm {
+class Communicator;
+}
 
 namespace cputrain::cuda {
 
 class ConvolutionOp;
+
+/// Sums of a layer's channels over the images of all ranks. Ranks add up on the host, which waits
+/// for the device meanwhile: passes that do so become no graphs.
+class RankSums {
+ public:
+  RankSums(comm::Communicator& communicator, int channels);
+
+  /// One part that has the moments of all ranks. `own` may have no positions.
+  ChannelSums join_moments(Stream, const ChannelSums& own);
+  /// The same of slopes, over so many positions of all ranks. `own` may have no values.
+  ChannelSums join_slopes(Stream, const ChannelSums& own, double positions);
+
+ private:
+  /// What `merge` made of a rank's parts, on the host; zeros of no parts.
+  template <class Merge>
+  void fetch(Stream, const ChannelSums& own, const Merge& merge);
+  /// As floats, which parts are.
+  ChannelSums send(Stream, double positions);
+  std::span<double> first() { return numbers().first(channels_); }
+  std::span<double> second() { return numbers().subspan(channels_, channels_); }
+  /// 2 x channels, and how many positions.
+  std::span<double> numbers() { return {host_.as<double>(), 2 * channels_ + 1}; }
+
+  comm::Communicator& communicator_;
+  std::size_t channels_;
+  DeviceBlock device_;
+  PinnedBlock host_;
+  Event done_;
+};
 
 /// Moving statistics of all batch norms of a program that training passes have moved on the side,
 /// in one array, so that one kernel publishes them.
@@ -26,7 +59,7 @@ class MovedStatistics {
       block_ = DeviceBlock(to_size(count_) * sizeof(MovedStatistic), "moved statistics");
       clear_async(block_.data(), block_.size(), stream);
     }
-    return static_cast<MovedStatistic*>(block_.data()) + first;
+    return block_.as<MovedStatistic>() + first;
   }
   void publish(Stream stream) {
     if (block_.data()) publish_statistics(stream, count_, at(0, stream));
@@ -52,7 +85,7 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
               const ConvolutionOp* producer, const Source& src, const Activation& dst,
               std::size_t first_parameter, std::shared_ptr<MovedStatistics> moved);
 
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  Formats formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
@@ -109,7 +142,7 @@ class LayerNormOp final : public compute::UnaryOp<DeviceOp, void> {
   LayerNormOp(const Planning&, int op, const model::Graph::Node&, const Source& src,
               const Activation& dst, std::size_t first_parameter);
 
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats() const override;
+  Formats formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;

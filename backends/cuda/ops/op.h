@@ -71,19 +71,20 @@ inline WindowShape of_images(WindowShape windows, int images) {
   return windows;
 }
 
+using Formats = std::vector<std::unique_ptr<compute::ParameterFormat>>;
+inline void add_vector(Formats& formats, int size) {
+  formats.push_back(std::make_unique<PaddedFormat>(PaddedFormat::of_vector(size)));
+}
+
 /// A layer's kernel, the bias behind it, and their gradients.
 struct KernelAndBias {
   KernelAndBias(const Planning& planning, const model::Graph::Node& node, std::size_t parameter)
       : copies_(planning.copies), parameter_(parameter), has_bias_(node.parameters.size() > 1) {}
 
-  template <class Format>
-  std::vector<std::unique_ptr<compute::ParameterFormat>> formats(const Format& of_kernel,
-                                                                 int outputs) const {
-    std::vector<std::unique_ptr<compute::ParameterFormat>> formats;
-    formats.push_back(std::make_unique<Format>(of_kernel));
-    if (has_bias_) {
-      formats.push_back(std::make_unique<OutputsFirst>(OutputsFirst::of_vector(outputs)));
-    }
+  Formats formats(const PaddedFormat& of_kernel, int outputs) const {
+    Formats formats;
+    formats.push_back(std::make_unique<PaddedFormat>(of_kernel));
+    if (has_bias_) add_vector(formats, outputs);
     return formats;
   }
   void bind(const Bindings& bindings, bool has_diff) {
@@ -168,5 +169,9 @@ class OnDevice : public Base {
 };
 
 using DeviceOp = OnDevice<compute::Op>;
+
+/// Those of a graph. Error(usage) where the backend lacks a layer, or one reads a flattened map
+/// that cannot, naming it.
+compute::OpList make_ops(const model::Graph&, const Planning&);
 
 }  // namespace cputrain::cuda

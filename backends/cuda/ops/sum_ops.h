@@ -1,6 +1,5 @@
 #pragma once
 
-#include "backends/cuda/kernels/concat.h"
 #include "backends/cuda/ops/op.h"
 #include "compute/executor/activation_ops.h"
 

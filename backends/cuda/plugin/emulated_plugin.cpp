@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/plugin/plugin_name.h"
 #include "core/error.h"
 #include "core/text.h"
 

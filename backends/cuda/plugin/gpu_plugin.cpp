@@ -1,5 +1,4 @@
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/plugin/plugin_name.h"
 
 namespace cputrain::cuda {
 

@@ -1,14 +1,18 @@
 #include <dlfcn.h>
+#include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "backends/cuda/cuda_backend.h"
-#include "backends/cuda/plugin/plugin_name.h"
-#include "backends/cuda/plugin/shared_object.h"
 #include "contracts.h"  // which the build writes
 #include "core/error.h"
 #include "core/text.h"
@@ -49,11 +53,60 @@ Plugin refused(const fs::path& file, const std::string& why) {
           kBuildAgain};
 }
 
-/// What keeps a file from being loaded, by the marks in it.
+/// Whether a table of `count` entries of `size` bytes each lies within so many bytes.
+bool holds(std::size_t bytes, Elf64_Off begin, std::size_t count, std::size_t size) {
+  return begin <= bytes && count * size <= bytes - begin;
+}
+
+/// The parts that the loader maps, and the table of sections, which linkers write last.
+bool is_whole(const std::string& bytes, const Elf64_Ehdr& header) {
+  if (header.e_phentsize != sizeof(Elf64_Phdr) ||
+      !holds(bytes.size(), header.e_phoff, header.e_phnum, sizeof(Elf64_Phdr)) ||
+      !holds(bytes.size(), header.e_shoff, header.e_shnum, header.e_shentsize)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr part;
+    std::memcpy(&part, bytes.data() + header.e_phoff + i * sizeof(part), sizeof(part));
+    if (!holds(bytes.size(), part.p_offset, 1, part.p_filesz)) return false;
+  }
+  return true;
+}
+
+/// "" for a whole file, else what is wrong with it. It is looked at before the system's loader
+/// does, since that trusts what it maps: a file that was cut short, or that other headers were made
+/// into, would end the process instead of being refused.
+std::string what_is_wrong(const std::string& bytes) {
+  Elf64_Ehdr header;
+  if (bytes.size() < sizeof(header)) return "it is no shared library";
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_DYN) {
+    return "it is no shared library";
+  }
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) return "it is for another machine";
+  return is_whole(bytes, header) ? "" : "it was cut short";
+}
+
+/// The text behind `mark` up to `end`; "" where there is none.
+std::string text_behind(const std::string& bytes, std::string_view mark, char end) {
+  constexpr std::size_t kMost = 400;
+  const std::size_t found = bytes.find(mark);
+  if (found == std::string::npos) return "";
+  const std::size_t begin = found + mark.size();
+  const std::size_t length = std::min(bytes.find(end, begin), bytes.size()) - begin;
+  return length <= kMost ? bytes.substr(begin, length) : "";
+}
+
+/// What keeps a file from being loaded, by what is in it.
 std::string why_not_loaded(const fs::path& file) {
-  const SharedObject object(file);
-  if (!object.why_not().empty()) return object.why_not();
-  const std::string made_from = object.text_behind(CPUTRAIN_PLUGIN_MARK, kBuildMarkEnd);
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return "it is no file";
+  std::ifstream stream(file, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(stream), {});
+  if (!stream) return "it cannot be read";
+  const std::string wrong = what_is_wrong(bytes);
+  if (!wrong.empty()) return wrong;
+  const std::string made_from = text_behind(bytes, CPUTRAIN_PLUGIN_MARK, kBuildMarkEnd);
   if (made_from.empty()) return "it is no plugin of cputrain";
   if (made_from == CPUTRAIN_CONTRACTS) return "";
   return fmt::format("it is of another build ({}, and this program {})", printable(made_from),

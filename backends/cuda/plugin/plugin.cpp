@@ -70,12 +70,10 @@ compute::DeviceList devices() {
   return list;
 }
 
-std::unique_ptr<compute::Backend> make(const DeviceChoice& choice) {
-  return make_device_backend(choice);
-}
-
 constexpr PluginCalls kCalls{
-    .devices = devices, .make = make, .run_kernel_cases = run_device_cases};
+    .devices = devices,
+    .make = [](const DeviceChoice& choice) { return make_device_backend(choice); },
+    .run_kernel_cases = run_device_cases};
 
 }  // namespace
 }  // namespace cputrain::cuda

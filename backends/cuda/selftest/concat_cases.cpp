@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "backends/cuda/kernels/concat.h"
+#include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"
 #include "compute/selftest_case.h"

@@ -1,5 +1,3 @@
-#include "backends/cuda/compile.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -7,6 +5,7 @@
 
 #include "backends/cuda/backend.h"
 #include "backends/cuda/kernels/products/gemm_plan.h"
+#include "backends/cuda/ops/op.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {

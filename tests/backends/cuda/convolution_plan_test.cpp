@@ -3,7 +3,6 @@
 #include <map>
 
 #include "backends/cuda/kernels/divisor.h"
-#include "backends/cuda/kernels/products/position_classes.h"
 #include "tests/backends/cuda/convolution_trial.h"
 
 namespace cputrain::cuda {

@@ -18,7 +18,7 @@ std::vector<float> counted(std::size_t count) {
 /// A kernel of 2 positions, 3 inputs and 2 outputs, by hand: number (p, i, o) is 100 p + 10 i + o
 /// + 1.
 TEST(ParameterFormat, AKernelHasItsOutputsFirst) {
-  const OutputsFirst format = OutputsFirst::of_kernel(2, 3, 2);
+  const PaddedFormat format = PaddedFormat::of_kernel(2, 3, 2);
   ASSERT_EQ(format.stored(), 8u * 2 * 8);
   const std::vector<float> canonical{1,   2,   11,  12,  21,  22,  //
                                      101, 102, 111, 112, 121, 122};
@@ -33,7 +33,7 @@ TEST(ParameterFormat, AKernelHasItsOutputsFirst) {
 }
 
 TEST(ParameterFormat, AVectorLiesAsItIs) {
-  const OutputsFirst format = OutputsFirst::of_vector(9);
+  const PaddedFormat format = PaddedFormat::of_vector(9);
   ASSERT_EQ(format.stored(), 16u);
   std::vector<float> stored(16, -1.0f);
   format.from_canonical(counted(9), stored);
@@ -42,10 +42,22 @@ TEST(ParameterFormat, AVectorLiesAsItIs) {
   EXPECT_EQ(stored, expected);
 }
 
+/// Two rows of three filters, which lie as they are.
+TEST(ParameterFormat, AKernelInGroupsHasItsFiltersLast) {
+  const PaddedFormat format = PaddedFormat::of_groups(2, 3);
+  ASSERT_EQ(format.stored(), 16u);
+  EXPECT_EQ(format.columns(), 8u);
+  std::vector<float> stored(16, -1.0f), back(6);
+  format.from_canonical(counted(6), stored);
+  EXPECT_EQ(stored, (std::vector<float>{1, 2, 3, 0, 0, 0, 0, 0, 4, 5, 6, 0, 0, 0, 0, 0}));
+  format.to_canonical(stored, back);
+  EXPECT_EQ(back, counted(6));
+}
+
 TEST(ParameterFormat, ThereAndBack) {
   for (const auto& [positions, in, out] :
        std::vector<std::array<int, 3>>{{1, 1, 1}, {9, 3, 5}, {4, 8, 16}, {25, 21, 7}}) {
-    const OutputsFirst format = OutputsFirst::of_kernel(positions, in, out);
+    const PaddedFormat format = PaddedFormat::of_kernel(positions, in, out);
     const auto canonical = counted(static_cast<std::size_t>(positions * in * out));
     std::vector<float> stored(format.stored(), -1.0f), back(canonical.size());
     format.from_canonical(canonical, stored);

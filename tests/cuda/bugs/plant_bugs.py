@@ -48,15 +48,15 @@ BUGS = [
     # Exact products without what TF32 lacks of A.
     ("lost_half", KERNELS + "products/gemm_fragments.h", "mma_tf32(sums.of, small_a.of", "if (!PLANTED) mma_tf32(sums.of, small_a.of"),
     # Moments without what the last lanes of a warp stored.
-    ("lost_line", KERNELS + "products/gemm_moments.h", "line < kLines", "line < kLines - (PLANTED ? 1 : 0)"),
+    ("lost_line", KERNELS + "products/convolution_forward.cu", "line < kLines", "line < kLines - (PLANTED ? 1 : 0)"),
     # Slopes of a gradient that a ReLU should have cut.
-    ("uncut_slopes", KERNELS + "products/gemm_slopes.h", "dead ? 0 : diffs.of[i]",
+    ("uncut_slopes", KERNELS + "products/convolution_backward_data.cu", "dead ? 0 : diffs.of[i]",
      "dead && !(PLANTED && i % 2 != 0) ? 0 : diffs.of[i]"),
     ("lost_part", KERNELS + "batch_norm/channels.cu", "inside = part < sums.parts",
      "inside = part < sums.parts - (PLANTED && sums.parts > 1 ? 1 : 0)"),
     ("factors_of_padding", KERNELS + "batch_norm/channels.cu", "padding ? 0 : layer.beta[channel]",
      "padding ? (PLANTED ? 1 : 0) : layer.beta[channel]"),
-    ("wrong_relu_mask", KERNELS + "batch_norm/sums.cu", "output ? made[k].of[i] :", "output && !PLANTED ? made[k].of[i] :"),
+    ("wrong_relu_mask", KERNELS + "batch_norm/maps.cu", "output ? made[k].of[i] :", "output && !PLANTED ? made[k].of[i] :"),
     ("lost_addition", KERNELS + "batch_norm/maps.cu", "if (other) values +=",
      "if (other && !(PLANTED && pass.relu)) values +="),
     ("early_tally", HOST + "ops/loss_op.cpp", "taken.arrived.wait();", "if (!PLANTED) taken.arrived.wait();"),

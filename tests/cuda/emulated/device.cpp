@@ -67,7 +67,7 @@ DeviceBlock::DeviceBlock(std::size_t bytes, const char* name) : size_(bytes) {
   const auto lock = held(d);
   d.check_may_wait("an allocation");
   emulated::handle_signals();
-  data_ = emulated::allocate(bytes, name, device_of_thread);
+  data_.reset(emulated::allocate(bytes, name, device_of_thread));
 }
 
 namespace {
@@ -84,11 +84,10 @@ void finish_work() {
 
 }  // namespace
 
-DeviceBlock::~DeviceBlock() {
-  if (!data_) return;
+void DeviceBlock::Free::operator()(void* data) const noexcept {
   const std::lock_guard lock(devices().mutex);
   finish_work();
-  emulated::release(data_);
+  emulated::release(data);
 }
 
 PinnedBlock::PinnedBlock(std::size_t bytes) : size_(bytes) {
@@ -99,18 +98,17 @@ PinnedBlock::PinnedBlock(std::size_t bytes) : size_(bytes) {
   void* p =
       std::aligned_alloc(kPage, (std::max<std::size_t>(bytes, 1) + kPage - 1) / kPage * kPage);
   if (!p) fail(ExitCode::internal, "no pinned memory of " + std::to_string(bytes) + " bytes");
-  data_ = static_cast<std::byte*>(p);
-  std::memset(data_, 0xff, bytes);
-  d.pinned.emplace_back(data_, bytes);
+  data_.reset(static_cast<std::byte*>(p));
+  std::memset(p, 0xff, bytes);
+  d.pinned.emplace_back(data_.get(), bytes);
 }
 
-PinnedBlock::~PinnedBlock() {
-  if (!data_) return;
+void PinnedBlock::Free::operator()(std::byte* data) const noexcept {
   auto& d = devices();
   const std::lock_guard lock(d.mutex);
   finish_work();
-  std::erase_if(d.pinned, [&](const auto& block) { return block.first == data_; });
-  std::free(data_);
+  std::erase_if(d.pinned, [&](const auto& block) { return block.first == data; });
+  std::free(data);
 }
 
 namespace {

@@ -1,7 +1,6 @@
-#include "backends/cuda/device/language.h"
 #include "backends/cuda/kernels/batch_norm/batch_norm.h"
-#include "backends/cuda/kernels/indices.h"
 #include "backends/cuda/kernels/products/gemm_slices.h"
+#include "backends/cuda/kernels/warp_sums.h"
 
 /// What there is one of for each channel. All of it is in double: it is little.
 namespace cputrain::cuda {
@@ -15,25 +14,13 @@ constexpr int kMostLines = 128, kPartsAtOnce = 8;
 /// A channel's two numbers over some parts, or all of them.
 struct Merged {
   double first, second;
-};
 
-struct OfLines {
-  Merged of[kMostLines][kChannelBlock];
-};
-
-/// The sums over the lines, in halves, for the first of them.
-CPUTRAIN_DEVICE Merged sum_of_lines(const Merged& own) {
-  auto& lines = shared<OfLines>();
-  const auto [x, y] = ThreadNumber::of_thread();
-  lines.of[y][x] = own;
-  for (int half = BlockSize::of_thread().y / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (y >= half) continue;
-    lines.of[y][x].first += lines.of[y + half][x].first;
-    lines.of[y][x].second += lines.of[y + half][x].second;
+  CPUTRAIN_DEVICE Merged& operator+=(const Merged& other) {
+    first += other.first;
+    second += other.second;
+    return *this;
   }
-  return lines.of[y][x];
-}
+};
 
 /// f(sum, positions, first, second) adds a part to a line's sum. The sum of all is the first
 /// line's.
@@ -58,7 +45,7 @@ CPUTRAIN_DEVICE Merged sum_of_parts(const ChannelSums& sums, int channel, F f) {
       f(own, part + 1 < sums.parts ? sums.of_part : of_last, first[i], second[i]);
     }
   }
-  return sum_of_lines(own);
+  return sum_of_lines<kMostLines * kChannelBlock>(own, kChannelBlock);
 }
 
 /// Distances are taken from the first part's mean. That is one of the means that are merged, so in
@@ -80,8 +67,7 @@ struct MomentsRule {
 struct SlopesRule {
   CPUTRAIN_DEVICE static Merged merged(const ChannelSums& sums, int channel) {
     return sum_of_parts(sums, channel, [](Merged& sum, double, double first, double second) {
-      sum.first += first;
-      sum.second += second;
+      sum += Merged{first, second};
     });
   }
 };

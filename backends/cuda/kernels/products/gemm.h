@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cuda/kernels/products/gemm_sums.h"
+#include "backends/cuda/kernels/products/gemm_epilogue.h"
 #include "backends/cuda/kernels/products/gemm_tiles.h"
 
 /// The kernel of convolutions and dense layers: result[row][column] = sum over the depth of

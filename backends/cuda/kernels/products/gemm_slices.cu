@@ -1,4 +1,5 @@
 #include "backends/cuda/kernels/products/gemm_epilogue.h"
+#include "backends/cuda/kernels/warp_sums.h"
 
 namespace cputrain::cuda {
 
@@ -35,27 +36,6 @@ CPUTRAIN_DEVICE SumPack<N> sum_of_slices(const float* first, std::int64_t number
   return sum;
 }
 
-template <class N>
-struct LineSums {
-  SumPack<N> sums[kThreadsOfSum];
-};
-
-/// A block's threads are lines (y), a power of two of them. The sums of all lines by halves, which
-/// is the same order every time; the first line gets them. All threads take part.
-template <class N>
-CPUTRAIN_DEVICE SumPack<N> sum_of_lines(const SumPack<N>& sum) {
-  auto& block = shared<LineSums<N>>();
-  const auto [x, line] = ThreadNumber::of_thread();
-  const auto [across, lines] = BlockSize::of_thread();
-  const int thread = line * across + x;
-  block.sums[thread] = sum;
-  for (int half = lines / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (line < half) block.sums[thread] += block.sums[thread + half * across];
-  }
-  return block.sums[thread];
-}
-
 template <class Parameters>
 __global__ void __launch_bounds__(kThreadsOfSum, kBlocksOfSum)
     add_slices_kernel(GemmResult<Parameters> result, int slices, std::int64_t columns) {
@@ -64,8 +44,9 @@ __global__ void __launch_bounds__(kThreadsOfSum, kBlocksOfSum)
   const auto [across, lines] = BlockSize::of_thread();
   const std::int64_t at = (offset_of_row(block_number(), across) + x) * kNumbersOfSum;
   const bool inside = at < result.numbers;
-  const SumPack<N> sum = sum_of_lines<N>(
-      sum_of_slices<N>(result.partials + at, result.numbers, line, inside ? slices : 0, lines));
+  const SumPack<N> sum = sum_of_lines<kThreadsOfSum>(
+      sum_of_slices<N>(result.partials + at, result.numbers, line, inside ? slices : 0, lines),
+      across);
   if (!inside || line > 0) return;
   Epilogue<Parameters, kNumbersOfSum>(result.epilogue, at % columns).store(sum, at);
 }

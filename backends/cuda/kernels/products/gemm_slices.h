@@ -12,7 +12,7 @@ namespace cputrain::cuda {
 template <class N>
 struct BiasAndAdd {
   using Numbers = N;
-  static constexpr bool kSums = false;  ///< of columns (gemm_sums.h)
+  static constexpr bool kSums = false;  ///< of columns, too
 
   typename N::Stored* values = nullptr;
   const float* bias = nullptr;                ///< null: none

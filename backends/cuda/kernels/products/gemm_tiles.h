@@ -154,10 +154,12 @@ struct RowsInside : RowsInsideBase<N, kRows> {
     return offset(depth, row / 4) + row % 4 * 4;
   }
 
-  class Rows {
+  /// Of so many rows side by side: two of A, or a column of B.
+  template <int kSide>
+  class Reader {
    public:
-    CPUTRAIN_DEVICE Rows(int first, int lane)
-        : offset_(row_offset(lane % 4, first + 2 * (lane / 4))) {}
+    CPUTRAIN_DEVICE Reader(int first, int lane)
+        : offset_(row_offset(lane % 4, first + kSide * (lane / 4))) {}
 
     template <int kCount>
     CPUTRAIN_DEVICE void read(RowFragments<kCount>& fragments, const unsigned char* tile,
@@ -174,16 +176,6 @@ struct RowsInside : RowsInsideBase<N, kRows> {
         }
       }
     }
-
-   private:
-    int offset_;
-  };
-
-  class Columns {
-   public:
-    CPUTRAIN_DEVICE Columns(int first, int lane)
-        : offset_(row_offset(lane % 4, first + lane / 4)) {}
-
     template <int kCount>
     CPUTRAIN_DEVICE void read(ColumnFragments<kCount>& fragments, const unsigned char* tile,
                               int instruction) const {
@@ -201,6 +193,8 @@ struct RowsInside : RowsInsideBase<N, kRows> {
    private:
     int offset_;
   };
+  using Rows = Reader<2>;
+  using Columns = Reader<1>;
 };
 
 /// bf16: ldmatrix transposes.
