@@ -69,7 +69,7 @@ class OpMaker {
                      node().name, planning_.largest(), shape.height, shape.width, shape.channels));
   }
 
-  /// And what follows, where one operator does both.
+  /// The image as a map, or the whole first block, where one operator makes it of bytes.
   void input() {
     const model::Graph::Node& pixels = node();
     check_positions(pixels.dst);

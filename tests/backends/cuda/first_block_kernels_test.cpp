@@ -59,7 +59,7 @@ TEST_P(FirstBlockKernels, KeepNaNWhichWinsNothing) {
   }
 }
 
-/// Of images of noise, by so many slices: what the kernel makes of images `first` to `end`.
+/// What the kernel makes of images `first` to `end` of noise, by so many slices.
 std::tuple<std::vector<float>, std::vector<WinnerWord>> forward_of(Numbers numbers, int first,
                                                                    int end, int slices) {
   constexpr int kImages = 3, kSide = 22, kChannels = 40, kOutputs = kSide / 2 * kSide / 2;

@@ -15,7 +15,7 @@ namespace cputrain::cuda {
 inline constexpr int kTileRows = 2, kTileColumns = 16, kChannels = 32;
 inline constexpr int kPixelRows = 2 * kTileRows + 2, kPixelPairs = kTileColumns + 1;
 inline constexpr int kThreads = 128, kWarps = kThreads / 32;
-/// Of a multiprocessor. In exact there are twice the sums, and halves of what is multiplied.
+/// Blocks a multiprocessor. In exact there are twice the sums, and halves of what is multiplied.
 template <class N>
 inline constexpr int kBlocksEach = N::kNumbers == Numbers::exact ? 3 : 4;
 // The product's depth, and columns of the weights' gradient: three rows of taps, colours of each
@@ -158,7 +158,7 @@ struct FloatPixels {
     if (!tap.there) return kPixelRows * kPitch;
     return (2 * row + tap.row) * kPitch + kColours * (2 * window + tap.column) + tap.colour;
   }
-  /// Of the window at a place in that of the pool, so many of the pool's to the right.
+  /// Where the window at a place in that of the pool begins, so many of the pool's to the right.
   CPUTRAIN_DEVICE unsigned at(int begin, int place, int windows = 0) const {
     return reinterpret_cast<const unsigned*>(
         this)[begin + place / 2 * kPitch + (place % 2 + 2 * windows) * kColours];

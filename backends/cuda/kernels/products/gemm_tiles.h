@@ -154,7 +154,7 @@ struct RowsInside : RowsInsideBase<N, kRows> {
     return offset(depth, row / 4) + row % 4 * 4;
   }
 
-  /// Of so many rows side by side: two of A, or a column of B.
+  /// Numbers of so many rows side by side: two of A, or a column of B.
   template <int kSide>
   class Reader {
    public:
