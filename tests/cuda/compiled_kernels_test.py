@@ -18,7 +18,7 @@ class Tables(unittest.TestCase):
                                           capture_output=True, env={**os.environ, "KERNELS_BUILT": built})
                     if done.returncode == SKIPPED:
                         self.skipTest(done.stdout.strip())
-                    with open(os.path.join(ROOT, "backends", "cuda", "kernels", what + ".txt")) as kept:
+                    with open(os.path.join(ROOT, "results", "gpu-kernels", what + ".txt")) as kept:
                         self.assertEqual(done.stdout, kept.read())
                     self.assertEqual(done.returncode, 0, done.stderr)
 
