@@ -51,6 +51,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
       : device_(choice.device),
         numbers_(choice.numbers),
         captures_(choice.captures),
+        measures_(choice.measures),
         properties_((use_device(device_), device_properties(device_))),
         facts_(facts_of(properties_, numbers_)),
         memory_(device_, choice.ranks_on_device, numbers_, stream_),
@@ -64,7 +65,8 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
     return std::make_unique<compute::Executor>(
-        make_target({device_, properties_.multiprocessors, numbers_, stream_, memory_, captures_}),
+        make_target({device_, properties_.multiprocessors, numbers_, stream_, memory_, captures_,
+                     measures_}),
         graph, options, arenas);
   }
 
@@ -117,7 +119,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
   int device_;
   Numbers numbers_;
-  bool captures_;
+  bool captures_, measures_;
   DeviceProperties properties_;
   compute::BackendFacts facts_;
   ComputeStream stream_;

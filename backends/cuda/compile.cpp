@@ -28,6 +28,8 @@ class OpMaker {
     for (int op = 0; op < next_op(); ++op) {
       auto* const norm = dynamic_cast<BatchNormOp*>(ops_[to_size(op)].get());
       if (norm) norm->plan_slopes(planning_, op);
+      auto* const product = dynamic_cast<ConvolutionOp*>(ops_[to_size(op)].get());
+      if (product && planning_.measures && planning_.training()) product->plan_trials(planning_);
     }
     return std::move(ops_);
   }

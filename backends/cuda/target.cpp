@@ -1,5 +1,6 @@
 #include "backends/cuda/target.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "backends/cuda/image_feed.h"
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/ops/op.h"
+#include "backends/cuda/ops/tile_trials.h"
 #include "backends/cuda/update.h"
 #include "backends/cuda/weight_copies.h"
 #include "core/casts.h"
@@ -41,12 +43,14 @@ class DeviceTarget final : public compute::Target {
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
     may_capture_ = device_.captures && !planning.options.synchronise;  // the host takes part there
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
-    auto ops = cuda::make_ops(graph, Planning{planning,
-                                              {device_.multiprocessors, device_.numbers,
-                                               device_.stream, facts(), &copies()}});
+    auto ops =
+        cuda::make_ops(graph, Planning{planning,
+                                       {device_.multiprocessors, device_.numbers, device_.stream,
+                                        facts(), &copies(), device_.measures}});
     own_size_ = {.image = graph.image(), .images = to_size(planning.largest())};
-    for (std::size_t i = 0; i < ops.size(); ++i) {
+    for (const auto& op : ops) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));
+      if (auto* const choice = op->choice()) trials_.push_back(static_cast<TileTrials*>(choice));
     }
     return ops;
   }
@@ -124,8 +128,11 @@ class DeviceTarget final : public compute::Target {
 
  private:
   Stream stream() const { return device_.stream.get(); }
-  /// Timed events have no place in a graph.
-  bool captures() const { return may_capture_ && !times_layers_; }
+  /// Timed events have no place in a graph. Where ranks sum in passes, they must begin together:
+  /// all learn in the same step which tiles were found.
+  bool captures() const {
+    return may_capture_ && !times_layers_ && std::ranges::all_of(trials_, &TileTrials::agreed);
+  }
 
   PassFacts* facts() const { return facts_.as<PassFacts>(); }
   WeightCopies& copies() const { return device_.memory.weight_copies(); }
@@ -161,6 +168,7 @@ class DeviceTarget final : public compute::Target {
   bool may_capture_ = false, times_layers_ = false;
   DeviceBlock facts_;                                 ///< the running pass's
   std::vector<std::unique_ptr<StreamEvent>> places_;  ///< by operator
+  std::vector<const TileTrials*> trials_;
   std::map<PassKind, KnownPass> passes_;
   DeviceBatch* batch_ = nullptr;  ///< the pass's
   bool reads_batch_ = false;      ///< what was enqueued since the last call ended

@@ -16,6 +16,7 @@ struct ProgramDevice {
   ComputeStream& stream;
   DeviceMemory& memory;
   bool captures;  ///< passes become CUDA graphs
+  bool measures;  ///< training passes find tiles of products
 };
 
 /// Operators that put kernels into the device's one stream. Errors as make_ops().

@@ -79,14 +79,17 @@ ListedBackend cuda_backend() {
                  .built = built,
                  .lack = lack,
                  .options = {{kNoGraph,
-                              "enqueue each kernel of a step by itself, not as a CUDA graph; "
-                              "for finding mistakes. --profile and bench always do so"}}},
+                              "enqueue each kernel of a step by itself, not as a CUDA graph, and "
+                              "try no tiles; for finding mistakes. --profile and bench never make "
+                              "graphs"}}},
       .make =
           [](const training::BackendRequest& request) {
+            const bool graphs = !request.options.contains(kNoGraph);
             return cuda::make_cuda_backend({.device = request.device,
                                             .ranks_on_device = request.ranks_on_device,
                                             .numbers = numbers_of(request.precision),
-                                            .captures = !request.options.contains(kNoGraph)});
+                                            .captures = graphs,
+                                            .measures = graphs && !request.reproducible});
           },
       .devices = cuda::cuda_devices,
       .own = {.rounded = {{Precision::f32, {"tf32", 0x1p-11}}, {Precision::bf16, {"bf16", 0x1p-8}}},

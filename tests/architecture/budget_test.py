@@ -11,7 +11,7 @@ import modules
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUDGET = {
-    "lines of src": 74940,
+    "lines of src": 74945,
     "files of src": 521,
     "files of src with at most 40 lines": 65,
     "types per 1,000 lines of src": 10.4,

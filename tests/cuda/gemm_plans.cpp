@@ -14,6 +14,6 @@ int main() {
     const GemmPlan plan = plan_gemm(extent, static_cast<Numbers>(numbers), multiprocessors);
     std::cout << plan.tile.rows << 'x' << plan.tile.columns << ' '
               << plan.row_tiles * plan.column_tiles * extent.parts << ' ' << plan.slices << ' '
-              << bias_parts(plan) << '\n';
+              << most_bias_parts(plan) << '\n';
   }
 }

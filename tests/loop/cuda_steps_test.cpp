@@ -58,6 +58,28 @@ TEST(CudaSteps, HaveTheBitsOfStepsWithoutGraphs) {
   }
 }
 
+/// As if the device's times meant something.
+MadeResult train_by_timed_tiles(MadeOptions options, std::uint64_t steps, bool measures = true) {
+  options.backend = [measures] { return cuda::make_device_backend({.measures = measures}); };
+  options.micro_batch = 5;
+  options.train.steps = steps;
+  return train_made(*comm::make_solo(), options);
+}
+
+TEST(CudaSteps, TryTilesAndAreGraphsAfterwards) {
+  constexpr std::uint64_t kSteps = 40;
+  const MadeOptions options = with_other_rates(optim::Sgd{.momentum = 0.9});
+  const auto graphs = [] { return emulated::counts().graphs; };
+  const std::uint64_t before = graphs();
+  const MadeResult tried = train_by_timed_tiles(options, kSteps);
+  const std::uint64_t between = graphs();
+  EXPECT_EQ(tried.weights_hash, train_by_timed_tiles(options, kSteps, false).weights_hash);
+  EXPECT_GT(between - before, kSteps / 4);
+  EXPECT_LT(between - before + 6, graphs() - between);
+  EXPECT_TRUE(tried.recorder.steps.front().trying);
+  EXPECT_FALSE(tried.recorder.steps.back().trying);
+}
+
 /// What the fourth step takes.
 emulated::Counts counts_of_step(MadeOptions options, bool captures = true) {
   const auto counts_of = [&](std::uint64_t steps) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "backends/cuda/ops/norm_ops.h"
 #include "backends/cuda/ops/sum_ops.h"
@@ -151,8 +153,8 @@ void ConvolutionOp::make(MadeSums& made, const Planning& planning, int begin, in
 }
 
 /// How they are cut does not depend on the images.
-bool ConvolutionOp::makes(const MadeSums& made, std::size_t size) const {
-  return made.block && made.of(window_, plans_[size]).parts > 0;
+bool ConvolutionOp::makes(const MadeSums& made, const ConvolutionPlan& plan) const {
+  return made.block && made.of(window_, plan).parts > 0;
 }
 
 ChannelSums ConvolutionOp::sums(const MadeSums& made, const Execution& execution) const {
@@ -170,7 +172,56 @@ ChannelSums ConvolutionOp::slopes(const Execution& execution) const {
   return sums(slopes_, execution);
 }
 
+/// Tiles that a usual pass might have.
+void ConvolutionOp::plan_trials(const Planning& planning) {
+  usual_ = planning.usual();
+  const WindowShape window = of_images(window_, usual_);
+  const ConvolutionPlan rule = plan_convolution(window, numbers(), planning.multiprocessors);
+  ByProduct<std::vector<TileShape>> tiles;
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const TileShape& own = (rule.*kPlannedProducts[i].plan).tile;
+    tiles[i].push_back(own);
+    std::ranges::copy_if(kTiles, std::back_inserter(tiles[i]), [&](const TileShape& tile) {
+      return tile != own && may_take(window, rule, i, tile);
+    });
+    tries_ = tries_ || tiles[i].size() > 1;
+  }
+  if (!tries_) return;
+  trials_.emplace(tiles);
+  time(false);
+}
+
+/// What is not made has the rule's.
+bool ConvolutionOp::may_take(const WindowShape& window, const ConvolutionPlan& plan,
+                             std::size_t product, const TileShape& tile) const {
+  const bool fixed[] = {makes(moments_, plan), makes(slopes_, plan) || !src_.wants_diff,
+                        !dst_.wants_diff};
+  return cuda::may_take(window, plan, kPlannedProducts[product], tile, numbers(), fixed[product]);
+}
+
+void ConvolutionOp::time(bool on) {
+  times_layers_ = on;
+  DeviceOp::time(on || tries_);
+}
+
+/// A pass begins. The host waits for times of the one before if that was a trial: one of the
+/// largest passes.
+void ConvolutionOp::begin_trial(const Execution& execution) {
+  if (!tries_) return;
+  collect_times();
+  ByProduct<double> seconds{};
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const double now = time_.*compute::kLayerDirections[i].seconds;
+    seconds[i] = now - std::exchange(spent_[i], now);
+  }
+  if (is_trial_ && trials_->trying()) trials_->note(seconds);
+  tries_ = trials_->trying();
+  is_trial_ = tries_ && execution.most_images && execution.pass.phase == compute::Phase::train;
+  if (!tries_) time(times_layers_);
+}
+
 void ConvolutionOp::forward(const Execution& execution) {
+  begin_trial(execution);
   timed(forward_time_, [&] {
     convolution_forward(stream(), call(execution, forward_space_), src_data_, kernel_.weights,
                         kernel_.bias, added_data_, dst_data_, moments(execution));
@@ -200,8 +251,19 @@ void ConvolutionOp::backward(const Execution& execution) {
   });
 }
 
+/// Passes of few images have the rule's tiles: those that were found are for many.
 ConvolutionCall ConvolutionOp::call(const Execution& execution, float* workspace) const {
-  return {numbers(), of_images(window_, execution.images), plans_[execution.size], workspace};
+  const WindowShape window = of_images(window_, execution.images);
+  const ConvolutionPlan& rule = plans_[execution.size];
+  ConvolutionCall call{numbers(), window, rule, workspace};
+  if (!trials_ || 2 * execution.images <= usual_) return call;
+  for (std::size_t i = 0; i < std::size(kPlannedProducts); ++i) {
+    const TileShape& tile = trials_->tile(i);
+    if (!may_take(window, rule, i, tile)) continue;
+    GemmPlan& plan = call.plan.*kPlannedProducts[i].plan;
+    plan = plan_by_tile(kPlannedProducts[i].extent(window), tile, plan.slices);
+  }
+  return call;
 }
 
 GroupedConvolutionOp::GroupedConvolutionOp(const Planning& planning, int op,

@@ -6,6 +6,7 @@
 #include "backends/cuda/kernels/grouped_convolution.h"
 #include "backends/cuda/kernels/products/convolution.h"
 #include "backends/cuda/ops/op.h"
+#include "backends/cuda/ops/tile_trials.h"
 #include "compute/executor/activation_ops.h"
 
 namespace cputrain::cuda {
@@ -26,19 +27,23 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
+  void time(bool on) override;
+  TileTrials* choice() override { return trials_ ? &*trials_ : nullptr; }
 
   /// Operator `reader` is a batch norm of what this one, `op`, writes. Then training passes make
   /// its moments, where no sums are cut into slices.
   void make_moments(const Planning&, int op, int reader);
   /// Whether it does with so many images (Execution::size), and slopes.
-  bool makes_moments(std::size_t size) const { return makes(moments_, size); }
-  bool makes_slopes(std::size_t size) const { return makes(slopes_, size); }
+  bool makes_moments(std::size_t size) const { return makes(moments_, plans_[size]); }
+  bool makes_slopes(std::size_t size) const { return makes(slopes_, plans_[size]); }
   /// Those of the pass; no parts where it made none.
   ChannelSums moments(const Execution&) const;
   /// The same of slopes of `norm`, operator `producer`: its output has this reader first, so that
   /// this one, `op`, is the last to write the gradient.
   void make_slopes(const Planning&, int op, BatchNormOp& norm, int producer);
   ChannelSums slopes(const Execution&) const;
+  /// Training passes find its tiles. What sums it makes is known by then.
+  void plan_trials(const Planning&);
 
  private:
   /// Sums that a product makes beside its result.
@@ -48,9 +53,12 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
     float* values = nullptr;
   };
   void make(MadeSums&, const Planning&, int begin, int end);
-  bool makes(const MadeSums&, std::size_t size) const;
+  bool makes(const MadeSums&, const ConvolutionPlan&) const;
   ChannelSums sums(const MadeSums&, const Execution&) const;
+  bool may_take(const WindowShape&, const ConvolutionPlan&, std::size_t product,
+                const TileShape&) const;
   ConvolutionCall call(const Execution&, float* workspace) const;
+  void begin_trial(const Execution&);
 
   WindowShape window_;  ///< but for the images
   std::optional<Source> added_;
@@ -60,6 +68,11 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   compute::MemoryPlan::Block forward_workspace_{}, backward_workspace_{};
   MadeSums moments_{moments_of}, slopes_{slopes_of};
   const BatchNormOp* norm_ = nullptr;  ///< whose slopes it makes
+  std::optional<TileTrials> trials_;
+  int usual_ = 0;                          ///< images of a training pass
+  bool tries_ = false, is_trial_ = false;  ///< times are taken; so was that of the last pass
+  bool times_layers_ = false;              ///< they are taken in any case
+  ByProduct<double> spent_{};              ///< when the pass began
 
   float *forward_space_ = nullptr, *backward_space_ = nullptr;
   void *added_data_ = nullptr, *added_diff_ = nullptr;

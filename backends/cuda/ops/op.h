@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernels/elementwise.h"
@@ -27,6 +28,7 @@ struct DevicePlanning {
   const ComputeStream& compute;
   const PassFacts* facts;  ///< on the device: those of the pass that runs
   WeightCopies* copies;    ///< copies of weights, for products
+  bool measures = false;   ///< training passes find tiles of products
 };
 struct Planning : compute::Planning, DevicePlanning {};
 
@@ -104,11 +106,14 @@ struct KernelAndBias {
   bool has_bias_;
 };
 
-/// Device seconds of what was put into a stream between two places, asked for once it was done.
+/// Device seconds of what was put into a stream between two places.
 /// Nothing unless take(true) was called: events take time on the device and on the host.
 class DeviceTime {
  public:
-  void take(bool on) { events_ = on ? std::make_unique<Events>() : nullptr; }
+  void take(bool on) {
+    pending_ = false;
+    events_ = on ? std::make_unique<Events>() : nullptr;
+  }
   void begin(Stream stream) {
     if (events_) events_->begin.record(stream);
   }
@@ -117,10 +122,11 @@ class DeviceTime {
     events_->end.record(stream);
     pending_ = true;
   }
-  /// Adds what passed since the last time it was asked; the stream was waited for.
+  /// Adds what passed since the last time it was asked, and waits for that.
   void collect(double& seconds) {
-    if (pending_) seconds += events_->end.seconds_since(events_->begin);
-    pending_ = false;
+    if (!std::exchange(pending_, false)) return;
+    events_->end.synchronize();
+    seconds += events_->end.seconds_since(events_->begin);
   }
 
  private:

@@ -70,10 +70,14 @@ compute::DeviceList devices() {
   return list;
 }
 
+std::unique_ptr<compute::Backend> make_backend(const DeviceChoice& wanted) {
+  DeviceChoice choice = wanted;
+  choice.measures = wanted.measures && !device_properties(wanted.device).emulated;
+  return make_device_backend(choice);
+}
+
 constexpr PluginCalls kCalls{
-    .devices = devices,
-    .make = [](const DeviceChoice& choice) { return make_device_backend(choice); },
-    .run_kernel_cases = run_device_cases};
+    .devices = devices, .make = make_backend, .run_kernel_cases = run_device_cases};
 
 }  // namespace
 }  // namespace cputrain::cuda

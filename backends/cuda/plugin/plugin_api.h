@@ -20,7 +20,8 @@ struct DeviceChoice {
   int device = 0;           ///< among those that the plugin lists
   int ranks_on_device = 1;  ///< that share it: each has its part of the memory
   Numbers numbers = Numbers::exact;
-  bool captures = true;  ///< programs make CUDA graphs of their passes
+  bool captures = true;   ///< programs make CUDA graphs of their passes
+  bool measures = false;  ///< trainings find tiles of products; not where a device is emulated
 };
 
 /// What a plugin can do.

@@ -82,7 +82,7 @@ void KernelTrial::round(data::BatchSource& batches) {
 }
 
 void KernelTrial::warm_up(data::BatchSource& batches) {
-  constexpr int kMostRounds = 16;
+  constexpr int kMostRounds = 24;
   for (int i = 0; i < kMostRounds && program_->tuner().trying(); ++i) round(batches);
   round(batches);
 }

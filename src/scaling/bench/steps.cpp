@@ -82,7 +82,7 @@ bool StepTrial::still_trying() const {
 }
 
 double StepTrial::warm_up() {
-  constexpr int kMostTrials = 16;
+  constexpr int kMostTrials = 24;
   for (int i = 0; i < kMostTrials; ++i) {
     const double seconds = *comm::largest_of_ranks(*training_.session().communicator, step());
     if (is_long(seconds) && !still_trying()) return seconds;

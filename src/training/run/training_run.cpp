@@ -117,9 +117,10 @@ class Run {
       training_.start();
     }
     if (training_.compiled().program->tuner().trying()) {
-      say_detail(
-          session_,
-          "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
+      say_detail(session_, session_.device.chosen()
+                               ? "Convolutions and dense layers try their tiles in the first steps"
+                               : "Convolutions try their algorithms in the first steps of epochs "
+                                 "1, 2, 3, 5, 9, ...");
     }
   }
 

@@ -124,9 +124,8 @@ class TilesOfOneSize {
 
  private:
   ConvolutionPlan plan(const GemmExtent& e) const {
-    const GemmPlan cut{tile_, static_cast<int>(pieces(e.rows, tile_.rows)),
-                       static_cast<int>(pieces(e.columns, tile_.columns)), slices_};
-    return {cut, cut, cut};
+    const GemmPlan cut = plan_by_tile(e, tile_, slices_);
+    return {cut, cut, cut, most_bias_parts(cut)};
   }
 
   TileShape tile_;

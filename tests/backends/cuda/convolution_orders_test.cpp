@@ -34,6 +34,31 @@ class Orders {
   emulated::Settings before_;
 };
 
+TEST(ConvolutionTrials, HaveTheBitsOfTheRuleByEveryTile) {
+  for (const ConvolutionCase& c :
+       {ConvolutionCase{3, 11, 13, 20, 40, 3, 1}, ConvolutionCase{1, 9, 8, 40, 136, 3, 2},
+        ConvolutionCase{70, 1, 1, 520, 72, 1, 1}}) {
+    for (const Numbers numbers : kAllNumbers) {
+      SCOPED_TRACE(testing::PrintToString(c));
+      const ConvolutionTrial trial(c, -1, numbers);
+      const WindowShape& s = trial.shape();
+      const ConvolutionPlan rule = plan_convolution(s, numbers, 132);
+      const Floats dst = trial.forward(rule, kNaN), diff_src = trial.data(rule, kNaN);
+      const auto gradients = trial.gradients(rule, kNaN);
+      for (const TileShape& tile : kTiles) {
+        ConvolutionPlan made = rule;
+        for (const PlannedProduct& product : kPlannedProducts) {
+          if (!may_take(s, rule, product, tile, numbers, false)) continue;
+          made.*product.plan = plan_by_tile(product.extent(s), tile, (rule.*product.plan).slices);
+        }
+        EXPECT_TRUE(same_bits(dst, trial.forward(made, kNaN)));
+        EXPECT_TRUE(same_bits(diff_src, trial.data(made, kNaN)));
+        EXPECT_TRUE(same_bits(gradients, trial.gradients(made, kNaN)));
+      }
+    }
+  }
+}
+
 TEST(ConvolutionOrders, SumsHaveTheSameBitsWhateverBlockIsFirst) {
   const Orders orders;
   for (const ConvolutionCase& c :

@@ -117,8 +117,45 @@ TEST(ConvolutionPlan, HoldsTheSlicesOfTheLargestResult) {
   const WindowShape first{128, {256, 256, 8}, {254, 254, 32}, 3, 1, 0, 0};
   const ConvolutionPlan sliced = plan_convolution(first, Numbers::exact, 132);
   EXPECT_EQ(sliced.weights.slices, 264);
-  EXPECT_EQ(bias_parts(sliced.weights), 4);
+  EXPECT_EQ(sliced.bias_parts, 4);
   EXPECT_EQ(sliced.workspace_bytes(first), 264u * 32 * (72 + 4) * sizeof(float));
+}
+
+/// What sums and their bits depend on is the rule's by every tile that may take its place.
+TEST(ConvolutionPlan, OtherTilesHaveTheSlicesOfTheRule) {
+  int others = 0;
+  for (const ConvolutionCase& c : convolution_cases()) {
+    const WindowShape s = c.window();
+    for (const Numbers numbers : kAllNumbers) {
+      const ConvolutionPlan rule = plan_convolution(s, numbers, 132);
+      for (const PlannedProduct& product : kPlannedProducts) {
+        const GemmPlan& own = rule.*product.plan;
+        const GemmExtent e = product.extent(s);
+        EXPECT_TRUE(may_take(s, rule, product, own.tile, numbers, true));
+        for (const TileShape& tile : kTiles) {
+          if (tile == own.tile || !may_take(s, rule, product, tile, numbers, false)) continue;
+          ++others;
+          EXPECT_FALSE(may_take(s, rule, product, tile, numbers, true));
+          EXPECT_TRUE(has_kernels(tile, numbers, e.depth_inside));
+          ConvolutionPlan made = rule;
+          made.*product.plan = plan_by_tile(e, tile, own.slices);
+          EXPECT_EQ(made.workspace_bytes(s), rule.workspace_bytes(s));
+          EXPECT_GE(most_bias_parts(made.weights), rule.bias_parts);
+        }
+      }
+    }
+  }
+  EXPECT_GT(others, 100);
+}
+
+/// So moments and slopes have the bits of the rule's tile alone.
+TEST(ConvolutionPlan, NoTwoTilesHaveTheSameRowsAndWarps) {
+  const auto sums = [](const TileShape& t) {
+    return std::tuple(t.rows, t.warp_rows, t.warp_columns);
+  };
+  for (const TileShape& a : kTiles) {
+    for (const TileShape& b : kTiles) EXPECT_EQ(sums(a) == sums(b), a == b);
+  }
 }
 
 TEST(ConvolutionPlan, NoImagesNeedTransposedWeightsAlone) {

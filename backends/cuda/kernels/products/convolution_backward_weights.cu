@@ -167,7 +167,6 @@ void convolution_backward_weights(Stream stream, const ConvolutionCall& call, co
                                   bool add) {
   const WindowShape& s = call.shape;
   const GemmPlan& plan = call.plan.weights;
-  const int parts = bias_parts(plan);
   const GemmResult<BiasAndAdd<ExactNumbers>> result{
       {diff_weights, nullptr, add ? diff_weights : nullptr}, call.workspace, s.weights()};
   float* const bias_sums = call.workspace + (plan.slices > 1 ? plan.slices * result.numbers : 0);
@@ -175,13 +174,13 @@ void convolution_backward_weights(Stream stream, const ConvolutionCall& call, co
     launch_product<BackwardWeights, N>(
         stream, "convolution_backward_weights",
         {s.dst.channels, s.taps(), s.windows(), windows_on_src<N>(s, src), taps_on_src<N>(s),
-         diff_dst, result, diff_bias ? bias_sums : nullptr, parts},
+         diff_dst, result, diff_bias ? bias_sums : nullptr, call.plan.bias_parts},
         weights_extent(s), plan);
   });
   if (!diff_bias) return;
   const GemmResult<BiasAndAdd<ExactNumbers>> bias{
       {diff_bias, nullptr, add ? diff_bias : nullptr}, bias_sums, s.dst.channels};
-  add_slices(stream, bias, plan.slices * parts, s.dst.channels);
+  add_slices(stream, bias, plan.slices * call.plan.bias_parts, s.dst.channels);
 }
 
 }  // namespace cputrain::cuda

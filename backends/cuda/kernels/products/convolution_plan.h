@@ -4,7 +4,8 @@
 #include "backends/cuda/kernels/divisor.h"
 #include "backends/cuda/kernels/products/gemm_plan.h"
 
-/// How the matrix products of a convolution are cut: fixed by its size and the device.
+/// How the matrix products of a convolution are cut: fixed by its size and the device, but for
+/// tiles that are tried.
 namespace cputrain::cuda {
 
 /// Along one side of src, the positions that are covered by taps `phase`, phase + stride, ... of
@@ -91,8 +92,8 @@ constexpr std::int64_t counted_chunks(const WindowShape& s, Numbers numbers) {
 }
 
 /// Partial sums of the bias' gradient in a slice: warps that share rows of A sum every so many-th
-/// step each.
-constexpr int bias_parts(const GemmPlan& weights) {
+/// step each. As many as there may be by a plan's tile.
+constexpr int most_bias_parts(const GemmPlan& weights) {
   constexpr int kMost = 8;
   const int warps = weights.column_tiles * weights.tile.warps_across();
   return warps < kMost ? warps : kMost;
@@ -100,11 +101,12 @@ constexpr int bias_parts(const GemmPlan& weights) {
 
 struct ConvolutionPlan {
   GemmPlan forward, data, weights;
+  int bias_parts = 1;  ///< whatever the tile is
 
   /// In the workspace lie sums of slices, before them transposed weights or behind them sums for
   /// the bias.
   constexpr std::int64_t bias_sums(const WindowShape& s) const {
-    return offset_of_row(weights.slices * bias_parts(weights), s.dst.channels);
+    return offset_of_row(weights.slices * bias_parts, s.dst.channels);
   }
   constexpr std::size_t workspace_bytes(const WindowShape& s) const {
     const auto partials = [](const GemmPlan& plan, std::int64_t result) {
@@ -144,7 +146,32 @@ constexpr ConvolutionPlan plan_convolution(const WindowShape& s, Numbers numbers
   const auto product = [&](const GemmExtent& extent) {
     return plan_gemm(extent, numbers, multiprocessors);
   };
-  return {product(forward_extent(s)), product(data_extent(s)), product(weights_extent(s))};
+  const GemmPlan weights = product(weights_extent(s));
+  return {product(forward_extent(s)), product(data_extent(s)), weights, most_bias_parts(weights)};
+}
+
+/// A direction's product.
+struct PlannedProduct {
+  GemmExtent (*extent)(const WindowShape&);
+  GemmPlan ConvolutionPlan::*plan;
+};
+inline constexpr PlannedProduct kPlannedProducts[] = {{forward_extent, &ConvolutionPlan::forward},
+                                                      {data_extent, &ConvolutionPlan::data},
+                                                      {weights_extent, &ConvolutionPlan::weights}};
+
+/// Whether a product may be made by a tile instead of the plan's: it might be quicker, and all bits
+/// are the same. Partial sums of the bias have a warp each. `sums`: the product makes those of
+/// columns, too, whose order is that of its tile's rows and warps, which no two tiles share.
+constexpr bool may_take(const WindowShape& s, const ConvolutionPlan& plan, const PlannedProduct& of,
+                        const TileShape& tile, Numbers numbers, bool sums) {
+  const GemmPlan& own = plan.*of.plan;
+  const GemmExtent e = of.extent(s);
+  if (tile == own.tile) return true;
+  if (sums || !has_kernels(tile, numbers, e.depth_inside) || !may_pay(e, own.tile, tile)) {
+    return false;
+  }
+  return of.plan != &ConvolutionPlan::weights ||
+         most_bias_parts(plan_by_tile(e, tile, own.slices)) >= plan.bias_parts;
 }
 
 }  // namespace cputrain::cuda

@@ -6,7 +6,9 @@
 #include "backends/cuda/kernels/shapes.h"
 
 /// How a matrix product is shared by the blocks of a launch: pure functions of its size and of the
-/// number of multiprocessors, so that sums have the same bits every time.
+/// number of multiprocessors, so that sums have the same bits every time. Slices of the depth
+/// decide on these. A tile does not, so another one may take the rule's place
+/// (ops/tile_trials.h).
 namespace cputrain::cuda {
 
 /// A block's part of the result and a warp's part of that, both rows by columns; and for how many
@@ -104,20 +106,31 @@ constexpr TileShape choose_tile(const GemmExtent& e, std::int64_t steps, Numbers
   return busy(kTile128x64) ? kTile128x64 : kTile64x64;
 }
 
+constexpr GemmPlan plan_by_tile(const GemmExtent& e, const TileShape& tile, int slices) {
+  const auto count = [](std::int64_t all, int of) { return static_cast<int>(pieces(all, of)); };
+  return {tile, count(e.rows, tile.rows), count(e.columns, tile.columns), slices};
+}
+
+/// Whether a product might be quicker by a tile than by the rule's: it multiplies less than half as
+/// much again, what fills it up included, and reads less than twice as much.
+constexpr bool may_pay(const GemmExtent& e, const TileShape& rule, const TileShape& tile) {
+  const auto products = [&](const TileShape& t) { return tiles_of(e, t) * t.rows * t.columns; };
+  const auto reads = [&](const TileShape& t) { return tiles_of(e, t) * (t.rows + t.columns); };
+  return 2 * products(tile) < 3 * products(rule) && reads(tile) < 2 * reads(rule);
+}
+
 constexpr std::int64_t steps_of(const GemmExtent& e, Numbers numbers) {
   return pieces(e.depth, kStepBytes / stored_bytes(numbers));
 }
 
 /// Slices for about one wave of blocks, as many as are resident at a time.
 constexpr GemmPlan plan_gemm(const GemmExtent& e, Numbers numbers, int multiprocessors) {
-  const auto narrow = [](std::int64_t count) { return static_cast<int>(count); };
   const std::int64_t steps = steps_of(e, numbers), most = most_slices(steps);
   const std::int64_t processors = multiprocessors < 1 ? 1 : multiprocessors;
   const TileShape tile = choose_tile(e, steps, numbers, processors);
   const std::int64_t tiles = tiles_of(e, tile), wave = processors * kBlocksOfMultiprocessor;
   const std::int64_t wanted = tiles == 0 || wave < tiles ? 1 : wave / tiles;
-  return {tile, narrow(pieces(e.rows, tile.rows)), narrow(pieces(e.columns, tile.columns)),
-          narrow(wanted < most ? wanted : most)};
+  return plan_by_tile(e, tile, static_cast<int>(wanted < most ? wanted : most));
 }
 
 }  // namespace cputrain::cuda
