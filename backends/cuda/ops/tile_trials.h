@@ -30,7 +30,7 @@ class TileTrials final : public compute::MethodChoice {
 
   /// Whether it was given a word, as all ranks are in the same step.
   bool agreed() const { return agreed_; }
-  /// Of the next pass.
+  /// The next pass has it.
   const TileShape& tile(std::size_t product) const;
   /// Seconds that the pass took; 0: it did not make the product.
   void note(const ByProduct<double>& seconds);
