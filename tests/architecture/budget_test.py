@@ -20,7 +20,7 @@ BUDGET = {
     "casts per 1,000 lines of backends": 17,
     "casts per 1,000 lines of datasets": 16,
     "lines of src/README.md": 300,
-    "words of guides": 53900,
+    "words of guides": 53950,
 }
 FUNCTION = r"^(?:[\w:<>,&*\s\[\]]+?)\b([a-z_]\w{3,})\s*\([^;{}]*\)\s*(?:const)?\s*;"
 TYPE = r"\b(?:struct|class|enum class)\s+\w+(?:\s+final)?\s*(?::[^;{]*)?\{"

@@ -22,7 +22,7 @@
 namespace cputrain::datasets {
 namespace {
 
-constexpr std::uint32_t kCases = 4'000;  // of each file
+constexpr std::uint32_t kCases = 1'500;  // of each file
 constexpr std::uint32_t kPackedKind = 10;
 
 /// Changes one to eight bytes, and sometimes cuts the end; f(file, number).
