@@ -57,6 +57,26 @@ void forward(const model::Dense&, const LayerArgs<T>&);
 template <class T>
 void backward(const model::Dense&, const LayerArgs<T>&);
 
+/// diff_src[i] += the sum over `outputs` of weights[i * pitch + o] * diff_dst[o], in their order.
+/// Four inputs have their sums side by side: one sum alone waits for each of its additions.
+template <class T>
+void add_weighted(std::size_t inputs, std::size_t outputs, std::size_t pitch, const T* weights,
+                  const T* diff_dst, T* diff_src) {
+  constexpr std::size_t kAtOnce = 4;
+  for (; inputs >= kAtOnce; inputs -= kAtOnce, weights += kAtOnce * pitch, diff_src += kAtOnce) {
+    T sums[kAtOnce] = {};
+    for (std::size_t o = 0; o < outputs; ++o) {
+      for (std::size_t i = 0; i < kAtOnce; ++i) sums[i] += weights[i * pitch + o] * diff_dst[o];
+    }
+    for (std::size_t i = 0; i < kAtOnce; ++i) diff_src[i] += sums[i];
+  }
+  for (std::size_t i = 0; i < inputs; ++i) {
+    T sum = 0;
+    for (std::size_t o = 0; o < outputs; ++o) sum += weights[i * pitch + o] * diff_dst[o];
+    diff_src[i] += sum;
+  }
+}
+
 // Layers that work number by number: what each makes of x, and the gradient of x where `diff` is
 // that of what it makes.
 

@@ -60,17 +60,12 @@ void backward(const model::Dense& l, const LayerArgs<T>& a) {
     if (a.diff_bias) {
       for (std::size_t o = 0; o < out; ++o) a.diff_bias[o] += diff_dst[o];
     }
-    for (std::size_t i = 0; i < in; ++i) {
-      if (a.diff_weights) {
-        const T value = a.src[n * in + i];
-        T* diff_weights = a.diff_weights + i * out;
-        for (std::size_t o = 0; o < out; ++o) diff_weights[o] += value * diff_dst[o];
-      }
-      if (!a.diff_src) continue;
-      T sum = 0;
-      for (std::size_t o = 0; o < out; ++o) sum += a.weights[i * out + o] * diff_dst[o];
-      a.diff_src[n * in + i] += sum;
+    for (std::size_t i = 0; a.diff_weights && i < in; ++i) {
+      const T value = a.src[n * in + i];
+      T* diff_weights = a.diff_weights + i * out;
+      for (std::size_t o = 0; o < out; ++o) diff_weights[o] += value * diff_dst[o];
     }
+    if (a.diff_src) add_weighted(in, out, out, a.weights, diff_dst, a.diff_src + n * in);
   }
 }
 

@@ -108,12 +108,10 @@ void backward(const model::Convolution& l, const LayerArgs<T>& a) {
       }
       if (!a.diff_src) return;
       T* diff_src = a.diff_src + at(a.src_shape, n, y, x);
-      for (int c = 0; c < in; ++c) {
+      for (int c = 0; c < in; c += in / l.groups) {
         const Readers readers = readers_of(l, in, c);
-        const T* weights = a.weights + first + readers.weights;
-        T sum = 0;
-        for (int o = readers.first; o < readers.end; ++o) sum += weights[o] * diff_dst[o];
-        diff_src[c] += sum;
+        add_weighted(to_size(in / l.groups), to_size(out / l.groups), to_size(out),
+                     a.weights + first + readers.first, diff_dst + readers.first, diff_src + c);
       }
     });
   });

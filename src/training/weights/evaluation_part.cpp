@@ -96,9 +96,9 @@ void doubt_learnt_images(const data::DataSource& source, const weights::ModelDes
 Part divided(const data::DataSource& source, const weights::ModelDescription& model,
              const data::DataRequest& request, bool asked) {
   const auto past = past_of(model);
-  const auto learnt = past ? std::optional(learnt_from(*past, source, request)) : std::nullopt;
+  const Learnt learnt = past ? learnt_from(*past, source, request) : Learnt::not_known_to;
   const std::string doubt =
-      learnt ? doubt_of(*learnt, *past, request) : "the weights do not say what training saw";
+      past ? doubt_of(learnt, *past, request) : "the weights do not say what training saw";
   const bool doubtful = !doubt.empty();
   if (asked) {
     if (!doubtful && is_same(source, model)) return validation_of(source, "held out from training");
