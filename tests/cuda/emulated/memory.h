@@ -4,7 +4,7 @@
 #include <string>
 
 /// Memory of the emulated devices: a range of addresses that the host may not touch, except while
-/// kernels and copies run. The end of each array lies as near to a page that nobody may ever touch
+/// kernels and copies run; most times it is locked for that. The end of each array lies as near to a page that nobody may ever touch
 /// as its alignment of 256 bytes allows. All functions but the last three want the device's mutex.
 namespace cputrain::emulated {
 
