@@ -96,7 +96,9 @@ TEST_P(NarrowLargeDenseLayers, BehindPoolAndRelu) {
   expect_reference(behind(units(), model::MaxPool{}, model::Relu{}), {17, 16});
 }
 
-TEST_P(NarrowLargeDenseLayers, TwoReadOneMap) { expect_reference(two_read_one_map(units()), {16, 18}); }
+TEST_P(NarrowLargeDenseLayers, TwoReadOneMap) {
+  expect_reference(two_read_one_map(units()), {16, 18});
+}
 
 INSTANTIATE_TEST_SUITE_P(NarrowBackends, NarrowLargeDenseLayers,
                          ::testing::ValuesIn(narrow_backends_under_test()),

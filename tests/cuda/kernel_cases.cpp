@@ -1,5 +1,6 @@
 // The cases of the kernels alone, as JSON: what `selftest --backend cuda` runs before it trains
-// networks. For tests that look at single kernels. With patterns: those whose names have one of them.
+// networks. For tests that look at single kernels. With patterns: those whose names have one of
+// them.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>

@@ -4,8 +4,9 @@
 #include <string>
 
 /// Memory of the emulated devices: a range of addresses that the host may not touch, except while
-/// kernels and copies run; most times it is locked for that. The end of each array lies as near to a page that nobody may ever touch
-/// as its alignment of 256 bytes allows. All functions but the last three want the device's mutex.
+/// kernels and copies run; most times it is locked for that. The end of each array lies as near to
+/// a page that nobody may ever touch as its alignment of 256 bytes allows. All functions but the
+/// last three want the device's mutex.
 namespace cputrain::emulated {
 
 inline constexpr std::size_t kMemoryRange = std::size_t{64} << 30;  ///< of all devices together
