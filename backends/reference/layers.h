@@ -57,8 +57,9 @@ void forward(const model::Dense&, const LayerArgs<T>&);
 template <class T>
 void backward(const model::Dense&, const LayerArgs<T>&);
 
-/// diff_src[i] += the sum over `outputs` of weights[i * pitch + o] * diff_dst[o], in their order.
-/// Four inputs have their sums side by side: one sum alone waits for each of its additions.
+/// For each of `inputs`: diff_src[i] += the sum of weights[i * pitch + o] * diff_dst[o] over all
+/// `outputs`, in their order. Four sums go side by side, to the same bits, since one alone waits
+/// for each of its additions.
 template <class T>
 void add_weighted(std::size_t inputs, std::size_t outputs, std::size_t pitch, const T* weights,
                   const T* diff_dst, T* diff_src) {

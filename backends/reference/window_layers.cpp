@@ -108,10 +108,10 @@ void backward(const model::Convolution& l, const LayerArgs<T>& a) {
       }
       if (!a.diff_src) return;
       T* diff_src = a.diff_src + at(a.src_shape, n, y, x);
-      for (int c = 0; c < in; c += in / l.groups) {
-        const Readers readers = readers_of(l, in, c);
-        add_weighted(to_size(in / l.groups), to_size(out / l.groups), to_size(out),
-                     a.weights + first + readers.first, diff_dst + readers.first, diff_src + c);
+      const std::size_t inputs = to_size(in / l.groups), filters = to_size(out / l.groups);
+      for (int g = 0; g < l.groups; ++g, diff_src += inputs) {
+        add_weighted(inputs, filters, to_size(out), a.weights + first + g * filters,
+                     diff_dst + g * filters, diff_src);
       }
     });
   });

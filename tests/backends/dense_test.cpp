@@ -11,7 +11,8 @@ namespace {
 
 constexpr Shape kImage{22, 22, 3};
 constexpr int kClasses = 3;
-/// Times 10 * 10 * 8 inputs: more than a million weights, for what skips zeros.
+/// Times 10 * 10 * 8 inputs: more than a million weights, for what skips zeros. The emulated device
+/// skips none, and is slow.
 constexpr int kUnits = 1680, kEmulatedUnits = 70;
 
 class LargeDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {

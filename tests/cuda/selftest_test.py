@@ -138,7 +138,7 @@ class Selftest(ProgramTest):
         self.assertTrue(any(not c["repeats"] for c in bad), bad)
 
     def test_a_tap_in_the_place_of_another(self):
-        self.expect_found(self.kernel_cases("wrong_tap", "convolution forward.*(3x3|bf16: .* 2x2)", OTHERS),
+        self.expect_found(self.kernel_cases("wrong_tap", "convolution forward.*3x3", OTHERS),
                           ["^convolution forward, .* 3x3", "^convolution forward, .* bf16"], RIGHT)
 
     def test_a_mask_that_ends_too_early(self):
@@ -146,10 +146,12 @@ class Selftest(ProgramTest):
                           ["^convolution forward, .* 3x3, .* same", "^convolution forward, .* 2x2, .* valid"], RIGHT)
 
     def test_a_stage_that_is_read_too_early(self):
-        self.expect_found(self.kernel_cases("stale_stage", "convolution data.*dense", OTHERS), ["^convolution data, "], RIGHT)
+        self.expect_found(self.kernel_cases("stale_stage", "convolution data.*dense", OTHERS),
+                          ["^convolution data, "], RIGHT)
 
     def test_the_rest_of_a_sum(self):
-        self.expect_found(self.kernel_cases("lost_depth", "convolution forward.*dense", OTHERS), ["^convolution forward, "], RIGHT)
+        self.expect_found(self.kernel_cases("lost_depth", "convolution forward.*dense", OTHERS),
+                          ["^convolution forward, "], RIGHT)
 
     def test_mistakes_in_batch_norm(self):
         for bug, failing, right in (("lost_part", ["^batch norm"], ["^sum of "]),

@@ -42,7 +42,7 @@ struct Range {
   std::size_t end = 0;  ///< of what was ever used
   std::map<int, std::size_t> used;
   int running = 0;        ///< scopes of work
-  std::size_t works = 0;  ///< that have ended
+  std::size_t waits = 0;  ///< of the host, in which work was done
   bool locked = true;
   std::mutex names;  ///< of `live` and `freed`, for the reports
 
@@ -163,9 +163,10 @@ void release(void* p) {
   r.live.erase(found);
 }
 
-/// A lock walks through all pages, which was a third of some tests' time. What a host does wrong it
-/// does often: behind the first works each is followed by a lock, and then one in sixteen.
-constexpr std::size_t kAllLocked = 256, kLockedOf = 16;
+/// A lock walks through all pages, which is a third of some tests' time: all of the first waits are
+/// followed by one, then few. What a host does wrong it does in every step, and a prime has no
+/// factor in common with the waits of most steps, so each of their places has its turn.
+constexpr std::size_t kAllLocked = 256, kOneIn = 17;
 
 Unlocked::Unlocked() {
   Range& r = range();
@@ -174,8 +175,13 @@ Unlocked::Unlocked() {
 Unlocked::~Unlocked() {
   Range& r = range();
   if (--r.running > 0) return;
-  const std::size_t work = r.works++;
-  if (work < kAllLocked || work % kLockedOf == 0) r.lock(true);
+  const std::size_t wait = r.waits++;
+  if (wait < kAllLocked || wait % kOneIn == 0) r.lock(true);
+}
+
+void count_waits_anew() {
+  range().waits = 0;
+  range().lock(true);
 }
 
 bool is_device_memory(const void* p) {

@@ -4,9 +4,9 @@
 #include <string>
 
 /// Memory of the emulated devices: a range of addresses that the host may not touch, except while
-/// kernels and copies run; most times it is locked for that. The end of each array lies as near to
-/// a page that nobody may ever touch as its alignment of 256 bytes allows. All functions but the
-/// last three want the device's mutex.
+/// kernels and copies run. It is locked for that: behind each of a process's first waits, then now
+/// and then (memory.cpp). The end of each array lies as near to a page that nobody may ever touch
+/// as its alignment of 256 bytes allows. All functions but the last three want the device's mutex.
 namespace cputrain::emulated {
 
 inline constexpr std::size_t kMemoryRange = std::size_t{64} << 30;  ///< of all devices together
@@ -25,6 +25,8 @@ class Unlocked {
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 };
+/// The next waits are the first ones.
+void count_waits_anew();
 
 /// Copies and clears; at least one address is the device's. Throw Fault.
 void copy_now(void* dst, const void* src, std::size_t bytes);

@@ -22,6 +22,18 @@ TEST_F(DeviceMemoryDeathTest, TheHostMayNotTouchIt) {
   EXPECT_EXIT(weights.data()[100] = 1, testing::KilledBySignal(SIGSEGV), "byte 400 of .weights.");
 }
 
+TEST_F(DeviceMemoryDeathTest, TheHostIsFoundAfterManyWaits) {
+  const DeviceArray<float> weights(std::vector<float>(100, 1), "weights");
+  const auto read_now_and_then = [&] {
+    for (int i = 0; i < 300; ++i) (void)weights.values();
+    for (int i = 0; i < 20; ++i) {
+      (void)weights.values();
+      (void)*static_cast<volatile const float*>(weights.data());
+    }
+  };
+  EXPECT_EXIT(read_now_and_then(), testing::KilledBySignal(SIGSEGV), "byte 0 of \"weights\"");
+}
+
 TEST_F(DeviceMemory, BlocksAreOn256ByteBoundaries) {
   std::vector<cuda::DeviceBlock> blocks;
   std::set<const void*> addresses;

@@ -109,6 +109,7 @@ void restart(const Settings& s) {
   d.queue.seed(s.seed);
   seed_threads(s.seed);
   d.failed.clear();
+  count_waits_anew();
 }
 
 const GpuLimits& limits() {
