@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "emulated/memory.h"
 #include "emulated/run_state.h"
 #include "emulated/shadow.h"
 #include "emulated/streams.h"
