@@ -85,11 +85,12 @@ ListedBackend cuda_backend() {
       .make =
           [](const training::BackendRequest& request) {
             const bool graphs = !request.options.contains(kNoGraph);
+            const bool measures = graphs && !request.reproducible && !request.brief;
             return cuda::make_cuda_backend({.device = request.device,
                                             .ranks_on_device = request.ranks_on_device,
                                             .numbers = numbers_of(request.precision),
                                             .captures = graphs,
-                                            .measures = graphs && !request.reproducible});
+                                            .measures = measures});
           },
       .devices = cuda::cuda_devices,
       .own = {.rounded = {{Precision::f32, {"tf32", 0x1p-11}}, {Precision::bf16, {"bf16", 0x1p-8}}},

@@ -29,6 +29,7 @@ struct BackendRequest {
   Precision precision = Precision::f32;
   int threads = 1;
   bool reproducible = false;        ///< nothing is chosen by measuring: always the same bits
+  bool brief = false;               ///< --steps has too few for trials on a device to pay
   std::set<std::string> options{};  ///< words of BackendChoice::options
   int device = 0;                   ///< for a backend of devices: compute::Device::index
   int ranks_on_device = 1;          ///< that share it

@@ -124,6 +124,7 @@ BackendRequest backend_request(const Session& session, const TrainingFlags& flag
           .precision = flags.precision,
           .threads = session.threads,
           .reproducible = flags.reproducible,
+          .brief = flags.steps && *flags.steps < 100,  // trials take some 18
           .options = flags.options_of(backend),
           .device = session.device.device,
           .ranks_on_device = session.device.ranks};
