@@ -125,6 +125,22 @@ TEST_F(Trainings, ABackendThatIsNotThereIsRefused) {
   EXPECT_NE(text.find("reference"), std::string::npos) << text;
 }
 
+TEST_F(Trainings, TheBackendKnowsOfFewSteps) {
+  bool brief = false;
+  services_.make_backend = [&, make = services_.make_backend](const BackendRequest& request) {
+    brief = request.brief;
+    return make(request);
+  };
+  const auto is_brief = [&](std::optional<std::uint64_t> steps) {
+    flags_.steps = steps;
+    start_session(flags_, services_);
+    return brief;
+  };
+  EXPECT_TRUE(is_brief(99));
+  EXPECT_FALSE(is_brief(100));
+  EXPECT_FALSE(is_brief({}));
+}
+
 /// What each of these flags asks for needs images for validation, whatever takes them away.
 TEST_F(Trainings, WhatWatchesTheValidationIsRefusedWithoutOne) {
   const std::map<std::string, std::function<void(TrainingFlags&)>> watchers{
