@@ -22,6 +22,7 @@ TEST_F(DeviceMemoryDeathTest, TheHostMayNotTouchIt) {
   EXPECT_EXIT(weights.data()[100] = 1, testing::KilledBySignal(SIGSEGV), "byte 400 of .weights.");
 }
 
+/// Behind the first 256 waits few are followed by a lock, but more than one in 20.
 TEST_F(DeviceMemoryDeathTest, TheHostIsFoundAfterManyWaits) {
   const DeviceArray<float> weights(std::vector<float>(100, 1), "weights");
   const auto read_now_and_then = [&] {
