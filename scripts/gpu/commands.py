@@ -32,7 +32,7 @@ def add_network(parser):
     parser.add_argument("--image-size", type=whole, help="[the model's]")
     parser.add_argument("--classes", type=whole, help="[the model's]")
     parser.add_argument("--batch", type=images, default=256, help="images of a step on one GPU [256]")
-    parser.add_argument("--micro-batch", type=whole, help="images at once [alike, at most 128]")
+    parser.add_argument("--micro-batch", type=whole, help="images at once [alike, at most 256; all with batch norms]")
 
 
 def answer_of(command, build, **environment):

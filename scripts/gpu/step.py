@@ -6,12 +6,14 @@ import speed
 from launches import Network, pieces
 
 
-MOST_AT_ONCE = 128  # images of a micro-batch on a device (src/training/session/session.cpp)
+MOST_AT_ONCE = 256  # images of a micro-batch on a device (src/training/plan/training_plan.cpp)
 
 
-def micro_batches(batch, asked=None):
-    """Their images: as asked, the last one with what is left; else pieces that are alike."""
-    most = asked or pieces(batch, pieces(batch, MOST_AT_ONCE))
+def micro_batches(batch, layers, asked=None):
+    """Their images: as asked, the last one with what is left; else all of them where a batch norm's statistics are
+    theirs, or pieces that are alike."""
+    norms = any(layer["type"] == "batch_norm" for layer in layers)
+    most = asked or (batch if norms else pieces(batch, pieces(batch, MOST_AT_ONCE)))
     return [min(most, batch - begin) for begin in range(0, batch, most)]
 
 
@@ -71,7 +73,7 @@ def host_of(gpu, networks, parts, image_bytes):
 
 def networks_of(gpu, model, precision, batch, micro_batch=None):
     return [Network(model["layers"], images, precision, gpu.of["multiprocessors"], accumulates=number > 0)
-            for number, images in enumerate(micro_batches(batch, micro_batch))]
+            for number, images in enumerate(micro_batches(batch, model["layers"], micro_batch))]
 
 
 def seconds_of(gpu, parts, host, images, rule):

@@ -326,8 +326,10 @@ Training open_training(const Session& session, TrainingSpec spec) {
   const std::vector<NodeCapacity> capacities = measure_capacities(session);
   // Images that memory has no room for lie elsewhere, and leave it to the ranks.
   const bool leave = leaves_memory(spec.flags, *source, cache, least_available(capacities));
-  TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source),
-                                    rank_memory(capacities, leave ? 0 : cache.bytes));
+  const auto memory = session.device.chosen()
+                          ? least_available(capacities, &NodeCapacity::backend_available)
+                          : rank_memory(capacities, leave ? 0 : cache.bytes);
+  TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source), memory);
   check_agreement(session, "program, flags or data", identity(plan, *source));
   check_class_weights(spec.flags.class_weights, source->dataset->classes());
   check_watchers(session, spec, *source);

@@ -69,7 +69,7 @@ class Counts(ProgramTest):
         done = self.expect(0, "info", "--model", model, "--image-size", str(size), "--classes", "2", "--json", "-")
         description = json.loads(done.stdout)["model"]
         return description, [launches.Network(description["layers"], images, precision, MULTIPROCESSORS[gpu])
-                             for images in step.micro_batches(batch, asked)]
+                             for images in step.micro_batches(batch, description["layers"], asked)]
 
     def assert_step(self, gpu, model, size, batch, asked=None, precision="exact"):
         two, three = self.counted(gpu, model, size, batch, "--precision", precision,
@@ -242,15 +242,15 @@ class Script(unittest.TestCase):
         self.assertEqual(done.stdout, fence[1], f"{DOCUMENT} has another table than scripts/predict_gpu prints")
 
     def test_layers_and_the_host_add_up_to_the_step(self):
-        for p in self.predictions("--batch", "200", "--gpu", "A100,H200"):
+        for p in self.predictions("--batch", "400", "--gpu", "A100,H200"):
             seconds = sum(layer["seconds"] for layer in p["layers"]) + p["update"]["seconds"]
-            self.assertAlmostEqual(p["images_per_second_of_kernels"], 200 / seconds)
+            self.assertAlmostEqual(p["images_per_second_of_kernels"], 400 / seconds)
             seconds += sum(p["host"]["seconds"].values())
             self.assertAlmostEqual(p["seconds"], seconds)
-            self.assertAlmostEqual(p["images_per_second"], 200 / seconds)
+            self.assertAlmostEqual(p["images_per_second"], 400 / seconds)
             slowest, fastest = p["images_per_second_range"]
             self.assertTrue(slowest < p["images_per_second"] < fastest)
-            self.assertEqual((p["batch"], p["micro_batch"], p["model"]), (200, 100, "dogcat"))
+            self.assertEqual((p["batch"], p["micro_batch"], p["model"]), (400, 200, "dogcat"))
             for layer in p["layers"]:
                 self.assertIn(layer["direction"], ("forward", "data", "weights"))
                 self.assertIn(layer["bound"], ("launch", *speed.BOUNDS))
@@ -347,7 +347,7 @@ class Script(unittest.TestCase):
     def test_a_layer_is_explained(self):
         done = predict("--explain", "dense", "--gpu", "h200", "--precision", "exact")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"\AH200, exact, 128 images: [^\n]*\ndense forward: ")
+        self.assertRegex(done.stdout, r"\AH200, exact, 256 images: [^\n]*\ndense forward: ")
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ class GpuCosts(unittest.TestCase):
         steps = self.costs("predicted", "-", "--program", PROGRAM, "--gpu", "h100", "--precision", "bf16", "--batch", "8,256",
                            "--model", "dogcat:64", "--model", "nature7:99:10")
         self.assertEqual([(s["gpu"], s["model"], s["image_size"], s["batch"], s["micro_batch"]) for s in steps],
-                         [("H100", "dogcat", 64, 8, 8), ("H100", "dogcat", 64, 256, 128),
-                          ("H100", "nature7", 99, 8, 8), ("H100", "nature7", 99, 256, 128)])
+                         [("H100", "dogcat", 64, 8, 8), ("H100", "dogcat", 64, 256, 256),
+                          ("H100", "nature7", 99, 8, 8), ("H100", "nature7", 99, 256, 256)])
         words = ["--program", PROGRAM, "--gpu", "H100", "--precision", "bf16", "--image-size", "64", "--batch", "256"]
         done = subprocess.run([os.path.join(ROOT, "scripts", "predict_gpu"), *words, "--json", "-"], text=True,
                               capture_output=True, check=True)

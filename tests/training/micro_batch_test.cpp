@@ -67,6 +67,20 @@ TEST_F(MicroBatch, IsLargeWhereDenseLayersAre) {
   EXPECT_EQ(micro_batch(own), 8);
 }
 
+TEST_F(MicroBatch, IsLargestOnADevice) {
+  Session own = session();
+  own.device.line = "a GPU";
+  EXPECT_EQ(micro_batch(own), 256);
+  EXPECT_EQ(micro_batch(own, 252 * kMiB + 256 * 28 * kMiB), 256);
+  EXPECT_EQ(micro_batch(own, 252 * kMiB + 255 * 27 * kMiB), 128);
+  EXPECT_EQ(micro_batch(own, 0), 128);
+  own.plan.crowding = 5;
+  flags_.image_size = 64;
+  EXPECT_EQ(micro_batch(own), 256);
+  flags_.micro_batch = 100;
+  EXPECT_EQ(micro_batch(own), 100);
+}
+
 TEST_F(MicroBatch, IsSmallWhereEveryActivationIsKept) {
   Session own = session();
   own.backend = reference::make_reference_backend(DType::f32);

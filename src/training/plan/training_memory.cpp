@@ -255,25 +255,22 @@ std::vector<NodeCapacity> measure_capacities(const Session& session) {
   return capacities;
 }
 
-std::optional<std::size_t> least_available(const std::vector<NodeCapacity>& capacities) {
+std::optional<std::size_t> least_available(const std::vector<NodeCapacity>& capacities,
+                                           std::optional<std::size_t> NodeCapacity::*of) {
   std::optional<std::size_t> least;
   for (const NodeCapacity& capacity : capacities) {
-    if (capacity.available)
-      least = std::min(least.value_or(*capacity.available), *capacity.available);
+    if (const auto bytes = capacity.*of) least = std::min(least.value_or(*bytes), *bytes);
   }
   return least;
 }
 
-std::optional<std::size_t> rank_memory(const std::vector<NodeCapacity>& capacities,
-                                       std::size_t shared) {
-  std::optional<std::size_t> least;
-  for (const NodeCapacity& capacity : capacities) {
-    if (!capacity.available) continue;
-    const std::size_t each =
-        (*capacity.available - std::min(shared, *capacity.available)) / capacity.ranks.size();
-    least = std::min(least.value_or(each), each);
+std::optional<std::size_t> rank_memory(std::vector<NodeCapacity> capacities, std::size_t shared) {
+  for (NodeCapacity& node : capacities) {
+    if (!node.available) continue;
+    *node.available -= std::min(shared, *node.available);
+    *node.available /= node.ranks.size();
   }
-  return least;
+  return least_available(capacities);
 }
 
 RankMemory RankMemory::without_snapshot() const {

@@ -27,12 +27,14 @@ struct NodeCapacity {
 /// the training is allocated.
 std::vector<NodeCapacity> measure_capacities(const Session&);
 
-/// Bytes of the tightest node.
-std::optional<std::size_t> least_available(const std::vector<NodeCapacity>&);
+/// Bytes of the tightest node, or of its backends for each rank.
+std::optional<std::size_t> least_available(
+    const std::vector<NodeCapacity>&,
+    std::optional<std::size_t> NodeCapacity::*of = &NodeCapacity::available);
 
 /// Bytes that each rank of the tightest node can get beside what all of a node share; nothing where
 /// no system reports it.
-std::optional<std::size_t> rank_memory(const std::vector<NodeCapacity>&, std::size_t shared);
+std::optional<std::size_t> rank_memory(std::vector<NodeCapacity>, std::size_t shared);
 
 /// Bytes that one rank has for itself, in the host's memory except for `elsewhere`.
 struct RankMemory {

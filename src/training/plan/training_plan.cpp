@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -31,11 +32,9 @@ bool has_large_dense(const model::Graph& graph) {
   });
 }
 
-/// Many ranks for each hardware thread try a large job on a small machine: what is short is memory.
-bool is_crowded(const Session& session) {
-  constexpr double kCrowd = 4;
-  return session.plan.crowding > kCrowd;
-}
+/// More than four ranks for each hardware thread try a large job on a small machine: what is short
+/// is memory.
+bool is_crowded(const Session& session) { return session.plan.crowding > 4; }
 
 bool forced(const TrainingFlags& flags) { return flags.shard_dense.value_or(false); }
 
@@ -191,21 +190,20 @@ int micro_batch_size(const TrainingFlags& flags, const Session& session) {
 int training_micro_batch(const TrainingFlags& flags, const Session& session,
                          const model::Graph& graph, std::optional<std::size_t> rank_memory) {
   const int usual = micro_batch_size(flags, session);
-  const bool keeps_all = session.backend->name() == "reference";
-  const bool decided = flags.micro_batch || session.device.chosen() || is_crowded(session);
-  if (decided || keeps_all || !has_large_dense(graph)) return usual;
+  const bool device = session.device.chosen(), keeps_all = session.backend->name() == "reference";
+  if (flags.micro_batch || (!device && (keeps_all || is_crowded(session)))) return usual;
+  if (!device && !has_large_dense(graph)) return usual;
   // dogcat on a core of a Zen 5: 8 images make 127 images/s, 16 128, 32 136, 64 138, 128 143.
   // Each of many threads wants some images of a pass.
-  constexpr std::size_t kMost = 128, kOfEachThread = 8, kPartOfMemory = 4;
+  constexpr std::size_t kMost = 128, kOfEachThread = 8, kOfADevice = 256, kPartOfMemory = 4;
   // Weights, gradients, two states and a snapshot come first.
   const std::size_t parameters = 5 * graph.parameter_count() * sizeof(float);
-  const auto left = [&](std::size_t memory) { return memory - std::min(memory, parameters); };
+  const std::size_t memory = rank_memory.value_or(std::numeric_limits<std::size_t>::max());
+  const std::size_t of_images = (memory - std::min(memory, parameters)) / kPartOfMemory;
   std::size_t images =
-      std::max(kMost, kOfEachThread * static_cast<std::size_t>(session.most_threads));
-  while (images > 1 && rank_memory &&
-         images * activation_bytes(graph) > left(*rank_memory) / kPartOfMemory) {
-    images /= 2;
-  }
+      device ? kOfADevice
+             : std::max(kMost, kOfEachThread * static_cast<std::size_t>(session.most_threads));
+  while (images > 1 && images * activation_bytes(graph) > of_images) images /= 2;
   return std::max(usual, static_cast<int>(images));
 }
 

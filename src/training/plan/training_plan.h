@@ -41,7 +41,7 @@ struct TrainingPlan {
 /// go together: an image that is too small for the network, --sync-bn or --reproducible with a
 /// network that does not allow it,
 /// --shard-dense with nothing to shard. Sends nothing. `rank_memory`: bytes for each rank, the same
-/// on all; as many as it wants where not known.
+/// on all, of the device where it computes on one; as many as it wants where not known.
 TrainingPlan plan_training(const Session&, TrainingSpec, int classes,
                            std::optional<std::size_t> rank_memory = {});
 
@@ -54,8 +54,8 @@ int micro_batch_size(const TrainingFlags&, const Session&);
 
 /// The same for a training of this network. Every pass reads all weights of a dense layer and
 /// writes their gradient. So on CPUs it is 128 images where such layers are large, with more than
-/// 16 threads 8 per thread. A quarter of a rank's memory must do for them; without a figure it
-/// does.
+/// 16 threads 8 per thread. On a device it is 256, whose gradients are cut into fewer slices. A
+/// quarter of a rank's memory must do for them; without a figure it does.
 int training_micro_batch(const TrainingFlags&, const Session&, const model::Graph&,
                          std::optional<std::size_t> rank_memory);
 
