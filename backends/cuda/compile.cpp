@@ -80,8 +80,9 @@ class OpMaker {
       push<FirstBlockOp>(pixels, *first, dst, parameter_);
       parameter_ += first->parameters.size();
     } else {
-      const Activation dst = new_activation(pixels.dst, false);
-      ops_.push_back(std::make_unique<InputOp>(planning_, pixels, dst));
+      pairs_ = PixelPairs::of(walk_);
+      const Activation dst = new_activation(pairs_ ? pairs_->map() : pixels.dst, false);
+      ops_.push_back(std::make_unique<InputOp>(planning_, pixels, pairs_, dst));
     }
   }
 
@@ -145,7 +146,8 @@ class OpMaker {
       push<GroupedConvolutionOp>(own, pad_of(zeros), src, dst, parameter_);
     } else {
       auto made = std::make_unique<ConvolutionOp>(planning_, next_op(), own, pad_of(zeros), src,
-                                                  added.first(), dst, parameter_);
+                                                  added.first(), dst, parameter_,
+                                                  producer == 0 ? pairs_ : std::nullopt);
       if (norm) made->make_slopes(planning_, next_op(), *norm, producer);
       ops_.push_back(std::move(made));
     }
@@ -197,10 +199,9 @@ class OpMaker {
   void zero_pad(const model::ZeroPad& pad) {
     check_not_flattened();
     const model::Graph::Node* zeros = &node();
-    const int most = std::max({pad.top, pad.bottom, pad.left, pad.right});
     const auto* convolves = walk_.only_next_is<model::Convolution>();
     const auto* pools = walk_.only_next_is<model::MaxPool>();
-    if (convolves && convolves->padding == model::Padding::valid && most < convolves->kernel) {
+    if (convolves && takes_zeros(*convolves, pad)) {
       walk_.advance();
       return convolution(zeros);
     }
@@ -321,6 +322,7 @@ class OpMaker {
 
   const Planning& planning_;
   compute::GraphWalk walk_;
+  std::optional<PixelPairs> pairs_;  ///< what the input makes
   std::size_t parameter_ = 0;
   std::shared_ptr<MovedStatistics> moved_ = std::make_shared<MovedStatistics>();
   compute::OpList ops_;

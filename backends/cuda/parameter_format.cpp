@@ -8,9 +8,10 @@ namespace cputrain::cuda {
 template <class Visit>
 void PaddedFormat::visit(const Visit& both) const {
   for (std::size_t o = 0; o < out_.count; ++o) {
-    for (std::size_t p = 0; p < positions_.count; ++p) {
+    for (std::size_t p = 0; p < high_.count * wide_.count; ++p) {
+      const std::size_t row = p / wide_.count, column = p % wide_.count;
       for (std::size_t i = 0; i < in_.count; ++i) {
-        both(o * out_.pitch + p * positions_.pitch + i * in_.pitch,
+        both(o * out_.pitch + row * high_.pitch + column * wide_.pitch + i * in_.pitch,
              (p * in_.count + i) * out_.count + o);
       }
     }

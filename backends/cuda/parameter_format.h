@@ -17,17 +17,25 @@ class PaddedFormat final : public compute::ParameterFormat {
   /// kinds of channels filled up. A dense layer's positions are those of what it reads.
   static PaddedFormat of_kernel(int positions, int in, int out) {
     const std::size_t each = to_size(padded_channels(in)), columns = to_size(positions) * each;
-    return {{to_size(positions), each},
+    return {{1, 0},
+            {to_size(positions), each},
             {to_size(in), 1},
             {to_size(out), columns},
             to_size(padded_channels(out)),
             columns};
   }
+  /// The same where two positions of a row of `size` share a block of input channels.
+  static PaddedFormat of_pairs(int size, int in, int out) {
+    const std::size_t row = to_size(pieces(size, 2) * kChannelBlock), columns = to_size(size) * row;
+    return {{to_size(size), row},    {to_size(size), kChannelBlock / 2}, {to_size(in), 1},
+            {to_size(out), columns}, to_size(padded_channels(out)),      columns};
+  }
   /// A convolution's in groups, as it is: (row, column, channel of the group) are rows of filters,
   /// which are filled up.
   static PaddedFormat of_groups(int rows, int filters) {
     const std::size_t columns = to_size(padded_channels(filters));
-    return {{1, 0}, {to_size(rows), columns}, {to_size(filters), 1}, to_size(rows), columns};
+    return {{1, 0},        {1, 0}, {to_size(rows), columns}, {to_size(filters), 1},
+            to_size(rows), columns};
   }
   static PaddedFormat of_vector(int size) { return of_groups(1, size); }
 
@@ -41,12 +49,13 @@ class PaddedFormat final : public compute::ParameterFormat {
   struct Axis {
     std::size_t count, pitch;  ///< numbers along it, and how far apart they are stored
   };
-  PaddedFormat(Axis positions, Axis in, Axis out, std::size_t rows, std::size_t columns)
-      : positions_(positions), in_(in), out_(out), rows_(rows), columns_(columns) {}
+  PaddedFormat(Axis high, Axis wide, Axis in, Axis out, std::size_t rows, std::size_t columns)
+      : high_(high), wide_(wide), in_(in), out_(out), rows_(rows), columns_(columns) {}
   template <class Visit>
   void visit(const Visit& both) const;
 
-  Axis positions_, in_, out_;
+  Axis high_, wide_;  ///< positions, of which those of a row may have pitches of their own
+  Axis in_, out_;
   std::size_t rows_, columns_;
 };
 

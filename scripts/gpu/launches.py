@@ -3,12 +3,13 @@ layers are those of `cputrain info --json -`. Tests compare launches, blocks and
 device."""
 from dataclasses import dataclass, field, replace
 
-from maps import Map, seen, stored
+from maps import Map, before, seen, stored
 from plan import NUMBERS, TILES, Extent, Plan, pieces, plan
 from walk import Walk
 
 FLOAT = 4
 QUAD = 4        # floats that a thread moves at a time
+SECTOR = 32     # bytes that the memory reads or writes at least
 PACK = 16       # bytes of a map that a thread moves at a time
 THREADS = 256   # of a block of a kernel that is no matrix product
 NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
@@ -94,6 +95,7 @@ class Network:
         self.products = {}   # by layer: the operation that writes its map, and rows of its tiles, where it has no slices
         self.learns = False  # something that learns lies before the map
         self.map = None
+        self.left = None   # zeros before a row of the image, where two pixels share a position of its map
         self.adds = False  # to the gradient of the map, to which an operation behind this one has written
         self.unread = {}   # readers that have no operation yet, by layer
         self.made = {"": (None, False)}  # map and learns by layer
@@ -186,8 +188,13 @@ class Network:
         if taken:
             self.first_block(facts, layer["output"], *taken)
             return
-        self.map = stored(layer["output"])
+        self.map, self.left = stored(layer["output"]), None
         height, width, colours = layer["output"]
+        reader = self.walk.reads_pairs()
+        if reader:
+            convolution, zeros = reader
+            self.left = before(convolution, width, convolution["output"][1], convolution["kernel"], zeros, "left")
+            self.map = Map(height, pieces(self.left % 2 + width, 2), self.map.channels)
         threads = self.images * self.map.count // self.pack
         moved = self.images * (height * width * colours + self.map.count * self.element)
         self.add(layer, forward=[facts, in_line("load_images", self.template("load_images"), threads, moved)])
@@ -213,13 +220,14 @@ class Network:
         self.map, self.learns = dst, True
 
     def convolution(self, layer, zeros=None):
-        dst = stored(layer["output"])
-        positions = seen(layer, self.map, dst, layer["kernel"], zeros)
-        self.product(layer, self.map, dst, layer["kernel"], layer["stride"], positions,
-                     (zeros or layer)["from"][0])
+        dst, size = stored(layer["output"]), layer["kernel"]
+        left, self.left = self.left, None  # its first reader is the only one
+        positions = seen(layer, self.map, dst, size, zeros, left)
+        self.product(layer, self.map, dst, size, layer["stride"], positions, (zeros or layer)["from"][0],
+                     size if left is None else pieces(size, 2))
 
     def dense(self, layer):
-        self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1, 1, layer["from"][0])
+        self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1, 1, layer["from"][0], 1)
 
     def takes_sum(self, source):
         """Whether a product of that layer's map adds the other part of the sum behind it, on which the walk then
@@ -231,11 +239,12 @@ class Network:
         self.walk.at += taken
         return taken
 
-    def product(self, layer, src, dst, size, stride, positions, source):
-        """`positions`: of src that some window covers; `source`: the layer that made it."""
+    def product(self, layer, src, dst, size, stride, positions, source, columns):
+        """`positions`: of src that some window covers; `source`: the layer that made it; `columns`: positions in a row of
+        a window."""
         if layer.get("groups", 1) != 1:
             raise ValueError(f"layer {layer['name']}: convolutions in groups are not known here")
-        n, taps = self.images, size * size * src.channels
+        n, taps = self.images, size * columns * src.channels
         windows, weights = n * dst.positions, dst.channels * taps
         bytes_of = lambda *counts: sum(counts) * self.element
         of_src, of_dst, bias = n * positions * src.channels, n * dst.count, dst.channels if layer["bias"] else 0
@@ -257,6 +266,8 @@ class Network:
         of_weights = self.multiply("backward_weights", "BackwardWeights",
                                    Extent(dst.channels, taps, windows, depth_inside=False), bytes_of(of_src, of_dst),
                                    weights, "exact", self.old_gradient(weights))
+        if columns < size and size % 2:  # a sector behind each row
+            of_weights.append(in_line("clear_padding", "clear_padding_kernel", weights, dst.channels * size * SECTOR))
         operation.weights = of_weights
         if bias:
             made = of_weights[0].plan

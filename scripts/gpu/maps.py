@@ -24,12 +24,20 @@ def stored(output):
     return Map(height, width, pieces(channels, 8) * 8)
 
 
-def seen(layer, src, dst, size, zeros=None):
-    """Positions of src that some window covers. `zeros`: a layer before it that pads."""
-    def along(length, windows, before):
-        if zeros is None and layer.get("padding") == "same":
-            before = max((windows - 1) * layer["stride"] + size - length, 0) // 2
-        begins = [window * layer["stride"] - before for window in range(windows)]
-        return len({place for begin in begins for place in range(max(begin, 0), min(begin + size, length))})
-    top, left = (zeros["top"], zeros["left"]) if zeros else (0, 0)
-    return along(src.height, dst.height, top) * along(src.width, dst.width, left)
+def before(layer, length, windows, size, zeros, side):
+    """Zeros at a `side` of what the layer reads. `zeros`: a layer before it that pads."""
+    if zeros:
+        return zeros[side]
+    return max((windows - 1) * layer["stride"] + size - length, 0) // 2 if layer.get("padding") == "same" else 0
+
+
+def seen(layer, src, dst, size, zeros=None, left=None):
+    """Positions of src that some window covers. `left`: zeros before a row of pixels, two of which share a position."""
+    def along(length, windows, of_window, stride, first):
+        begins = [window * stride - first for window in range(windows)]
+        return len({place for begin in begins for place in range(max(begin, 0), min(begin + of_window, length))})
+    stride = layer["stride"]
+    rows = along(src.height, dst.height, size, stride, before(layer, src.height, dst.height, size, zeros, "top"))
+    if left is not None:
+        return rows * along(src.width, dst.width, pieces(size, 2), stride // 2, left // 2)
+    return rows * along(src.width, dst.width, size, stride, before(layer, src.width, dst.width, size, zeros, "left"))

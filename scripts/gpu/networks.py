@@ -24,13 +24,14 @@ SMALL = {
         {"type": "average_pool", "size": 2}, {"type": "convolution", "filters": 40, "kernel": 1},
         {"type": "layer_norm"}, {"type": "batch_norm"}, {"type": "dropout", "rate": 0.2}, {"type": "global_average_pool"},
         {"type": "dense", "units": 45}, {"type": "relu"}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]}
-# Maps of 14 x 14 and 7 x 7 positions of so many images, and channels that make the plan take its large tiles.
+# Maps of 14 x 14 and 7 x 7 positions of so many images, and channels that make the plan take its large tiles. The first
+# convolution reads pairs of pixels.
 LARGE = {
     "format": "cputrain model 1", "name": "large",
-    "recipe": {"image_size": 14, "batch": 184, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.02},
+    "recipe": {"image_size": 28, "batch": 184, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.02},
     "layers": [
-        {"type": "convolution", "filters": 56, "kernel": 3, "padding": "same", "bias": False}, {"type": "batch_norm"},
-        {"type": "relu"}, {"type": "convolution", "filters": 56, "kernel": 3, "padding": "same"},
+        {"type": "convolution", "filters": 56, "kernel": 3, "stride": 2, "padding": "same", "bias": False},
+        {"type": "batch_norm"}, {"type": "relu"}, {"type": "convolution", "filters": 56, "kernel": 3, "padding": "same"},
         {"type": "max_pool", "size": 3, "stride": 2, "padding": "same"}, {"type": "relu"},
         {"type": "convolution", "filters": 256, "kernel": 3, "padding": "same"}, {"type": "relu"},
         {"type": "convolution", "filters": 200, "kernel": 1}, {"type": "relu"},

@@ -9,7 +9,7 @@ launches.py, and added by it again."""
 from dataclasses import dataclass
 from itertools import zip_longest
 
-SECTOR = 32
+from launches import SECTOR
 
 
 @dataclass(frozen=True)

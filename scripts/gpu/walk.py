@@ -27,6 +27,11 @@ def pool_before_relu(layers):
     return layers
 
 
+def takes_zeros(convolution, zeros):
+    most = max(zeros[side] for side in ("top", "bottom", "left", "right"))
+    return convolution["padding"] == "valid" and most < convolution["kernel"]
+
+
 class Walk:
     """Layer by layer; an operator may take those that follow."""
 
@@ -80,6 +85,17 @@ class Walk:
                     return convolution, pool
         self.at = begin
         return None
+
+    def reads_pairs(self):
+        """(convolution, zeros before it or None) where a convolution of stride 2 alone reads the image, on which the walk
+        stands; None where the network begins otherwise."""
+        begin, zeros = self.at, self.only_next_is("zero_pad")
+        self.at += zeros is not None
+        convolution = self.only_next_is("convolution")
+        self.at = begin
+        if not convolution or (convolution["stride"], convolution.get("groups", 1)) != (2, 1):
+            return None
+        return (convolution, zeros) if not zeros or takes_zeros(convolution, zeros) else None
 
     def before_flatten(self, name):
         """The layer whose output lies there."""

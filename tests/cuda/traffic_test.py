@@ -80,13 +80,13 @@ class Traffic(ProgramTest):
                     self.assertLessEqual(abs(moved.both - said), bound, f"{moved}, formula: {said}")
         self.assertEqual(kernels, {
             "add_losses", "add_maps", "add_slices", "average_pool_backward", "average_pool_forward", "block_norms",
-            "convolution_backward_data", "convolution_backward_weights", "convolution_forward",
+            "clear_padding", "convolution_backward_data", "convolution_backward_weights", "convolution_forward",
             "cross_entropy_backward", "dropout", "finish_slopes", "finish_statistics", "first_block_backward_weights",
             "first_block_forward", "global_average_pool_backward", "global_average_pool_forward",
             "leaky_relu_backward", "leaky_relu_forward", "load_images", "max_pool_backward", "max_pool_forward",
             "measure_channels", "normalize", "normalize_backward", "publish_statistics", "relu6_backward",
-            "relu6_forward", "relu_backward", "relu_forward",
-            "softmax_forward", "sum_slopes", "transpose_weights", "update", "write_facts"})
+            "relu6_forward", "relu_backward", "relu_forward", "softmax_forward", "sum_slopes", "transpose_weights",
+            "update", "write_facts"})
 
     def test_a_step_of_more_images_moves_what_two_smaller_ones_foretell(self):
         """Also where the plan has other slices."""
@@ -140,8 +140,8 @@ class Traffic(ProgramTest):
         return subprocess.run([SCRIPT, "--program", PROGRAM, *words], text=True, capture_output=True, cwd=self.folder)
 
     def test_the_script_counts_and_adds_up(self):
-        words = ["--model", "residual.json", "--classes", "5", "--images", "1,2", "--batch", "200", "--gpu", "a100",
-                 "--by", "type"]
+        words = ["--model", "residual.json", "--classes", "5", "--images", "1,2", "--batch", "200", "--micro-batch", "100",
+                 "--gpu", "a100", "--by", "type"]
         done = self.script(*words, "--json", "found.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         found = self.json_of("found.json")
@@ -162,7 +162,7 @@ class Traffic(ProgramTest):
 
     def test_mistakes_are_named(self):
         for code, words, says in ((2, ["--images", "4"], "two numbers of images"),
-                                  (2, ["--images", "4,200"], "up to 128"), (2, ["--batch", "0"], "whole number"),
+                                  (2, ["--images", "4,300"], "up to 256"), (2, ["--batch", "0"], "whole number"),
                                   (2, ["--batch", "65537"], "at most 65536"),
                                   (2, ["--precision", "fp8"], "bf16"), (2, ["--model", "none"], "none"),
                                   (2, ["--program", "/nowhere"], "scripts/build emulated"),

@@ -33,17 +33,21 @@ void launch_row(Stream stream, const char* name, void (*kernel)(Parameters...), 
          dim3(kThreads), 0, count, arguments...);
 }
 
-/// A thread for each pack of a pixel's channels: all but the first are padding.
+/// A thread for each pack of a position's channels, of a pixel or two.
 template <class N>
 __global__ void __launch_bounds__(kPackThreads)
-    load_images_kernel(ImageLoad load, int pixels, PositionNumbers numbers,
+    load_images_kernel(ImageLoad load, int positions, PositionNumbers numbers,
                        typename N::Stored* __restrict__ map) {
   const auto place = PackPlace::of_thread<N>();
-  if (!place.inside(pixels, kChannelBlock)) return;
+  if (!place.inside(positions, kChannelBlock)) return;
+  const Position at = numbers.position(place.position);
   Pack<N> values = Pack<N>::all(0);
-  if (place.channel == 0) {
-    const Position at = numbers.position(place.position);
-    numbers_of(load, moved_pixel(load, load.facts->moves[at.image], at.row, at.column), values.of);
+#pragma unroll
+  for (int i = 0; i < Pack<N>::kCount; i += kChannelsOfPixel) {
+    const int pixel = (place.channel + i) / kChannelsOfPixel;
+    const int column = at.column * load.pixels + pixel - load.left;
+    if (pixel >= load.pixels || column < 0 || column >= load.width) continue;
+    numbers_of(load, moved_pixel(load, load.facts->moves[at.image], at.row, column), values.of + i);
   }
   values.store(map + place.offset(kChannelBlock));
 }
@@ -267,12 +271,12 @@ void activate_backward(Stream stream, Numbers numbers, const Layer& layer, std::
 }  // namespace
 
 void load_images(Stream stream, Numbers numbers, const ImageLoad& load, void* map) {
-  const int pixels = load.images * load.height * load.width;
-  if (pixels == 0) return;
-  const PositionNumbers of_pixels{Divisor(load.height), Divisor(load.width)};
+  const int positions = load.images * load.height * load.columns();
+  if (positions == 0) return;
+  const PositionNumbers of_map{Divisor(load.height), Divisor(load.columns())};
   with_numbers(numbers, [&]<class N>(N) {
-    launch_packs<N>(stream, "load_images", load_images_kernel<N>, pixels, kChannelBlock, load,
-                    pixels, of_pixels, map);
+    launch_packs<N>(stream, "load_images", load_images_kernel<N>, positions, kChannelBlock, load,
+                    positions, of_map, map);
   });
 }
 

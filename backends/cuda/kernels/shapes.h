@@ -23,6 +23,12 @@ CPUTRAIN_HOST_DEVICE constexpr std::int64_t offset_of_row(std::int64_t row, std:
   return row * columns;
 }
 
+/// ceil(a / b)
+template <class T>
+CPUTRAIN_HOST_DEVICE constexpr T pieces(T a, std::type_identity_t<T> b) {
+  return (a + b - 1) / b;
+}
+
 /// One image's map as it is stored: `channels` is a multiple of kChannelBlock.
 struct MapShape {
   int height = 1, width = 1, channels = kChannelBlock;
@@ -44,28 +50,29 @@ inline constexpr int kLargestSide = 1 << 14;
 /// outside of it on: window (p, q) covers rows p * stride - top + 0 .. size - 1 of src. What lies
 /// outside of src is zero to a convolution and is left out by a pool, unless a max pool sees zeros
 /// there. Dense layers are convolutions of size 1 of a 1 x 1 map.
+///
+/// A position of src may have several `pixels` side by side, each with its share of the channels
+/// (elementwise.h). A window then has whole positions of a row, from `left` of them outside on;
+/// weights of pixels behind the last one of `size` are padding.
 struct WindowShape {
   int images = 0;
   MapShape src, dst;
   int size = 1, stride = 1, top = 0, left = 0;
   bool sees_zeros = false;
+  int pixels = 1;
 
   /// Windows of all images.
   CPUTRAIN_HOST_DEVICE constexpr int windows() const { return images * dst.height * dst.width; }
   /// Positions of all images' src.
   CPUTRAIN_HOST_DEVICE constexpr int positions() const { return images * src.height * src.width; }
+  /// Positions of src in a row of a window.
+  CPUTRAIN_HOST_DEVICE constexpr int columns() const { return pieces(size, pixels); }
   /// Numbers of src that a window covers: of a kernel's weights for one output channel, too.
-  CPUTRAIN_HOST_DEVICE constexpr int taps() const { return size * size * src.channels; }
+  CPUTRAIN_HOST_DEVICE constexpr int taps() const { return size * columns() * src.channels; }
   /// Numbers of all images' src and dst, and of a convolution's weights.
   constexpr std::int64_t inputs() const { return offset_of_row(positions(), src.channels); }
   constexpr std::int64_t outputs() const { return offset_of_row(windows(), dst.channels); }
   constexpr std::int64_t weights() const { return offset_of_row(dst.channels, taps()); }
 };
-
-/// ceil(a / b)
-template <class T>
-CPUTRAIN_HOST_DEVICE constexpr T pieces(T a, std::type_identity_t<T> b) {
-  return (a + b - 1) / b;
-}
 
 }  // namespace cputrain::cuda

@@ -58,8 +58,7 @@ void check_counts(const model::Graph::Node& node, const Planning& planning, doub
   }
 }
 
-double macs_of(const model::Graph::Node& node, const model::ZeroPad* zeros, const Activation& src) {
-  const Shape& read = src.layout.shape;
+double macs_of(const model::Graph::Node& node, const model::ZeroPad* zeros, const Shape& read) {
   if (std::holds_alternative<model::Dense>(node.layer)) {
     return model::macs(node.layer, {1, 1, to_int(read.size())});
   }
@@ -81,17 +80,23 @@ void check_weights(const model::Graph::Node& node, const GroupedShape& shape) {
 ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Graph::Node& node,
                              const model::ZeroPad* zeros, const Source& src,
                              const std::optional<Source>& added, const Activation& dst,
-                             std::size_t parameter)
+                             std::size_t parameter, const std::optional<PixelPairs>& pairs)
     : UnaryOp(planning, op, src, dst, planning, node.name,
               std::string("implicit GEMM of ") + products_of(planning.numbers) +
                   (added ? ", with addition" : ""),
-              macs_of(node, zeros, src)),
+              macs_of(node, zeros, pairs ? pairs->image : src.layout.shape)),
       window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
       added_(added),
       kernel_(planning, node, parameter),
       format_(PaddedFormat::of_kernel(
           with_layer(node, [&](const auto& l) { return positions_of(l, src); }),
           src.layout.shape.channels, dst.layout.shape.channels)) {
+  if (pairs) {
+    window_.pixels = 2;
+    window_.left = pairs->left / 2;
+    format_ =
+        PaddedFormat::of_pairs(window_.size, pairs->image.channels, dst.layout.shape.channels);
+  }
   check_counts(node, planning, to_double(format_.stored()), window_);
 
   // Fewer images may need more: their sums are cut into more slices.
@@ -271,7 +276,7 @@ GroupedConvolutionOp::GroupedConvolutionOp(const Planning& planning, int op,
                                            const model::ZeroPad* zeros, const Source& src,
                                            const Activation& dst, std::size_t parameter)
     : UnaryOp(planning, op, src, dst, planning, node.name, "direct, by group",
-              macs_of(node, zeros, src)),
+              macs_of(node, zeros, src.layout.shape)),
       kernel_(planning, node, parameter) {
   const auto& layer = std::get<model::Convolution>(node.layer);
   shape_ = {.window = sliding_window(layer.padding, layer.kernel, layer.stride, zeros, src, dst),

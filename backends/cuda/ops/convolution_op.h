@@ -5,6 +5,7 @@
 
 #include "backends/cuda/kernels/grouped_convolution.h"
 #include "backends/cuda/kernels/products/convolution.h"
+#include "backends/cuda/ops/elementwise_ops.h"
 #include "backends/cuda/ops/op.h"
 #include "backends/cuda/ops/tile_trials.h"
 #include "compute/executor/activation_ops.h"
@@ -18,10 +19,11 @@ class BatchNormOp;
 /// another activation, of which the result is rounded once.
 class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
-  /// `zeros`: of the node before, which has no operator. `added`: not the source.
+  /// `zeros`: of the node before, which has no operator. `added`: not the source. `pairs`: what the
+  /// source is.
   ConvolutionOp(const Planning&, int op, const model::Graph::Node&, const model::ZeroPad* zeros,
                 const Source&, const std::optional<Source>& added, const Activation& dst,
-                std::size_t parameter);
+                std::size_t parameter, const std::optional<PixelPairs>& pairs);
 
   Formats formats() const override;
   void bind(const Bindings&) override;

@@ -1,13 +1,38 @@
 #include "backends/cuda/ops/elementwise_ops.h"
 
+#include <algorithm>
+
 #include "backends/cuda/kernels/elementwise.h"
 
 namespace cputrain::cuda {
 
-InputOp::InputOp(const Planning& planning, const model::Graph::Node& node, const Activation& dst)
-    : DeviceOp(planning, node.name, "bytes to numbers"),
+bool takes_zeros(const model::Convolution& layer, const model::ZeroPad& zeros) {
+  const int most = std::max({zeros.top, zeros.bottom, zeros.left, zeros.right});
+  return layer.padding == model::Padding::valid && most < layer.kernel;
+}
+
+std::optional<PixelPairs> PixelPairs::of(compute::GraphWalk walk) {
+  const Shape& image = walk.node().dst;
+  const auto* const zeros = walk.only_next_is<model::ZeroPad>();
+  if (zeros) walk.advance();
+  const auto* const layer = walk.only_next_is<model::Convolution>();
+  if (image.channels > kChannelsOfPixel || !layer || layer->stride != 2 || layer->groups != 1 ||
+      (zeros && !takes_zeros(*layer, *zeros))) {
+    return {};
+  }
+  const auto pad = model::pad_amount(layer->padding, image.width, layer->kernel, layer->stride);
+  return PixelPairs{image, zeros ? zeros->left : pad.before};
+}
+
+InputOp::InputOp(const Planning& planning, const model::Graph::Node& node,
+                 const std::optional<PixelPairs>& pairs, const Activation& dst)
+    : DeviceOp(planning, node.name, pairs ? "bytes to pairs of numbers" : "bytes to numbers"),
       load_(images_of(planning, node)),
       dst_(dst) {
+  if (pairs) {
+    load_.pixels = 2;
+    load_.left = pairs->shift();
+  }
   planning.memory.use(dst.value, planning.forward_time(0));
 }
 

@@ -1,15 +1,35 @@
 #pragma once
 
+#include <optional>
+
 #include "backends/cuda/ops/op.h"
 #include "compute/executor/activation_ops.h"
+#include "compute/executor/graph_walk.h"
 
 /// Operators that work number by number, most of them in place.
 namespace cputrain::cuda {
 
+/// Two pixels side by side share a position of what a convolution of stride 2 reads, where that
+/// alone reads the images: less of it is padding.
+struct PixelPairs {
+  Shape image;
+  int left;  ///< zeros before each row, as the convolution has them
+
+  /// Nothing where the network begins otherwise. `walk` stands on the input.
+  static std::optional<PixelPairs> of(compute::GraphWalk walk);
+  /// Windows begin with whole pairs: those of the map do so behind a zero where `left` is odd.
+  int shift() const { return left % 2; }
+  Shape map() const { return {image.height, pieces(shift() + image.width, 2), kChannelBlock}; }
+};
+
+/// Whether windows of the convolution see to the zeros that a layer before it puts around a map.
+bool takes_zeros(const model::Convolution&, const model::ZeroPad&);
+
 /// The images' bytes, which lie on the device, become numbers.
 class InputOp final : public DeviceOp {
  public:
-  InputOp(const Planning&, const model::Graph::Node&, const Activation& dst);
+  InputOp(const Planning&, const model::Graph::Node&, const std::optional<PixelPairs>&,
+          const Activation& dst);
 
   void bind(const Bindings&) override;
   void forward(const Execution&) override;

@@ -345,10 +345,12 @@ void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, Numbers format
                      limit_of_sums(format, shape.taps()) + rounding,
                      [made, add](int run) { return made->forward(run, true, add); },
                      [made, add] { return made->expected_forward(true, add); }});
-    plans.push_back({name("data", plan.data, add && slopes ? ", added, with slopes" : more),
-                     limit_of_sums(format, depth_of_data) + rounding,
-                     [made, add](int run) { return made->data(run, add); },
-                     [made, add] { return made->expected_data(add); }});
+    if (shape.pixels == 1) {  // nobody asks for an image's gradient
+      plans.push_back({name("data", plan.data, add && slopes ? ", added, with slopes" : more),
+                       limit_of_sums(format, depth_of_data) + rounding,
+                       [made, add](int run) { return made->data(run, add); },
+                       [made, add] { return made->expected_data(add); }});
+    }
     plans.push_back({name("weights", plan.weights, more), limit_of_sums(format, shape.windows()),
                      [made, add](int run) { return made->gradients(run, add); },
                      [made, add] { return made->expected_gradients(add); }});
@@ -368,6 +370,13 @@ std::vector<CasePlan> convolution_plans(Numbers format, std::uint64_t seed,
     const WindowCase c{draw(kind.images),  draw(kind.height), draw(kind.width), draw(kind.channels),
                        draw(kind.outputs), kind.size,         kind.stride,      kind.padding};
     add_plans(plans, c, format, kind.multiprocessors, numbers, stream);
+  }
+  for (const int size : {1, 3, 7}) {
+    CaseNumbers numbers(seed, fmt::format("convolution {0} x {0} of pairs", size));
+    const WindowCase c{
+        2, numbers.between(9, 13), numbers.between(5, 7), 8, numbers.between(9, 33), size, 2, same,
+        2};
+    add_plans(plans, c, format, 132, numbers, stream);
   }
   CaseNumbers numbers(seed, "convolution without a bias");
   const WindowCase c{2, 5, 7, 20, numbers.between(9, 23), 3, 1, same};

@@ -17,34 +17,45 @@ using compute::CaseNumbers;
 using compute::CasePlan;
 using compute::RunOutputs;
 
-CasePlan load_plan(Numbers format, std::uint64_t seed, std::size_t shift,
+/// Bytes begin `shift` behind a boundary. Two `pixels` in a position, with zeros `left` of a row,
+/// are pairs.
+CasePlan load_plan(Numbers format, std::uint64_t seed, std::size_t shift, int pixels, int left,
                    const OwnedStream& stream) {
-  const std::string name = fmt::format("bytes to numbers, {} bytes behind a boundary", shift);
+  const std::string name =
+      pixels == 1 ? fmt::format("bytes to numbers, {} bytes behind a boundary", shift)
+                  : fmt::format("bytes to pairs of numbers, {} zeros before a row", left);
   CaseNumbers numbers(seed, name);
   const int images = numbers.between(1, 3), height = numbers.odd_between(3, 9);
   const int width = numbers.odd_between(3, 11);
   const auto bytes = numbers.bytes(static_cast<std::size_t>(images * height * width * 3));
   const PerColour scale{2.0f / 255, 1.0f / 64, 0.01f}, offset{-1, 0, 0.25f};
+  const ImageLoad load{images, height, width, scale, offset, nullptr, pixels, left};
+  const auto row = static_cast<std::size_t>(load.columns()) * kChannelBlock;
+  const std::size_t count = static_cast<std::size_t>(images * height) * row;
   const auto compute = [=, &stream](int run) {
     const GuardedArray<std::uint8_t> src("bytes", stream, bytes, shift);
-    const GuardedMap dst("map", stream, format,
-                         std::vector<float>(bytes.size() / 3 * 8, poison_of(run)));
+    const GuardedMap dst("map", stream, format, std::vector<float>(count, poison_of(run)));
     const GuardedArray<compute::ImageMove> moves("moves", stream, mirrored(images, height, width));
     const GuardedArray<PassFacts> facts("facts", stream,
                                         {{.bytes = src.data(), .moves = moves.data()}});
-    load_images(stream.get(), format, {images, height, width, scale, offset, facts.data()},
-                dst.data());
+    ImageLoad own = load;
+    own.facts = facts.data();
+    load_images(stream.get(), format, own, dst.data());
     RunOutputs outputs;
-    check_padding("map", dst.put_into(outputs), 3, outputs);
+    const auto map = dst.put_into(outputs);
+    if (pixels == 1) check_padding("map", map, 3, outputs);
     return outputs;
   };
   const auto expect = [=] {
-    std::vector<double> map;
+    std::vector<double> map(count);
     const auto moved = mirrored_bytes(bytes, images, height, width);
+    const auto wide = static_cast<std::size_t>(width), before = static_cast<std::size_t>(left);
+    const auto pitch = static_cast<std::size_t>(kChannelBlock / pixels);
     for (std::size_t i = 0; i < moved.size(); ++i) {
-      map.push_back(static_cast<double>(moved[i]) * static_cast<double>(scale.of[i % 3]) +
-                    static_cast<double>(offset.of[i % 3]));
-      if (i % 3 == 2) map.insert(map.end(), 5, 0.0);
+      const std::size_t y = i / 3 / wide, x = i / 3 % wide;
+      map[y * row + (x + before) * pitch + i % 3] =
+          static_cast<double>(moved[i]) * static_cast<double>(scale.of[i % 3]) +
+          static_cast<double>(offset.of[i % 3]);
     }
     RunOutputs outputs;
     outputs.add("map", map);
@@ -198,7 +209,8 @@ std::vector<CasePlan> elementwise_plans(Numbers format, std::uint64_t seed,
                                         const OwnedStream& stream) {
   std::vector<CasePlan> plans;
   for (const std::size_t shift : {0, 1, 2, 3})
-    plans.push_back(load_plan(format, seed, shift, stream));
+    plans.push_back(load_plan(format, seed, shift, 1, 0, stream));
+  for (const int left : {0, 1}) plans.push_back(load_plan(format, seed, 1, 2, left, stream));
   for (const auto& c : {RectifierCase{model::Relu{}, 0, HUGE_VALF},
                         {model::Relu6{}, 0, 6},
                         {model::LeakyRelu{0.125f}, 0.125f, HUGE_VALF}}) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -21,15 +22,17 @@ void each_product(const WindowShape& s, const Visit& visit) {
     const int image = window / (s.dst.height * s.dst.width);
     const int p = window / s.dst.width % s.dst.height, q = window % s.dst.width;
     for (int r = 0; r < s.size; ++r) {
-      for (int t = 0; t < s.size; ++t) {
-        const int y = p * s.stride - s.top + r, x = q * s.stride - s.left + t;
+      for (int t = 0; t < s.columns(); ++t) {
+        const int y = p * s.stride - s.top + r, x = q * (s.stride / s.pixels) - s.left + t;
         if (y < 0 || y >= s.src.height || x < 0 || x >= s.src.width) continue;
         const int position = (image * s.src.height + y) * s.src.width + x;
         for (int o = 0; o < outputs; ++o) {
           const auto from = static_cast<std::size_t>(position) * static_cast<std::size_t>(inputs);
-          const auto weight = static_cast<std::size_t>(((o * s.size + r) * s.size + t) * inputs);
+          const auto weight =
+              static_cast<std::size_t>(((o * s.size + r) * s.columns() + t) * inputs);
           const auto to = static_cast<std::size_t>(window * outputs + o);
-          for (std::size_t c = 0; c < static_cast<std::size_t>(inputs); ++c) {
+          const int there = std::min(s.pixels, s.size - s.pixels * t) * inputs / s.pixels;
+          for (std::size_t c = 0; c < static_cast<std::size_t>(there); ++c) {
             visit(from + c, weight + c, to);
           }
         }

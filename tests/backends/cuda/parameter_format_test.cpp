@@ -32,6 +32,22 @@ TEST(ParameterFormat, AKernelHasItsOutputsFirst) {
   EXPECT_EQ(stored, expected);
 }
 
+/// A kernel of 3 x 3, one input and one output: of a row two positions share a block, and the third
+/// has one.
+TEST(ParameterFormat, PairsOfARowShareABlock) {
+  const PaddedFormat format = PaddedFormat::of_pairs(3, 1, 1);
+  ASSERT_EQ(format.stored(), 8u * 3 * 16);
+  EXPECT_EQ(format.columns(), 3u * 16);
+  std::vector<float> stored(format.stored(), -1.0f), back(9), expected(format.stored());
+  format.from_canonical(counted(9), stored);
+  for (const std::size_t p : {0, 1, 2, 3, 4, 5, 6, 7, 8}) {
+    expected[p / 3 * 16 + p % 3 * 4] = static_cast<float>(p + 1);
+  }
+  EXPECT_EQ(stored, expected);
+  format.to_canonical(stored, back);
+  EXPECT_EQ(back, counted(9));
+}
+
 TEST(ParameterFormat, AVectorLiesAsItIs) {
   const PaddedFormat format = PaddedFormat::of_vector(9);
   ASSERT_EQ(format.stored(), 16u);

@@ -124,6 +124,7 @@ struct BackwardData {
                 {high.by(of_rows.count), wide.by(of_columns.count)},
                 of_rows.first_window,
                 of_columns.first_window,
+                1,
                 1},
                {of_rows.taps, tap_columns.by(of_columns.taps), dst_chunks, -1},
                chunk_of(weights, before * channels * dst.chunks)},

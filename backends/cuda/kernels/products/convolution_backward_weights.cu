@@ -160,6 +160,15 @@ struct BackwardWeights {
   };
 };
 
+constexpr int kClearThreads = 256;
+
+/// In each row of a window, numbers from `used` on belong to pixels behind it.
+__global__ void __launch_bounds__(kClearThreads)
+    clear_padding_kernel(std::int64_t count, int row, int used, float* diff_weights) {
+  const std::int64_t at = offset_of_row(block_number(), kClearThreads) + thread_number();
+  if (at < count && at % row >= used) diff_weights[at] = 0;
+}
+
 }  // namespace
 
 void convolution_backward_weights(Stream stream, const ConvolutionCall& call, const void* src,
@@ -177,6 +186,11 @@ void convolution_backward_weights(Stream stream, const ConvolutionCall& call, co
          diff_dst, result, diff_bias ? bias_sums : nullptr, call.plan.bias_parts},
         weights_extent(s), plan);
   });
+  if (s.size % s.pixels > 0) {
+    launch(stream, "clear_padding", clear_padding_kernel,
+           grid_of(pieces(s.weights(), kClearThreads)), dim3(kClearThreads), 0, s.weights(),
+           s.columns() * s.src.channels, s.size * s.src.channels / s.pixels, diff_weights);
+  }
   if (!diff_bias) return;
   const GemmResult<BiasAndAdd<ExactNumbers>> bias{
       {diff_bias, nullptr, add ? diff_bias : nullptr}, bias_sums, s.dst.channels};

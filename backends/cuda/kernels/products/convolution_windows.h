@@ -50,17 +50,17 @@ struct ChunkMap {
   }
 };
 
-/// Windows of a map: window (image, i, j) has its corner at (first_row + i * stride, first_column +
-/// j * stride).
+/// Windows of a map: window (image, i, j) has its corner at (first_row + i * down, first_column + j
+/// * across).
 struct Windows {
   ChunkMap map;
   int count;  ///< in all images
   PositionNumbers numbers;
-  int first_row, first_column, stride;
+  int first_row, first_column, down, across;
 
   CPUTRAIN_DEVICE MapOffset corner(int number) const {
     const Position at = numbers.position(number);
-    return map.at(at.image, first_row + at.row * stride, first_column + at.column * stride);
+    return map.at(at.image, first_row + at.row * down, first_column + at.column * across);
   }
 };
 
@@ -86,11 +86,12 @@ Windows windows_on_src(const WindowShape& s, const void* src) {
           {Divisor(s.dst.height), Divisor(s.dst.width)},
           -s.top,
           -s.left,
-          s.stride};
+          s.stride,
+          s.stride / s.pixels};
 }
 template <class N>
 Taps taps_on_src(const WindowShape& s) {
-  return {s.size, Divisor(s.size), Divisor(s.src.channels / kNumbersOfChunk<N>), 1};
+  return {s.size, Divisor(s.columns()), Divisor(s.src.channels / kNumbersOfChunk<N>), 1};
 }
 
 /// A product of windows, row by row, with weights that lie column by column: both by taps.
