@@ -113,7 +113,7 @@ def text_of(a, result):
     text += (f"Training steps on one thread, images/s, median (lowest to highest) of {len(result['steps'][STEPS[0][0]])} "
              "rounds in which the two precisions take turns. The ratio is taken within a round. Weights are untrained"
              f"{density_text(result['steps'])}.\n\n")
-    text += runs.block(result["commands"]["step"])
+    text += runs.block(result["commands"]["step"], not_run="needs a CPU with 16-bit brain floats")
     return text + runs.table(["network", "images", "batch", *PRECISIONS, "bf16 by float"], step_rows(result["steps"]))
 
 
