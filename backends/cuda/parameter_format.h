@@ -26,9 +26,10 @@ class PaddedFormat final : public compute::ParameterFormat {
   }
   /// The same where two positions of a row of `size` share a block of input channels.
   static PaddedFormat of_pairs(int size, int in, int out) {
-    const std::size_t row = to_size(pieces(size, 2) * kChannelBlock), columns = to_size(size) * row;
-    return {{to_size(size), row},    {to_size(size), kChannelBlock / 2}, {to_size(in), 1},
-            {to_size(out), columns}, to_size(padded_channels(out)),      columns};
+    const std::size_t row = to_size(pieces(size, kPixelsOfPair) * kChannelBlock),
+                      columns = to_size(size) * row;
+    return {{to_size(size), row},    {to_size(size), kChannelsOfPixel}, {to_size(in), 1},
+            {to_size(out), columns}, to_size(padded_channels(out)),     columns};
   }
   /// A convolution's in groups, as it is: (row, column, channel of the group) are rows of filters,
   /// which are filled up.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from maps import Map, before, seen, stored
 from plan import NUMBERS, TILES, Extent, Plan, pieces, plan
-from walk import Walk
+from walk import Walk, takes_zeros
 
 FLOAT = 4
 QUAD = 4        # floats that a thread moves at a time
@@ -224,10 +224,10 @@ class Network:
         left, self.left = self.left, None  # its first reader is the only one
         positions = seen(layer, self.map, dst, size, zeros, left)
         self.product(layer, self.map, dst, size, layer["stride"], positions, (zeros or layer)["from"][0],
-                     size if left is None else pieces(size, 2))
+                     1 if left is None else 2)
 
     def dense(self, layer):
-        self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1, 1, layer["from"][0], 1)
+        self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1, 1, layer["from"][0])
 
     def takes_sum(self, source):
         """Whether a product of that layer's map adds the other part of the sum behind it, on which the walk then
@@ -239,12 +239,11 @@ class Network:
         self.walk.at += taken
         return taken
 
-    def product(self, layer, src, dst, size, stride, positions, source, columns):
-        """`positions`: of src that some window covers; `source`: the layer that made it; `columns`: positions in a row of
-        a window."""
+    def product(self, layer, src, dst, size, stride, positions, source, pixels=1):
+        """`positions`: of src that some window covers; `source`: the layer that made it; `pixels`: in a position."""
         if layer.get("groups", 1) != 1:
             raise ValueError(f"layer {layer['name']}: convolutions in groups are not known here")
-        n, taps = self.images, size * columns * src.channels
+        n, taps = self.images, size * pieces(size, pixels) * src.channels
         windows, weights = n * dst.positions, dst.channels * taps
         bytes_of = lambda *counts: sum(counts) * self.element
         of_src, of_dst, bias = n * positions * src.channels, n * dst.count, dst.channels if layer["bias"] else 0
@@ -266,8 +265,9 @@ class Network:
         of_weights = self.multiply("backward_weights", "BackwardWeights",
                                    Extent(dst.channels, taps, windows, depth_inside=False), bytes_of(of_src, of_dst),
                                    weights, "exact", self.old_gradient(weights))
-        if columns < size and size % 2:  # a sector behind each row
-            of_weights.append(in_line("clear_padding", "clear_padding_kernel", weights, dst.channels * size * SECTOR))
+        if size % pixels:  # a sector at the end of each row
+            rows = dst.channels * size
+            of_weights.append(in_line("clear_padding", "clear_padding_kernel", rows, rows * SECTOR))
         operation.weights = of_weights
         if bias:
             made = of_weights[0].plan
@@ -348,8 +348,7 @@ class Network:
     def zero_pad(self, layer):
         """What reads the zeros makes them, if it can."""
         convolution, pool = self.walk.only_next_is("convolution"), self.walk.only_next_is("max_pool")
-        most = max(layer[side] for side in ("top", "bottom", "left", "right"))
-        if convolution and convolution["padding"] == "valid" and most < convolution["kernel"]:
+        if convolution and takes_zeros(convolution, layer):
             self.walk.advance()
             self.convolution(convolution, layer)
         elif pool and pool["padding"] == "valid":

@@ -28,7 +28,8 @@ def before(layer, length, windows, size, zeros, side):
     """Zeros at a `side` of what the layer reads. `zeros`: a layer before it that pads."""
     if zeros:
         return zeros[side]
-    return max((windows - 1) * layer["stride"] + size - length, 0) // 2 if layer.get("padding") == "same" else 0
+    whole = max((windows - 1) * layer["stride"] + size - length, 0)
+    return {"same": whole // 2, "half": size // 2}.get(layer.get("padding"), 0)
 
 
 def seen(layer, src, dst, size, zeros=None, left=None):

@@ -114,11 +114,12 @@ class Counts(ProgramTest):
         self.assert_step("h100", "dogcat", 256, 256)
 
     def test_other_networks_and_sizes(self):
-        for name, network in (("odd", NET), ("residual", RESIDUAL)):
+        single = {**NET, "layers": [{"type": "convolution", "filters": 9, "kernel": 1, "stride": 2}, *NET["layers"][6:]]}
+        for name, network in (("odd", NET), ("residual", RESIDUAL), ("single", single)):
             self.write(f"{name}.json", network)
         for case in (("a100", "dogcat", 64, 20, 7), ("h100", "nature7", 96, 9), ("h100", "chips", 90, 6),
                      ("a100", "vgg16", 64, 5), ("h100", "odd.json", 21, 10, 4), ("h100", "residual.json", 33, 9),
-                     ("h100", "resnet50v2", 64, 6),
+                     ("h100", "resnet50v2", 64, 6), ("h100", "resnet18", 64, 6), ("h100", "single.json", 15, 4),
                      ("h100", "odd.json", 21, 10, 4, "bf16")):
             with self.subTest(case=case):
                 self.assert_step(*case)

@@ -87,6 +87,17 @@ TEST_F(MicroBatch, IsSmallWhereEveryActivationIsKept) {
   EXPECT_EQ(micro_batch(own), 8);
 }
 
+TEST(DeviceMemory, IsThatOfTheTightestNode) {
+  const auto least = [](const std::vector<NodeCapacity>& nodes) {
+    return least_available(nodes, &NodeCapacity::backend_available);
+  };
+  NodeCapacity host{.host = "a", .ranks = {0, 1}, .available = 10}, large = host, small = host;
+  large.backend_available = 3000;
+  small.backend_available = 2000;
+  EXPECT_FALSE(least({host}));
+  EXPECT_EQ(least({host, large, small, large}), 2000u);
+}
+
 TEST(RankMemory, IsThatOfTheTightestNode) {
   EXPECT_FALSE(rank_memory({{.host = "a", .ranks = {0}, .available = {}}}, 0));
   const std::vector<NodeCapacity> nodes{{.host = "a", .ranks = {0, 1}, .available = 1000},

@@ -14,13 +14,11 @@
 /// multiple of kChannelBlock.
 namespace cputrain::cuda {
 
-/// Places of a pixel's colours in a position that several pixels share.
-inline constexpr int kChannelsOfPixel = 4;
 struct ImageLoad {
   int images = 0, height = 0, width = 0;  ///< at most kMostChunks pixels in all
   PerColour scale = 1, offset = 0;
   const PassFacts* facts = nullptr;  ///< on the device: bytes and moves
-  int pixels = 1;                    ///< side by side in a position of the map, 1 or 2
+  int pixels = 1;                    ///< in a position of the map: 1 or kPixelsOfPair
   int left = 0;                      ///< zeros in the place of pixels before each row
 
   constexpr int columns() const { return pieces(left + width, pixels); }

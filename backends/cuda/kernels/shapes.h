@@ -13,6 +13,9 @@ namespace cputrain::cuda {
 /// every precision.
 inline constexpr int kChannelBlock = 8;
 
+/// Where two pixels of an image share a position, each has so many.
+inline constexpr int kPixelsOfPair = 2, kChannelsOfPixel = kChannelBlock / kPixelsOfPair;
+
 CPUTRAIN_HOST_DEVICE constexpr int padded_channels(int channels) {
   return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock;
 }
@@ -51,9 +54,9 @@ inline constexpr int kLargestSide = 1 << 14;
 /// outside of src is zero to a convolution and is left out by a pool, unless a max pool sees zeros
 /// there. Dense layers are convolutions of size 1 of a 1 x 1 map.
 ///
-/// A position of src may have several `pixels` side by side, each with its share of the channels
-/// (elementwise.h). A window then has whole positions of a row, from `left` of them outside on;
-/// weights of pixels behind the last one of `size` are padding.
+/// A position of src may have two `pixels` side by side, with half of its channels each. `size` and
+/// `stride`, an even one then, count pixels; `left` counts positions: window (p, q) covers whole
+/// ones from q * stride / pixels - left on. Weights of a pixel behind the last one are padding.
 struct WindowShape {
   int images = 0;
   MapShape src, dst;

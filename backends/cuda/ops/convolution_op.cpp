@@ -40,6 +40,17 @@ auto with_layer(const model::Graph::Node& node, const F& f) {
   return f(std::get<model::Convolution>(node.layer));
 }
 
+PaddedFormat format_of(const model::Graph::Node& node, const Activation& src, const Activation& dst,
+                       const std::optional<PixelPairs>& pairs) {
+  return with_layer(node, [&]<class L>(const L& layer) {
+    const int out = dst.layout.shape.channels;
+    if constexpr (std::is_same_v<L, model::Convolution>) {
+      if (pairs) return PaddedFormat::of_pairs(layer.kernel, pairs->image.channels, out);
+    }
+    return PaddedFormat::of_kernel(positions_of(layer, src), src.layout.shape.channels, out);
+  });
+}
+
 /// Weights and maps have places that products can count.
 void check_counts(const model::Graph::Node& node, const Planning& planning, double weights,
                   const WindowShape& window) {
@@ -88,14 +99,10 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
       window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
       added_(added),
       kernel_(planning, node, parameter),
-      format_(PaddedFormat::of_kernel(
-          with_layer(node, [&](const auto& l) { return positions_of(l, src); }),
-          src.layout.shape.channels, dst.layout.shape.channels)) {
+      format_(format_of(node, src, dst, pairs)) {
   if (pairs) {
-    window_.pixels = 2;
-    window_.left = pairs->left / 2;
-    format_ =
-        PaddedFormat::of_pairs(window_.size, pairs->image.channels, dst.layout.shape.channels);
+    window_.pixels = kPixelsOfPair;
+    window_.left = pairs->left / kPixelsOfPair;
   }
   check_counts(node, planning, to_double(format_.stored()), window_);
 

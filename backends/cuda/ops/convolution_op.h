@@ -19,8 +19,8 @@ class BatchNormOp;
 /// another activation, of which the result is rounded once.
 class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
  public:
-  /// `zeros`: of the node before, which has no operator. `added`: not the source. `pairs`: what the
-  /// source is.
+  /// `zeros`: of the node before, which has no operator. `added`: not the source. `pairs`: the
+  /// source is a map of them.
   ConvolutionOp(const Planning&, int op, const model::Graph::Node&, const model::ZeroPad* zeros,
                 const Source&, const std::optional<Source>& added, const Activation& dst,
                 std::size_t parameter, const std::optional<PixelPairs>& pairs);

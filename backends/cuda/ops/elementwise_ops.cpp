@@ -16,7 +16,7 @@ std::optional<PixelPairs> PixelPairs::of(compute::GraphWalk walk) {
   const auto* const zeros = walk.only_next_is<model::ZeroPad>();
   if (zeros) walk.advance();
   const auto* const layer = walk.only_next_is<model::Convolution>();
-  if (image.channels > kChannelsOfPixel || !layer || layer->stride != 2 || layer->groups != 1 ||
+  if (image.channels != kColours || !layer || layer->stride != 2 || layer->groups != 1 ||
       (zeros && !takes_zeros(*layer, *zeros))) {
     return {};
   }
@@ -30,7 +30,7 @@ InputOp::InputOp(const Planning& planning, const model::Graph::Node& node,
       load_(images_of(planning, node)),
       dst_(dst) {
   if (pairs) {
-    load_.pixels = 2;
+    load_.pixels = kPixelsOfPair;
     load_.left = pairs->shift();
   }
   planning.memory.use(dst.value, planning.forward_time(0));

@@ -19,7 +19,9 @@ struct PixelPairs {
   static std::optional<PixelPairs> of(compute::GraphWalk walk);
   /// Windows begin with whole pairs: those of the map do so behind a zero where `left` is odd.
   int shift() const { return left % 2; }
-  Shape map() const { return {image.height, pieces(shift() + image.width, 2), kChannelBlock}; }
+  Shape map() const {
+    return {image.height, pieces(shift() + image.width, kPixelsOfPair), kChannelBlock};
+  }
 };
 
 /// Whether windows of the convolution see to the zeros that a layer before it puts around a map.

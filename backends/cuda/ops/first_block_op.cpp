@@ -7,8 +7,6 @@
 namespace cputrain::cuda {
 namespace {
 
-constexpr int kColours = 3;
-
 FirstBlock block_of(const Planning& planning, const model::Graph::Node& input,
                     const model::Graph::Node& convolution, const Activation& dst) {
   const auto& layer = std::get<model::Convolution>(convolution.layer);

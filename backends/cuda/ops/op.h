@@ -43,6 +43,8 @@ inline MapShape stored_shape(const Activation& activation) {
   return {layout.shape.height, layout.shape.width, layout.block};
 }
 
+inline constexpr int kColours = 3;  ///< of an image's pixel
+
 /// What an input reads, but for how many images.
 inline ImageLoad images_of(const Planning& planning, const model::Graph::Node& input) {
   const auto& pixels = std::get<model::Input>(input.layer);

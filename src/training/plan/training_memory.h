@@ -27,7 +27,7 @@ struct NodeCapacity {
 /// the training is allocated.
 std::vector<NodeCapacity> measure_capacities(const Session&);
 
-/// Bytes of the tightest node, or of its backends for each rank.
+/// The least `of` all nodes; nothing where none reports it.
 std::optional<std::size_t> least_available(
     const std::vector<NodeCapacity>&,
     std::optional<std::size_t> NodeCapacity::*of = &NodeCapacity::available);

@@ -54,8 +54,9 @@ int micro_batch_size(const TrainingFlags&, const Session&);
 
 /// The same for a training of this network. Every pass reads all weights of a dense layer and
 /// writes their gradient. So on CPUs it is 128 images where such layers are large, with more than
-/// 16 threads 8 per thread. On a device it is 256, whose gradients are cut into fewer slices. A
-/// quarter of a rank's memory must do for them; without a figure it does.
+/// 16 threads 8 per thread. On a device it is 256: passes of more images cut gradients into fewer
+/// slices. A quarter of the memory, a rank's or the device's, must do for them, else it is halved,
+/// down to micro_batch_size(); without a figure it does.
 int training_micro_batch(const TrainingFlags&, const Session&, const model::Graph&,
                          std::optional<std::size_t> rank_memory);
 

@@ -8,12 +8,13 @@
 /// are stored. `exact` makes three products of TF32 numbers of one product of floats
 /// (gemm_fragments.h).
 ///
-/// Weights lie as (output channel, row, column, input channel), both kinds of channels padded; what
-/// is padding is zero, in gradients too. Bias and all gradients of parameters are floats. Every sum
-/// has the same bits from run to run on devices with as many multiprocessors: a long one is cut
-/// into slices (split-K), whose sums lie in `workspace` until a second kernel adds them in order.
-/// Arrays begin on 16-byte boundaries; a map or weights have at most kMostChunks, counted_chunks()
-/// are fewer than 2^31, and a map's side together with the window's is less than 2^15.
+/// Weights lie as (output channel, row, column, input channel), both kinds of channels padded, with
+/// columns that are positions (WindowShape); what is padding is zero, in gradients too. Bias and
+/// all gradients of parameters are floats. Every sum has the same bits from run to run on devices
+/// with as many multiprocessors: a long one is cut into slices (split-K), whose sums lie in
+/// `workspace` until a second kernel adds them in order. Arrays begin on 16-byte boundaries; a map
+/// or weights have at most kMostChunks, counted_chunks() are fewer than 2^31, and a map's side
+/// together with the window's is less than 2^15.
 namespace cputrain::cuda {
 
 /// What all of them need to know besides the arrays.
@@ -31,7 +32,8 @@ void convolution_forward(Stream, const ConvolutionCall&, const void* src, const 
                          const float* bias, const void* added, void* dst,
                          const ChannelSums& moments = {});
 
-/// diff_src = the gradient by src, of all positions, also those that no window covers.
+/// diff_src = the gradient by src, of all positions, also those that no window covers. A position
+/// has one pixel: nobody asks for an image's gradient.
 /// `add`: it is added to what is there. `slopes`, whose sums are as slopes_of() has them: of a
 /// batch norm, as sum_slopes() makes them of diff_src. Without values none are made.
 void convolution_backward_data(Stream, const ConvolutionCall&, const void* diff_dst,

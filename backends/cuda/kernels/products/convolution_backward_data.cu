@@ -1,3 +1,5 @@
+#include <cassert>
+
 #include "backends/cuda/kernels/batch_norm/channel_parts.h"
 #include "backends/cuda/kernels/products/convolution_windows.h"
 
@@ -201,6 +203,7 @@ void convolution_backward_data(Stream stream, const ConvolutionCall& call, const
                                const void* weights, void* diff_src, bool add,
                                const NormSlopes& slopes) {
   const WindowShape& s = call.shape;
+  assert(s.pixels == 1);
   float* const transposed = call.workspace;
   with_numbers(call.numbers, [&]<class N>(N) {
     transpose_weights<N>(stream, s, weights, transposed);

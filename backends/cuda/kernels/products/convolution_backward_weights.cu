@@ -162,11 +162,13 @@ struct BackwardWeights {
 
 constexpr int kClearThreads = 256;
 
-/// In each row of a window, numbers from `used` on belong to pixels behind it.
+/// The last pixel in each row of windows lies behind them.
 __global__ void __launch_bounds__(kClearThreads)
-    clear_padding_kernel(std::int64_t count, int row, int used, float* diff_weights) {
-  const std::int64_t at = offset_of_row(block_number(), kClearThreads) + thread_number();
-  if (at < count && at % row >= used) diff_weights[at] = 0;
+    clear_padding_kernel(int rows, int columns, float* diff_weights) {
+  const int row = block_number() * kClearThreads + thread_number();
+  if (row >= rows) return;
+  float* const end = diff_weights + offset_of_row(row + 1, columns);
+  *reinterpret_cast<float4*>(end - kChannelsOfPixel) = make_float4(0, 0, 0, 0);
 }
 
 }  // namespace
@@ -187,9 +189,9 @@ void convolution_backward_weights(Stream stream, const ConvolutionCall& call, co
         weights_extent(s), plan);
   });
   if (s.size % s.pixels > 0) {
-    launch(stream, "clear_padding", clear_padding_kernel,
-           grid_of(pieces(s.weights(), kClearThreads)), dim3(kClearThreads), 0, s.weights(),
-           s.columns() * s.src.channels, s.size * s.src.channels / s.pixels, diff_weights);
+    const int rows = s.dst.channels * s.size;
+    launch(stream, "clear_padding", clear_padding_kernel, grid_of(pieces(rows, kClearThreads)),
+           dim3(kClearThreads), 0, rows, s.columns() * s.src.channels, diff_weights);
   }
   if (!diff_bias) return;
   const GemmResult<BiasAndAdd<ExactNumbers>> bias{
