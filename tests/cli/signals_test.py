@@ -82,10 +82,10 @@ class Signals(ProgramTest):
         with open(self.path("lock"), "w") as lock:
             fcntl.lockf(lock, fcntl.LOCK_EX)
             self.start(words=["--end-with", self.path("lock")])
+            time.sleep(0.5)  # it asks for the lock many times
             lines = len(self.lines())
-            time.sleep(0.5)
-            self.assertGreater(len(self.lines()), lines)
-        self.assertEqual(self.process.wait(10), 75)
+            wait_until(lambda: len(self.lines()) > lines, self.process)
+        self.assertEqual(self.process.wait(30), 75)
 
     @needs_mpi
     def test_under_mpirun_the_last_second_is_enough(self):
