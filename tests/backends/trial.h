@@ -27,4 +27,13 @@ model::Graph graph_of(const Shape& image, const Layers&... layers) {
   return graph;
 }
 
+constexpr int kTrialClasses = 3;
+
+/// A network with these layers and a dense one behind them.
+template <class... Layers>
+model::Graph classifier_of(const Shape& image, const Layers&... layers) {
+  return graph_of(image, layers..., model::Flatten{}, model::Dense{kTrialClasses},
+                  model::SoftmaxCrossEntropy{});
+}
+
 }  // namespace cputrain::testing

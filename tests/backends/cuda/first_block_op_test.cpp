@@ -13,12 +13,10 @@ namespace {
 using model::Padding;
 
 constexpr Shape kSmallImage{13, 39, 3};
-constexpr int kThreeClasses = 3;
 
 template <class... Layers>
-model::Graph with_head(const Layers&... layers) {
-  return testing::graph_of(kSmallImage, layers..., model::Flatten{}, model::Dense{kThreeClasses},
-                           model::SoftmaxCrossEntropy{});
+model::Graph begun_with(const Layers&... layers) {
+  return testing::classifier_of(kSmallImage, layers...);
 }
 
 /// Launches of the kernel in a training step, and what came of that.
@@ -30,7 +28,7 @@ Step step_of(const model::Graph& graph, Numbers numbers) {
   const auto backend = make_device_backend({.numbers = numbers});
   testing::Trial trial(*backend, graph, {3, 2});
   const emulated::Counts before = emulated::counts();
-  const auto samples = testing::make_images(5, kSmallImage, kThreeClasses);
+  const auto samples = testing::make_images(5, kSmallImage, testing::kTrialClasses);
   testing::Outcome outcome = trial.train(samples, {3, 2});
   auto made = difference(emulated::counts(), before);
   return {made.kernels["first_block_forward"].launches,
@@ -47,8 +45,8 @@ INSTANTIATE_TEST_SUITE_P(Numbers, FirstBlockOfNumbers,
 TEST_P(FirstBlockOfNumbers, IsOneKernelEachWay) {
   const model::Convolution padded{
       .filters = 5, .kernel = 3, .padding = Padding::same, .bias = false};
-  for (const model::Graph& graph : {with_head(kFirst, model::Relu{}, model::MaxPool{}),
-                                    with_head(padded, model::MaxPool{}, model::Relu{})}) {
+  for (const model::Graph& graph : {begun_with(kFirst, model::Relu{}, model::MaxPool{}),
+                                    begun_with(padded, model::MaxPool{}, model::Relu{})}) {
     const Step step = step_of(graph, GetParam());
     EXPECT_EQ(step.forward, 2u);
     EXPECT_EQ(step.weights, 2u);
@@ -63,25 +61,25 @@ TEST(FirstBlock, IsNoOtherThanItsKernelsKnow) {
   read_twice.add(Relu{});
   read_twice.add(MaxPool{2, 2}, "other", {conv});
   read_twice.add(model::Add{}, "sum", {pool + 1, pool + 2});
-  testing::add_layers(read_twice, model::Flatten{}, model::Dense{kThreeClasses},
+  testing::add_layers(read_twice, model::Flatten{}, model::Dense{testing::kTrialClasses},
                       model::SoftmaxCrossEntropy{});
   for (const model::Graph& graph :
-       {with_head(Convolution{.filters = 20, .kernel = 3, .stride = 2}, Relu{}, MaxPool{}),
-        with_head(Convolution{.filters = 20, .kernel = 5}, Relu{}, MaxPool{}),
-        with_head(Convolution{.filters = 6, .kernel = 3, .groups = 3}, Relu{}, MaxPool{}),
-        with_head(kFirst, Relu{}, MaxPool{3, 2}), with_head(kFirst, Relu{}, MaxPool{2, 1}),
-        with_head(kFirst, Relu{}, MaxPool{2, 2, Padding::same}), with_head(kFirst, MaxPool{}),
-        with_head(kFirst, model::Relu6{}, MaxPool{}), with_head(MaxPool{}, kFirst, Relu{}),
-        with_head(model::ZeroPad{1, 1, 1, 1}, kFirst, Relu{}, MaxPool{}), read_twice}) {
+       {begun_with(Convolution{.filters = 20, .kernel = 3, .stride = 2}, Relu{}, MaxPool{}),
+        begun_with(Convolution{.filters = 20, .kernel = 5}, Relu{}, MaxPool{}),
+        begun_with(Convolution{.filters = 6, .kernel = 3, .groups = 3}, Relu{}, MaxPool{}),
+        begun_with(kFirst, Relu{}, MaxPool{3, 2}), begun_with(kFirst, Relu{}, MaxPool{2, 1}),
+        begun_with(kFirst, Relu{}, MaxPool{2, 2, Padding::same}), begun_with(kFirst, MaxPool{}),
+        begun_with(kFirst, model::Relu6{}, MaxPool{}), begun_with(MaxPool{}, kFirst, Relu{}),
+        begun_with(model::ZeroPad{1, 1, 1, 1}, kFirst, Relu{}, MaxPool{}), read_twice}) {
     EXPECT_EQ(step_of(graph, Numbers::bf16).forward, 0u);
   }
 }
 
 TEST_P(FirstBlockOfNumbers, LearnsWhatTheReferenceLearns) {
-  const model::Graph graph = with_head(kFirst, model::Relu{}, model::MaxPool{});
+  const model::Graph graph = begun_with(kFirst, model::Relu{}, model::MaxPool{});
   const testing::Outcome here = step_of(graph, GetParam()).outcome;
   const auto reference = reference::make_reference_backend(DType::f64);
-  const auto samples = testing::make_images(5, kSmallImage, kThreeClasses);
+  const auto samples = testing::make_images(5, kSmallImage, testing::kTrialClasses);
   const testing::Outcome there = testing::Trial(*reference, graph, {3, 2}).train(samples, {3, 2});
   ASSERT_EQ(here.gradients.size(), there.gradients.size());
   const double limit = GetParam() == Numbers::exact  ? 1e-5
@@ -94,16 +92,16 @@ TEST_P(FirstBlockOfNumbers, LearnsWhatTheReferenceLearns) {
 }
 
 TEST_P(FirstBlockOfNumbers, EvaluatesWhatItTrains) {
-  const model::Graph graph = with_head(kFirst, model::Relu{}, model::MaxPool{});
+  const model::Graph graph = begun_with(kFirst, model::Relu{}, model::MaxPool{});
   const auto backend = make_device_backend({.numbers = GetParam()});
-  const auto samples = testing::make_images(5, kSmallImage, kThreeClasses);
+  const auto samples = testing::make_images(5, kSmallImage, testing::kTrialClasses);
   const testing::Outcome evaluated =
       testing::Trial(*backend, graph, {3, 2}, compute::Phase::evaluate).evaluate(samples, {3, 2});
   EXPECT_EQ(evaluated.tally.loss, step_of(graph, GetParam()).outcome.tally.loss);
 }
 
 TEST_P(FirstBlockOfNumbers, FrozenItHasNoGradients) {
-  const model::Graph graph = with_head(kFirst, model::Relu{}, model::MaxPool{});
+  const model::Graph graph = begun_with(kFirst, model::Relu{}, model::MaxPool{});
   const std::string frozen[] = {graph.nodes()[1].name};
   const Step step = step_of(model::with_frozen(graph, frozen), GetParam()),
              learns = step_of(graph, GetParam());

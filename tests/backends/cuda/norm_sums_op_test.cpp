@@ -12,7 +12,6 @@ namespace {
 using model::BatchNorm, model::Convolution, model::Dropout, model::MaxPool, model::Relu;
 
 constexpr Shape kImageOfTrial{9, 11, 3};
-constexpr int kClassesOfTrial = 3;
 /// Products with so little depth have no slices.
 const Convolution kNarrow{.filters = 12, .kernel = 1};
 
@@ -29,7 +28,7 @@ Reads reads_of(const model::Graph& graph, Numbers numbers) {
   const auto backend = make_device_backend({.numbers = numbers});
   testing::Trial trial(*backend, graph, {4});
   const emulated::Counts before = emulated::counts();
-  trial.train(testing::make_images(4, kImageOfTrial, kClassesOfTrial), {4});
+  trial.train(testing::make_images(4, kImageOfTrial, testing::kTrialClasses), {4});
   auto made = difference(emulated::counts(), before);
   return {made.kernels["measure_channels"].launches, made.kernels["sum_slopes"].launches};
 }
@@ -37,7 +36,7 @@ Reads reads_of(const model::Graph& graph, Numbers numbers) {
 template <class... Layers>
 model::Graph with_head(const Layers&... layers) {
   return testing::graph_of(kImageOfTrial, layers..., model::GlobalAveragePool{},
-                           model::Dense{kClassesOfTrial}, model::SoftmaxCrossEntropy{});
+                           model::Dense{testing::kTrialClasses}, model::SoftmaxCrossEntropy{});
 }
 
 TEST(SumsOfNorms, AreMadeByTheProductsBesideThem) {
@@ -54,7 +53,7 @@ TEST(SumsOfNorms, OfAShortcutAreMadeByTheProductThatAddsIt) {
   const int residual = graph.add(kNarrow);
   graph.add(model::Add{}, "", {trunk, residual});
   testing::add_layers(graph, BatchNorm{}, Relu{}, kNarrow, model::GlobalAveragePool{},
-                      model::Dense{kClassesOfTrial}, model::SoftmaxCrossEntropy{});
+                      model::Dense{testing::kTrialClasses}, model::SoftmaxCrossEntropy{});
   EXPECT_EQ(reads_of(graph, Numbers::bf16), (Reads{0, 0}));
 }
 
@@ -70,7 +69,8 @@ TEST(SumsOfNorms, AreReadFromMapsWhereNoProductCanMakeThem) {
   EXPECT_EQ(reads(kNarrow, MaxPool{}, BatchNorm{}, Relu{}, kNarrow), (Reads{1, 0}));
   // A dense layer reads a map as one position.
   EXPECT_EQ(reads_of(testing::graph_of(kImageOfTrial, kNarrow, BatchNorm{}, Relu{},
-                                       model::Dense{kClassesOfTrial}, model::SoftmaxCrossEntropy{}),
+                                       model::Dense{testing::kTrialClasses},
+                                       model::SoftmaxCrossEntropy{}),
                      Numbers::bf16),
             (Reads{0, 1}));
 }

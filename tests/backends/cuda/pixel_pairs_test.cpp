@@ -13,12 +13,10 @@ namespace {
 using model::Convolution, model::ZeroPad;
 
 constexpr Shape kOddImage{12, 15, 3};
-constexpr int kClassesOfPairs = 3;
 
 template <class... Layers>
 model::Graph classified(const Layers&... layers) {
-  return testing::graph_of(kOddImage, layers..., model::Flatten{}, model::Dense{kClassesOfPairs},
-                           model::SoftmaxCrossEntropy{});
+  return testing::classifier_of(kOddImage, layers...);
 }
 
 Convolution strided(int kernel, model::Padding padding = model::Padding::valid) {
@@ -67,7 +65,7 @@ TEST(PixelPairs, AreWhatNothingElseReads) {
 void expect_learns(const model::Graph& graph, int kernel, Numbers numbers, double limit) {
   const auto here = make_device_backend({.numbers = numbers});
   const auto there = reference::make_reference_backend(DType::f64);
-  const auto samples = testing::make_images(5, graph.nodes().front().dst, kClassesOfPairs);
+  const auto samples = testing::make_images(5, graph.nodes().front().dst, testing::kTrialClasses);
   const emulated::Counts before = emulated::counts();
   testing::Trial trial(*here, graph, {3, 2});
   const auto found = trial.train(samples, {3, 2});
@@ -110,9 +108,7 @@ TEST(PixelPairs, TeachWhatTheReferenceLearns) {
 }
 
 TEST(PixelPairs, MayBeFewerThanAWindowHas) {
-  const model::Graph graph =
-      testing::graph_of({12, 4, 3}, strided(7, model::Padding::same), model::Flatten{},
-                        model::Dense{kClassesOfPairs}, model::SoftmaxCrossEntropy{});
+  const model::Graph graph = testing::classifier_of({12, 4, 3}, strided(7, model::Padding::same));
   expect_learns(graph, 7, Numbers::exact, 1e-5);
 }
 
