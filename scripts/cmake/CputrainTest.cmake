@@ -63,7 +63,7 @@ endfunction()
 #   [LIBRARIES target...]      besides core, backends and datasets
 #   [RANKS n...]               run under ${CPUTRAIN_MPIRUN} once for each n, instead of directly
 #   [PARTS n]                  as n tests, so that its cases share the cores
-#   [TIMEOUT seconds]          default 300, since a shared machine may stand still for minutes
+#   [TIMEOUT seconds]          default 900, since a shared machine may stand still for minutes
 #   [COST seconds]             of long ones, which begin first: a core is not left idle at the end
 #   [LABELS label...]          besides the folder's
 #   [COMPUTES]                 so much that its code is worth optimising
@@ -71,7 +71,7 @@ endfunction()
 function(cputrain_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COMPUTES" "COST;TIMEOUT;PARTS" "SOURCES;LABELS;LIBRARIES;RANKS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
+    set(arg_TIMEOUT 900)
   endif()
   if(NOT arg_COST)
     set(arg_COST 0)
@@ -118,7 +118,7 @@ function(cputrain_add_variant name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "OF;FILTER" "ENVIRONMENT;LABELS")
   list(PREPEND arg_ENVIRONMENT ${CPUTRAIN_TESTS_SHARE_CORES})
   add_test(NAME ${name} COMMAND test_${arg_OF} --gtest_filter=${arg_FILTER})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "${arg_ENVIRONMENT}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900 ENVIRONMENT "${arg_ENVIRONMENT}")
   cputrain_label_test(${name} ${arg_LABELS})
 endfunction()
 
@@ -139,17 +139,13 @@ function(cputrain_add_python_tests)
   if(NOT arg_PROGRAM)
     set(arg_PROGRAM cputrain)
   endif()
-  set(timeout 600)
-  if(arg_COST AND arg_COST GREATER_EQUAL 60)
-    set(timeout 900)  # more tests than cores run together
-  endif()
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE "/" "_" folder ${folder})
   foreach(suite IN LISTS arg_SUITES)
     string(REGEX REPLACE ":.*" "" file ${suite})
     string(REPLACE ":" "_" name ${folder}_${suite})
     add_test(NAME ${name} COMMAND ${CPUTRAIN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file}_test.py -v)
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} PROCESSORS ${arg_PROCESSORS}
+    set_tests_properties(${name} PROPERTIES TIMEOUT 900 PROCESSORS ${arg_PROCESSORS}
       ENVIRONMENT "CPUTRAIN=$<TARGET_FILE:${arg_PROGRAM}>;CPUTRAIN_MPIRUN=${CPUTRAIN_MPIRUN_WORDS};CPUTRAIN_SIMULATES=$<BOOL:${CPUTRAIN_SMPI}>;${arg_ENVIRONMENT}"
       ENVIRONMENT_MODIFICATION "PYTHONPATH=path_list_prepend:${PROJECT_SOURCE_DIR}/tests/cli")
     if(arg_PROCESSORS GREATER 1)

@@ -22,16 +22,17 @@ class LateRanks(ProgramTest):
                             CPUTRAIN_FAULT=f"slow:{late}:5:update", says=[f"for rank {late} on "])
                 found = self.stragglers("run")[1]
                 self.assertEqual(found["rank"], late)
-                self.assertGreater(found["seconds"], 0.5)
+                self.assertGreater(found["seconds"], 0.1)
 
     def test_one_that_is_slow_before_it(self):
         self.expect(0, *SMALL, "--limit-val", "0", "--epochs", "2", "--out", "run", ranks=2,
-                    CPUTRAIN_FAULT="slow:0:5:forward,slow:0:6:exchange", says=["for rank 0 on "])
-        self.assertGreater(self.stragglers("run")[1]["seconds"], 1.5)
+                    CPUTRAIN_FAULT=",".join(f"slow:0:{slow}" for slow in ("4:forward", "5:forward", "5:exchange", "6:exchange")),
+                    says=["for rank 0 on "])
+        self.assertGreater(self.stragglers("run")[1]["seconds"], 2.2)  # two of either kind are 2 at most
 
     def test_one_that_is_stopped_while_it_waits_itself(self):
         """For rank 0, which is slow in step 5: by its own clock the stopped rank has waited longest."""
-        words = [*SMALL, "--data", "synthetic:200", "--out", "late", "--epochs", "1", "--limit-val", "0", "--log-every", "1"]
+        words = [*SMALL, "--data", "synthetic:600", "--out", "late", "--epochs", "1", "--limit-val", "0", "--log-every", "1"]
         job = subprocess.Popen([*mpirun(2), PROGRAM, *words], cwd=self.folder, stdout=subprocess.PIPE, text=True,
                                stderr=subprocess.STDOUT, env={**os.environ, "CPUTRAIN_FAULT": "slow:0:5:forward"})
         self.addCleanup(job.kill)
@@ -42,7 +43,7 @@ class LateRanks(ProgramTest):
         os.kill(self.rank_of(1), signal.SIGSTOP)
         time.sleep(3)
         os.kill(self.rank_of(1), signal.SIGCONT)
-        said = job.communicate(timeout=60)[0]
+        said = job.communicate(timeout=240)[0]
         self.assertEqual(job.returncode, 0, said)
         self.assertRegex(said, r"waited [1-9]\d*\.\d s .* for rank 1 on ")
         (epoch,) = self.metrics("late", "epoch")

@@ -104,7 +104,7 @@ class LockedMemory(TinyTest):
         self.addCleanup(process.kill)
         wait_until(self.lines, process)
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(30), 75)
+        self.assertEqual(process.wait(120), 75)
         steps = len(self.metrics("run", "step"))
         losses = []
         for count in (steps, steps + 1):  # the last step that was told, or the next one

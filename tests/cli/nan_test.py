@@ -91,7 +91,7 @@ class Faults(ProgramTest):
     def test_a_kill_is_one(self):
         # Without algorithms to try, after which a step is told at once.
         done = self.run_program(*TRAINING, "--no-winograd", "--no-skip-zeros", "--no-tiles", "--out", "run",
-                                CPUTRAIN_FAULT="kill:0:3:update")
+                                CPUTRAIN_FAULT="slow:0:3:forward,kill:0:3:update")
         self.assertEqual(done.returncode, -9)
         self.assertEqual([s["step"] for s in self.metrics("run", "step")], [1])  # 2 comes when 3 is made
 

@@ -11,7 +11,7 @@ from program import OPEN_MPI, PROGRAM, ProgramTest, mpirun
 
 LONG = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--threads", "1", "--epochs", "100000",
         "--limit-val", "0", "--log-every", "1"]
-PATIENCE = 10  # seconds
+PATIENCE = 60  # seconds
 
 
 class JobTest(ProgramTest):

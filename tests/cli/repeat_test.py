@@ -5,7 +5,7 @@ import unittest
 
 from tiny import TINY, TinyTest
 
-MEASURED = ("Busy: ", "Steal: ", "Limit: ", "Straggler: ")  # lines that come where the machine was busy
+MEASURED = ("Busy: ", "Steal: ", "Limit: ", "Straggler: ", "Lost: ")  # lines that come where the machine was busy
 
 
 class Repeat(TinyTest):

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import threading
 import unittest
 
 from formats import write_state
@@ -289,7 +288,7 @@ class Resume(ResumeTest):
         with self.training("run", "--checkpoint-every", "3", "--keep", "4") as process:
             wait_until(lambda: max(self.points("run"), default=0) >= 30, process, pause=0.01)
             process.send_signal(signal.SIGUSR1)
-            self.assertEqual(process.wait(30), 75)
+            self.assertEqual(process.wait(120), 75)
         points = self.points("run")
         self.assertEqual(len(points), 4)
         self.assertEqual([p % 3 for p in points[:3]], [0, 0, 0])
@@ -308,7 +307,7 @@ class Resume(ResumeTest):
             with self.training("run", "--checkpoint-every", "1000000") as process:
                 wait_until(lambda: len(self.lines()) > 14, process, pause=0.01)
                 process.send_signal(sent)
-                self.assertEqual(process.wait(30), 130 if sent == signal.SIGINT else 75)
+                self.assertEqual(process.wait(120), 130 if sent == signal.SIGINT else 75)
             stopped = self.points("run")[-1]
             epochs = str(stopped // STEPS + 2)
             self.go(0, "run", "--epochs", epochs, "--resume", "auto")
@@ -324,7 +323,7 @@ class Resume(ResumeTest):
                 wait_until(lambda: glob.glob(self.path("runs", "*", "ckpt-*")), process, pause=0.01)
             finally:
                 process.kill()
-            process.wait(30)
+            process.wait(120)
             said.seek(0)
             text = said.read()
         words = re.search(r"^This run is in (\S+) \(.* with (--resume auto --out \1) goes on\)$", text, re.M)
@@ -337,10 +336,14 @@ class Resume(ResumeTest):
 
     def test_a_second_training_waits_for_the_first(self):
         self.go(0, "run", "--steps", "3")
-        with open(self.path("run/.lock"), "r+") as lock:
+        with open(self.path("run/.lock"), "r+") as lock, open(self.path("said"), "w") as said:
             fcntl.lockf(lock, fcntl.LOCK_EX)
-            threading.Timer(1, lambda: fcntl.lockf(lock, fcntl.LOCK_UN)).start()
-            self.go(0, "run", "--steps", "5", "--resume", "auto", says=["Waiting for the training"])
+            process = subprocess.Popen([PROGRAM, *WORDS, "--out", "run", "--steps", "5", "--resume", "auto"],
+                                       cwd=self.folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+            self.addCleanup(process.kill)
+            wait_until(lambda: "Waiting for the training" in self.text_of("said"), process)
+            fcntl.lockf(lock, fcntl.LOCK_UN)
+            self.assertEqual(process.wait(120), 0)
             fcntl.lockf(lock, fcntl.LOCK_EX)
             self.go(2, "run", "--steps", "7", "--resume", "auto", says=["another training is at work"])
 
@@ -356,8 +359,8 @@ class Resume(ResumeTest):
                                    stderr=subprocess.DEVNULL)
         self.addCleanup(process.kill)
         wait_until(lambda: len(self.lines()) > 14, process, pause=0.01)
-        process.send_signal(signal.SIGTERM)
-        self.assertNotEqual(process.wait(30), 0)
+        os.kill(self.rank_of(1), signal.SIGTERM)
+        self.assertNotEqual(process.wait(120), 0)
         self.assertTrue(self.points("run"))
 
 

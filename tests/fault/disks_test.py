@@ -24,14 +24,15 @@ class Disks(FaultTest):
                    code=$?
                    cp -a run kept
                    exit $code"""
-        return subprocess.run(["unshare", "-m", "bash", "-c", text], cwd=self.folder, text=True, timeout=100,
+        return subprocess.run(["unshare", "-m", "bash", "-c", text], cwd=self.folder, text=True, timeout=300,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def finish(self):
         """What was kept goes on elsewhere, to the end that it would have had."""
-        self.wait(self.start(out="whole"), 0)
+        epochs = str(max([30, *(step // 7 + 2 for step in self.points("kept"))]))  # of 7 steps
+        self.wait(self.start("--epochs", epochs, out="whole"), 0)
         shutil.move(self.path("kept"), self.path("run"))
-        self.wait(self.start("--resume", "auto"), 0)
+        self.wait(self.start("--epochs", epochs, "--resume", "auto"), 0)
         self.assert_same_end("run", "whole")
 
     @unittest.skipUnless(can_mount(), "this user cannot mount")

@@ -17,8 +17,10 @@ class Shrink(FaultTest):
         """A training of whose ranks one gets the signal, as soon as there is a checkpoint."""
         supervise = [os.path.join(ROOT, "scripts", "supervise"), "--watch", "none", "--", *mpirun(RANKS)]
         process = self.start(*WORDS, out=out, launch=supervise)
+        self.until(process, lambda: self.rank_of(rank))
+        pid = self.rank_of(rank)
         self.until(process, lambda: self.points(out))
-        self.send(number, self.rank_of(rank))
+        self.send(number, pid)
         return process
 
     def assert_goes_on(self, process, out, left):

@@ -33,7 +33,8 @@ class Stalls(FaultTest):
         """By all lines, until the job ends: the launcher then lets a stopped rank go on, which misses the others."""
         said = []
         for line in text.splitlines():
-            said += [line] if "got further" in line else []
+            busy = re.search("for a CPU|still compute", line)  # the machine may be, before
+            said += [line] if "got further" in line and not busy else []
             if "so the job ends" in line:
                 break
         self.assertTrue(said, text)
@@ -56,7 +57,7 @@ class Stalls(FaultTest):
         self.assert_names(text, rank)
         events = self.stalls(run)
         ends = [e["event"] for e in events].index("end")
-        told, last = events[:ends], events[ends]
+        told, last = [e for e in events[:ends] if e["cause"] not in ("cpu", "slow")], events[ends]
         self.assertEqual({e["event"] for e in told} or {"stall"}, {"stall"})
         self.assertEqual([last[k] for k in ("event", "cause", "ranks")], ["end", cause, [rank]])
         return last
@@ -97,7 +98,7 @@ class Stalls(FaultTest):
     def test_a_rank_that_comes_back_goes_on(self):
         process = self.begin("--stall", "warn=1,end=30")
         self.stop(1)
-        time.sleep(2.5)
+        self.until(process, lambda: re.search(r"rank 1 on \S+ does not answer", self.said(process)))
         before = len(self.lines("run", "step"))
         self.send(signal.SIGCONT, self.rank_of(1))
         self.until(process, lambda: len(self.lines("run", "step")) > before + 3)
@@ -105,7 +106,7 @@ class Stalls(FaultTest):
         self.send(signal.SIGUSR1, self.rank_of(0))
         text = self.wait(process, 75)
         self.assertRegex(text, r"rank 1 on \S+ goes on again after \d+\.\d s")
-        told, back = self.stalls()
+        told, back = [e for e in self.stalls() if (e["cause"], e["ranks"]) == ("silent", [1])]
         self.assertEqual((told["event"], back["event"]), ("stall", "goes_on"))
         self.assertGreater(back["seconds"], 1)
 

@@ -177,7 +177,7 @@ class Storage(FaultTest):
     def assert_ends_where_steps_cannot_go_on(self, ended, **options):
         """It has made all of its steps, and waits for its last checkpoint."""
         process = self.start("--steps", "30", "--stall", "end=4", out="disk/run",
-                             CPUTRAIN_FAULT="slow:0:20:forward", **options)
+                             CPUTRAIN_FAULT=",".join(f"slow:0:{n}:forward" for n in range(20, 26)), **options)
         self.until(process, lambda: len(self.lines("disk/run", "step")) >= 18)
         self.freeze()
         self.until(process, lambda: "(--stall end), so the job ends: rank 0 on" in self.said(process))

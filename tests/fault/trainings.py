@@ -84,8 +84,8 @@ class FaultTest(TinyTest):
 
     def wait(self, process, code=None):
         """Until the job and all of its ranks have ended."""
-        process.wait(100)
-        end = time.time() + 20
+        process.wait(300)
+        end = time.time() + 60
         while self.programs():
             self.assertLess(time.time(), end, "ranks outlive their job")
             time.sleep(0.02)
@@ -94,7 +94,7 @@ class FaultTest(TinyTest):
         return self.said(process)
 
     def until(self, process, happens):
-        end = time.time() + 60
+        end = time.time() + 240
         while not happens():
             self.assertIsNone(process.poll(), self.said(process)[-2000:])
             self.assertLess(time.time(), end, self.said(process)[-2000:])

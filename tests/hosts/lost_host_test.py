@@ -33,7 +33,7 @@ class LostHost(two_hosts.HostsTest):
         return job
 
     def end_of(self, job, out):
-        code = job.wait(110)
+        code = job.wait(300)
         said = self.text_of(f"log-{out}")
         self.assertEqual(code, 0, said[-3000:])
         return said

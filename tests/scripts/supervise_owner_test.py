@@ -39,7 +39,7 @@ class Killed(SupervisedTest):
         self.assertEqual(len(self.calls()), 1)
         # A third one leaves both alone.
         third = self.start(["os._exit(0)"])
-        said = third.communicate(timeout=30)[1]
+        said = third.communicate(timeout=240)[1]
         self.assertEqual(third.returncode, 2, said)
         self.assertIn(f"process {script.pid} on", said)
         self.write("plan", WORK + "\nos._exit(0)")
@@ -91,7 +91,7 @@ class Killed(SupervisedTest):
                         "folder /etc/../etc\n")
             self.tool("ssh", f'#!/bin/bash\necho "${{@: -2:1}}" >>asked\nexit {answer}\n')
             script = self.start(["os._exit(0)"])
-            said = script.communicate(timeout=30)[1]
+            said = script.communicate(timeout=240)[1]
             self.assertEqual(script.returncode, expected, said)
             self.assertIn(words, said)
             self.assertEqual(set(self.text_of("asked").split()), {"vm-9"})

@@ -76,7 +76,7 @@ class SupervisedTest(ProgramTest):
 
     def end_of(self, script, left=()):
         self.addCleanup(script.kill)
-        _, said = script.communicate(timeout=60)
+        _, said = script.communicate(timeout=240)
         self.assertEqual(sorted(os.listdir(self.path("tmp"))), sorted(left))
         self.assertFalse(glob.glob(self.path("run", ".supervise*")))
         return script.returncode, said
@@ -100,7 +100,7 @@ class SupervisedTest(ProgramTest):
                 os.remove(self.path(name))
 
     def wait_for(self, name):
-        end = time.time() + 30
+        end = time.time() + 120
         while not os.path.exists(self.path(name)):
             self.assertLess(time.time(), end)
             time.sleep(0.02)

@@ -135,7 +135,7 @@ class Failures(SweepTest):
         self.assertEqual(self.cells()[1, 8]["reason"], "no step without trials of algorithms in 2 steps; raise --steps")
 
     def test_a_signal_that_ends_the_ranks_first_ends_the_sweep(self):
-        self.tool("launch", '#!/bin/bash\n(sleep 0.5; kill -USR1 $PPID) &\nexit 75\n')
+        self.tool("launch", '#!/bin/bash\n(sleep 0.1; kill -USR1 $PPID) &\nexit 75\n')
         self.expect(75, *CELL, "--np", "1", "--batch", "8", "--launcher", "./launch", "--out", "s")
         self.assertEqual(self.cells()[1, 8]["reason"], "not measured yet")
 

@@ -27,7 +27,7 @@ class Endings(SweepTest):
                 os.killpg(sweep.pid, signal.SIGKILL)
                 hits += 1
             sweep.wait()
-            self.until("ranks outlive the sweep", lambda: not self.ranks(), 5)
+            self.until("ranks outlive the sweep", lambda: not self.ranks(), 60)
         self.assertGreater(hits, 0)
         whole = {n: t for n, t in self.files().items() if n.endswith("metrics.jsonl") and
                  self.is_whole(n)}
@@ -41,7 +41,7 @@ class Endings(SweepTest):
         self.until("no step was made", self.steps)
         self.assertGreaterEqual(len(self.ranks()), 2)
         sweep.kill()
-        self.until("ranks outlive the sweep", lambda: not self.ranks(), 10)
+        self.until("ranks outlive the sweep", lambda: not self.ranks(), 60)
 
     def test_signals_end_it_and_keep_what_is_finished(self):
         self.expect(0, *CELL, "--np", "1", "--batch", "8", "--out", "other")  # another folder's sweep
@@ -49,7 +49,7 @@ class Endings(SweepTest):
             sweep = self.start(*LONG, "--out", "s")
             self.until("no step was made", self.steps)
             sweep.send_signal(sent)
-            self.assertEqual(sweep.wait(30), code, sweep.stderr.read())
+            self.assertEqual(sweep.wait(120), code, sweep.stderr.read())
             self.assertEqual(self.ranks(), [])
             self.assertEqual([c["reason"] for c in self.table()["cells"]], ["not measured yet"])
             for name in glob.glob(self.path("s", "cells", "*", "repeat-1", "metrics.jsonl")):
@@ -67,7 +67,7 @@ class Endings(SweepTest):
         self.until("ranks do not go on", lambda: self.steps() > steps)
         self.assertEqual(len(self.table()["cells"]), 1)
         sweep.send_signal(signal.SIGUSR1)
-        self.assertEqual(sweep.wait(30), 75, sweep.stderr.read())
+        self.assertEqual(sweep.wait(120), 75, sweep.stderr.read())
         self.assertEqual([c["reason"] for c in self.table()["cells"]], ["not measured yet"])
 
     def test_two_do_not_work_in_one_folder(self):
@@ -76,7 +76,7 @@ class Endings(SweepTest):
         self.expect(2, *LONG, "--out", "s", says=["another sweep is at work"])
         self.expect(2, *LONG, "--out", "s", "--task", "1", says=["another sweep is at work"])
         sweep.send_signal(signal.SIGUSR1)
-        self.assertEqual(sweep.wait(30), 75)
+        self.assertEqual(sweep.wait(120), 75)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class SweepTest(ProgramTest):
                 pass
         return found
 
-    def until(self, what, true, seconds=30):
+    def until(self, what, true, seconds=120):
         end = time.time() + seconds
         while not true():
             self.assertLess(time.time(), end, what)
