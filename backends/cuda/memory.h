@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <mutex>
 #include <string>
 
@@ -77,7 +76,7 @@ class DeviceMemory final : public compute::Memory {
   }
   void read_now(const void* src, std::span<std::byte> dst) override { fetch(src, dst, When::now); }
   void write_now(std::span<const std::byte> src, void* dst) override { send(src, dst, When::now); }
-  /// Pinned memory, which large copies need not be cut into pieces for.
+  /// Pinned memory: copies from and to other memory of the host go through the driver's own.
   std::unique_ptr<system::SharedBlock> staging(std::size_t bytes) override;
   void copy(const void* src, void* dst, std::size_t bytes) override;
   bool is_host() const override { return false; }
@@ -87,34 +86,19 @@ class DeviceMemory final : public compute::Memory {
   WeightCopies& weight_copies() { return copies_; }
 
  private:
-  /// Pinned memory that a large copy goes through piece by piece: while one piece travels, the next
-  /// is copied on the host.
-  struct Piece {
-    PinnedBlock block;
-    Event arrived;
-  };
-
-  class Arrays;
-  class Staging;
-
   enum class When { now, behind_calls };
 
-  /// Holds the mutex: what is put into the stream comes behind all calls that have returned, or
-  /// at once.
-  std::unique_lock<std::mutex> begin_copy(When);
+  /// Comes behind all calls that have returned, or at once, and is done when it returns.
+  void transfer(const void* src, void* dst, std::size_t bytes, When);
   void fetch(const void* src, std::span<std::byte> dst, When);
   void send(std::span<const std::byte> src, void* dst, When);
-  void send_in_pieces(std::span<const std::byte> src, void* dst);
-  bool is_staging(std::span<const std::byte> bytes) const;
 
   int device_;
   int sharers_;
   const ComputeStream& compute_;
   WeightCopies copies_;
-  std::mutex mutex_;                                 ///< for what follows
-  std::map<const std::byte*, std::size_t> staging_;  ///< bytes of blocks that were given out
+  std::mutex mutex_;  ///< for the stream
   OwnedStream stream_;
-  Piece pieces_[2];
 };
 
 }  // namespace cputrain::cuda
