@@ -15,40 +15,23 @@
 namespace cputrain::cuda {
 namespace {
 
-WindowShape window_of(const model::Convolution& layer, const model::ZeroPad* zeros,
+WindowShape window_of(const model::Graph::Node& node, const model::ZeroPad* zeros,
                       const Activation& src, const Activation& dst) {
-  return sliding_window(layer.padding, layer.kernel, layer.stride, zeros, src, dst);
-}
-
-WindowShape window_of(const model::Dense&, const model::ZeroPad*, const Activation& src,
-                      const Activation& dst) {
+  if (const auto* layer = std::get_if<model::Convolution>(&node.layer)) {
+    return sliding_window(layer->padding, layer->kernel, layer->stride, zeros, src, dst);
+  }
   return {.src = {1, 1, to_int(src.layout.size())}, .dst = stored_shape(dst)};
 }
 
-/// The positions of a kernel, which a dense layer has one of for each of its own.
-int positions_of(const model::Convolution& layer, const Activation&) {
-  return layer.kernel * layer.kernel;
-}
-int positions_of(const model::Dense&, const Activation& src) {
-  return src.layout.shape.height * src.layout.shape.width;
-}
-
-/// Calls f with the node's layer, of one of the two types.
-template <class F>
-auto with_layer(const model::Graph::Node& node, const F& f) {
-  if (const auto* dense = std::get_if<model::Dense>(&node.layer)) return f(*dense);
-  return f(std::get<model::Convolution>(node.layer));
-}
-
+/// A dense layer's kernel has a position for each of its source's.
 PaddedFormat format_of(const model::Graph::Node& node, const Activation& src, const Activation& dst,
                        const std::optional<PixelPairs>& pairs) {
-  return with_layer(node, [&]<class L>(const L& layer) {
-    const int out = dst.layout.shape.channels;
-    if constexpr (std::is_same_v<L, model::Convolution>) {
-      if (pairs) return PaddedFormat::of_pairs(layer.kernel, pairs->image.channels, out);
-    }
-    return PaddedFormat::of_kernel(positions_of(layer, src), src.layout.shape.channels, out);
-  });
+  const auto* layer = std::get_if<model::Convolution>(&node.layer);
+  const Shape& read = src.layout.shape;
+  const int out = dst.layout.shape.channels;
+  if (layer && pairs) return PaddedFormat::of_pairs(layer->kernel, pairs->image.channels, out);
+  const int positions = layer ? layer->kernel * layer->kernel : read.height * read.width;
+  return PaddedFormat::of_kernel(positions, read.channels, out);
 }
 
 /// Weights and maps have places that products can count.
@@ -70,9 +53,6 @@ void check_counts(const model::Graph::Node& node, const Planning& planning, doub
 }
 
 double macs_of(const model::Graph::Node& node, const model::ZeroPad* zeros, const Shape& read) {
-  if (std::holds_alternative<model::Dense>(node.layer)) {
-    return model::macs(node.layer, {1, 1, to_int(read.size())});
-  }
   return model::macs(node.layer, zeros ? model::output_shape(*zeros, read) : read);
 }
 
@@ -96,7 +76,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
               std::string("implicit GEMM of ") + products_of(planning.numbers) +
                   (added ? ", with addition" : ""),
               macs_of(node, zeros, pairs ? pairs->image : src.layout.shape)),
-      window_(with_layer(node, [&](const auto& l) { return window_of(l, zeros, src, dst); })),
+      window_(window_of(node, zeros, src, dst)),
       added_(added),
       kernel_(planning, node, parameter),
       format_(format_of(node, src, dst, pairs)) {
@@ -286,7 +266,7 @@ GroupedConvolutionOp::GroupedConvolutionOp(const Planning& planning, int op,
               macs_of(node, zeros, src.layout.shape)),
       kernel_(planning, node, parameter) {
   const auto& layer = std::get<model::Convolution>(node.layer);
-  shape_ = {.window = sliding_window(layer.padding, layer.kernel, layer.stride, zeros, src, dst),
+  shape_ = {.window = window_of(node, zeros, src, dst),
             .channels = src.layout.shape.channels,
             .filters = layer.filters,
             .groups = layer.groups};
