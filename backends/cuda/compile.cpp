@@ -296,7 +296,7 @@ class OpMaker {
     return walk_.change_in_place(next_op());
   }
 
-  compute::TrackedActivation& rectify(const model::Rectifier& layer) {
+  compute::TrackedActivation& rectify(const Pointwise& layer) {
     compute::TrackedActivation& activation = change_in_place(true);
     push<RectifierOp>(node(), layer, activation);
     return activation;

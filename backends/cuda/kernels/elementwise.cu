@@ -4,7 +4,6 @@
 #include <cmath>
 #include <string>
 #include <type_traits>
-#include <variant>
 
 #include "backends/cuda/device/language.h"
 #include "backends/cuda/kernels/divisor.h"
@@ -239,33 +238,19 @@ __global__ void __launch_bounds__(kPackThreads)
   sum.store(target);
 }
 
-/// Calls f with the type of numbers of an activation's kernel.
-template <class Layer, class F>
-void with_activation(Numbers numbers, const Layer&, const F& f) {
-  if constexpr (std::is_same_v<Layer, model::Relu> || std::is_same_v<Layer, model::Relu6>) {
-    with_stored(numbers, f);
-  } else {
-    with_numbers(numbers, f);
-  }
-}
-
-template <class Layer>
-void activate(Stream stream, Numbers numbers, const Layer& layer, std::int64_t count,
-              const void* src, void* dst) {
-  static const std::string name = std::string(Layer::kWord) + "_forward";
-  with_activation(numbers, layer, [&]<class N>(N) {
-    launch_row<N>(stream, name.c_str(), activation_kernel<N, Layer>, count, layer, src, dst);
-  });
-}
-
-template <class Layer>
-void activate_backward(Stream stream, Numbers numbers, const Layer& layer, std::int64_t count,
-                       const void* known, const void* diff_dst, void* diff_src, bool add) {
-  static const std::string name = std::string(Layer::kWord) + "_backward";
-  with_activation(numbers, layer, [&]<class N>(N) {
-    launch_row<N>(stream, name.c_str(), activation_backward_kernel<N, Layer>, count, layer, known,
-                  diff_dst, diff_src, add);
-  });
+/// Calls f with the type of numbers of an activation's kernel, and the activation.
+template <class F>
+void with_activation(Numbers numbers, const Pointwise& activation, const F& f) {
+  std::visit(
+      [&]<class Layer>(const Layer& layer) {
+        const auto with_layer = [&](auto n) { f(n, layer); };
+        if constexpr (std::is_same_v<Layer, model::Relu> || std::is_same_v<Layer, model::Relu6>) {
+          with_stored(numbers, with_layer);
+        } else {
+          with_numbers(numbers, with_layer);
+        }
+      },
+      activation);
 }
 
 }  // namespace
@@ -290,28 +275,22 @@ void round_numbers(Stream stream, Numbers numbers, std::int64_t count, const flo
   });
 }
 
-void rectify(Stream stream, Numbers numbers, const model::Rectifier& rectifier, std::int64_t count,
-             void* map) {
-  std::visit([&](const auto& layer) { activate(stream, numbers, layer, count, map, map); },
-             rectifier);
+void activate(Stream stream, Numbers numbers, const Pointwise& activation, std::int64_t count,
+              const void* src, void* dst) {
+  with_activation(numbers, activation, [&]<class N, class Layer>(N, const Layer& layer) {
+    static const std::string name = std::string(Layer::kWord) + "_forward";
+    launch_row<N>(stream, name.c_str(), activation_kernel<N, Layer>, count, layer, src, dst);
+  });
 }
 
-void rectify_backward(Stream stream, Numbers numbers, const model::Rectifier& rectifier,
-                      std::int64_t count, const void* map, void* diff) {
-  std::visit(
-      [&](const auto& layer) {
-        activate_backward(stream, numbers, layer, count, map, diff, diff, false);
-      },
-      rectifier);
-}
-
-void silu_forward(Stream stream, Numbers numbers, std::int64_t count, const void* src, void* dst) {
-  activate(stream, numbers, model::Silu{}, count, src, dst);
-}
-
-void silu_backward(Stream stream, Numbers numbers, std::int64_t count, const void* src,
-                   const void* diff_dst, void* diff_src, bool add) {
-  activate_backward(stream, numbers, model::Silu{}, count, src, diff_dst, diff_src, add);
+void activate_backward(Stream stream, Numbers numbers, const Pointwise& activation,
+                       std::int64_t count, const void* known, const void* diff_dst, void* diff_src,
+                       bool add) {
+  with_activation(numbers, activation, [&]<class N, class Layer>(N, const Layer& layer) {
+    static const std::string name = std::string(Layer::kWord) + "_backward";
+    launch_row<N>(stream, name.c_str(), activation_backward_kernel<N, Layer>, count, layer, known,
+                  diff_dst, diff_src, add);
+  });
 }
 
 void add_maps(Stream stream, Numbers numbers, std::int64_t count, const MapList& maps, void* dst) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/kernels/numbers.h"
@@ -30,17 +31,14 @@ void load_images(Stream, Numbers, const ImageLoad&, void* map);
 /// dst = src, rounded to tf32 or bf16: how the copies of weights are made that products read.
 void round_numbers(Stream, Numbers, std::int64_t count, const float* src, void* dst);
 
-/// map = what the rectifier makes of it, in place. NaN stays NaN.
-void rectify(Stream, Numbers, const model::Rectifier&, std::int64_t count, void* map);
-/// diff = the gradient of what the rectifier read, in place, where map is what it made.
-void rectify_backward(Stream, Numbers, const model::Rectifier&, std::int64_t count, const void* map,
-                      void* diff);
-
-/// dst = src * sigmoid(src)
-void silu_forward(Stream, Numbers, std::int64_t count, const void* src, void* dst);
-/// diff_src = diff_dst times the derivative at src, written or added to what is there.
-void silu_backward(Stream, Numbers, std::int64_t count, const void* src, const void* diff_dst,
-                   void* diff_src, bool add);
+/// Layers that change each number by itself.
+using Pointwise = std::variant<model::Relu, model::Relu6, model::LeakyRelu, model::Silu>;
+/// dst = what the layer makes of src, which may be dst. NaN stays NaN.
+void activate(Stream, Numbers, const Pointwise&, std::int64_t count, const void* src, void* dst);
+/// diff_src = the gradient of what the layer read; it may be diff_dst. `known`: what a rectifier
+/// made, or what SiLU read. `add`: to what is there, for SiLU alone.
+void activate_backward(Stream, Numbers, const Pointwise&, std::int64_t count, const void* known,
+                       const void* diff_dst, void* diff_src, bool add);
 
 /// dst = the sum of the maps, in their order; of one, a copy. dst may be one of them. Every call
 /// adds at most kMostMaps.

@@ -45,14 +45,14 @@ void InputOp::forward(const Execution& execution) {
 }
 
 RectifierOp::RectifierOp(const Planning& planning, int op, const model::Graph::Node& node,
-                         const model::Rectifier& rectifier, const Activation& activation)
+                         const Pointwise& rectifier, const Activation& activation)
     : InPlaceOp(planning, op, activation, planning, node.name, "in place"), rectifier_(rectifier) {
   if (activation.wants_diff) planning.memory.use(activation.value, planning.backward_time(op));
 }
 
 void RectifierOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    rectify(stream(), numbers(), rectifier_, activation_.count(execution.images), value_);
+    activate(stream(), numbers(), rectifier_, activation_.count(execution.images), value_, value_);
   });
 }
 
@@ -61,8 +61,8 @@ void RectifierOp::forward(const Execution& execution) {
 void RectifierOp::backward(const Execution& execution) {
   if (!diff_) return;
   timed(data_time_, [&] {
-    rectify_backward(stream(), numbers(), rectifier_, activation_.count(execution.images), value_,
-                     diff_);
+    activate_backward(stream(), numbers(), rectifier_, activation_.count(execution.images), value_,
+                      diff_, diff_, false);
   });
 }
 
@@ -74,15 +74,16 @@ SiluOp::SiluOp(const Planning& planning, int op, const model::Graph::Node& node,
 
 void SiluOp::forward(const Execution& execution) {
   timed(forward_time_, [&] {
-    silu_forward(stream(), numbers(), dst_.count(execution.images), src_data_, dst_data_);
+    activate(stream(), numbers(), model::Silu{}, dst_.count(execution.images), src_data_,
+             dst_data_);
   });
 }
 
 void SiluOp::backward(const Execution& execution) {
   if (!src_diff_) return;
   timed(data_time_, [&] {
-    silu_backward(stream(), numbers(), dst_.count(execution.images), src_data_, dst_diff_,
-                  src_diff_, src_.adds);
+    activate_backward(stream(), numbers(), model::Silu{}, dst_.count(execution.images), src_data_,
+                      dst_diff_, src_diff_, src_.adds);
   });
 }
 

@@ -44,14 +44,14 @@ class InputOp final : public DeviceOp {
 
 class RectifierOp final : public compute::InPlaceOp<DeviceOp, void> {
  public:
-  RectifierOp(const Planning&, int op, const model::Graph::Node&, const model::Rectifier&,
+  RectifierOp(const Planning&, int op, const model::Graph::Node&, const Pointwise&,
               const Activation&);
 
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
  private:
-  model::Rectifier rectifier_;
+  Pointwise rectifier_;
 };
 
 /// Its gradient depends on what it reads, so that stays.

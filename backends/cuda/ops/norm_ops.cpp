@@ -227,7 +227,8 @@ void BatchNormOp::backward(const Execution& execution) {
     if (!frozen_) {
       sum_slopes_of(execution);
     } else if (masks()) {
-      rectify_backward(stream(), numbers(), model::Relu{}, count, dst_data_, dst_diff_);
+      activate_backward(stream(), numbers(), model::Relu{}, count, dst_data_, dst_diff_, dst_diff_,
+                        false);
     }
     if (added_diff_)
       pass_on(stream(), numbers(), count, dst_diff_, added_diff_, after_.added->adds);

@@ -67,7 +67,7 @@ CasePlan load_plan(Numbers format, std::uint64_t seed, std::size_t shift, int pi
 
 /// A rectifier, its factor below 0, and where it stops.
 struct RectifierCase {
-  model::Rectifier layer;
+  Pointwise layer;
   float slope;
   float most;
 };
@@ -80,8 +80,8 @@ CasePlan rectifier_plan(Numbers format, std::uint64_t seed, const RectifierCase&
   const auto map = numbers.whole(size, -3, 9), diff = rounded(format, numbers.reals(size));
   const auto compute = [=, &stream](int) {
     const GuardedMap m("map", stream, format, map), d("diff", stream, format, diff);
-    rectify(stream.get(), format, c.layer, size, m.data());
-    rectify_backward(stream.get(), format, c.layer, size, m.data(), d.data());
+    activate(stream.get(), format, c.layer, size, m.data(), m.data());
+    activate_backward(stream.get(), format, c.layer, size, m.data(), d.data(), d.data(), false);
     RunOutputs outputs;
     m.put_into(outputs);
     d.put_into(outputs);
@@ -111,8 +111,9 @@ CasePlan silu_plan(Numbers format, std::uint64_t seed, bool add, const OwnedStre
     const std::vector<float> poison(size, poison_of(run));
     const GuardedMap dst("dst", stream, format, poison);
     const GuardedMap diff_src("diff_src", stream, format, add ? before : poison);
-    silu_forward(stream.get(), format, size, s.data(), dst.data());
-    silu_backward(stream.get(), format, size, s.data(), d.data(), diff_src.data(), add);
+    activate(stream.get(), format, model::Silu{}, size, s.data(), dst.data());
+    activate_backward(stream.get(), format, model::Silu{}, size, s.data(), d.data(),
+                      diff_src.data(), add);
     RunOutputs outputs;
     dst.put_into(outputs);
     diff_src.put_into(outputs);

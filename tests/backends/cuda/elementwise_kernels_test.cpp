@@ -112,15 +112,16 @@ std::vector<float> signed_numbers(std::size_t size) {
   return values;
 }
 
-void expect_rectified(const model::Rectifier& rectifier, float slope) {
+void expect_rectified(const Pointwise& rectifier, float slope) {
   for (const Numbers numbers : kAllNumbers) {
     for (const std::size_t size : {8, 24, 1000, 4104}) {
       const auto values = rounded(numbers, signed_numbers(size));
       const auto diffs = rounded(numbers, random_floats(size, 2));
       const auto [map, diff] = twice([&] {
         const DeviceMap m(numbers, values), d(numbers, diffs);
-        rectify(test_stream().get(), numbers, rectifier, size, m.data());
-        rectify_backward(test_stream().get(), numbers, rectifier, size, m.data(), d.data());
+        activate(test_stream().get(), numbers, rectifier, size, m.data(), m.data());
+        activate_backward(test_stream().get(), numbers, rectifier, size, m.data(), d.data(),
+                          d.data(), false);
         return std::tuple(m.read(), d.read());
       });
       std::vector<float> expected(values), expected_diff(diffs);
@@ -216,8 +217,8 @@ TEST(ElementwiseKernels, LaunchNothingForNothing) {
   const Stream stream = test_stream().get();
   load_images(stream, Numbers::exact, {.images = 0, .height = 4, .width = 4}, nullptr);
   round_numbers(stream, Numbers::bf16, 0, nullptr, nullptr);
-  rectify(stream, Numbers::exact, model::Relu{}, 0, nullptr);
-  rectify_backward(stream, Numbers::exact, model::Relu{}, 0, nullptr, nullptr);
+  activate(stream, Numbers::exact, model::Relu{}, 0, nullptr, nullptr);
+  activate_backward(stream, Numbers::exact, model::Relu{}, 0, nullptr, nullptr, nullptr, false);
   add_maps(stream, Numbers::exact, 0, {{nullptr}, 1}, nullptr);
   dropout(stream, Numbers::exact, DropoutCall{}, nullptr, nullptr);
   test_stream().synchronize();

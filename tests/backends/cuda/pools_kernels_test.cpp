@@ -221,9 +221,9 @@ auto pool_and_relu(Numbers numbers, const PoolCase& c, const std::vector<float>&
   max_pool_forward(stream, numbers, c.window(), maps.src.data(), maps.dst.data(), winners.data(),
                    as_one);
   if (!as_one) {
-    rectify(stream, numbers, model::Relu{}, maps.dst_size, maps.dst.data());
-    rectify_backward(stream, numbers, model::Relu{}, maps.dst_size, maps.dst.data(),
-                     maps.diff_dst.data());
+    auto *const dst = maps.dst.data(), *const diff = maps.diff_dst.data();
+    activate(stream, numbers, model::Relu{}, maps.dst_size, dst, dst);
+    activate_backward(stream, numbers, model::Relu{}, maps.dst_size, dst, diff, diff, false);
   }
   max_pool_backward(stream, numbers, c.window(), maps.diff_dst.data(), winners.data(),
                     maps.diff_src.data(), true);
