@@ -14,24 +14,6 @@
 namespace cputrain::cuda {
 namespace {
 
-inline constexpr int kThreads = 256;
-
-/// The first of the numbers that a thread of a long row has.
-template <class N>
-CPUTRAIN_DEVICE std::int64_t first_of_thread() {
-  return offset_of_row(offset_of_row(block_number(), kThreads) + thread_number(),
-                       kNumbersOfChunk<N>);
-}
-
-/// Launches a thread for each pack of a row of `count` numbers; nothing for none.
-template <class N, class... Parameters, class... Arguments>
-void launch_row(Stream stream, const char* name, void (*kernel)(Parameters...), std::int64_t count,
-                Arguments... arguments) {
-  if (count == 0) return;
-  launch(stream, name, kernel, grid_of(pieces(count, kThreads * kNumbersOfChunk<N>)),
-         dim3(kThreads), 0, count, arguments...);
-}
-
 /// A thread for each pack of a position's channels, of a pixel or two.
 template <class N>
 __global__ void __launch_bounds__(kPackThreads)
@@ -52,10 +34,10 @@ __global__ void __launch_bounds__(kPackThreads)
 }
 
 template <class N>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPackThreads)
     round_numbers_kernel(std::int64_t count, const float* __restrict__ src,
                          typename N::Stored* __restrict__ dst) {
-  const std::int64_t first = first_of_thread<N>();
+  const std::int64_t first = first_of_thread<kNumbersOfChunk<N>>(block_number());
   if (first < count) Pack<N>::of_floats(src + first).store(dst + first);
 }
 
@@ -91,10 +73,10 @@ CPUTRAIN_DEVICE float bend_back(model::Silu, float known, float diff) {
 
 /// src may be dst.
 template <class N, class Layer>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPackThreads)
     activation_kernel(std::int64_t count, Layer layer, const typename N::Stored* src,
                       typename N::Stored* dst) {
-  const std::int64_t first = first_of_thread<N>();
+  const std::int64_t first = first_of_thread<kNumbersOfChunk<N>>(block_number());
   if (first >= count) return;
   Pack<N> pack = Pack<N>::load(src + first);
 #pragma unroll
@@ -104,12 +86,12 @@ __global__ void __launch_bounds__(kThreads)
 
 /// diff_src may be diff_dst. Rectifiers add to nothing.
 template <class N, class Layer>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPackThreads)
     activation_backward_kernel(std::int64_t count, Layer layer,
                                const typename N::Stored* __restrict__ known,
                                const typename N::Stored* diff_dst, typename N::Stored* diff_src,
                                bool add) {
-  const std::int64_t first = first_of_thread<N>();
+  const std::int64_t first = first_of_thread<kNumbersOfChunk<N>>(block_number());
   if (first >= count) return;
   const Pack<N> values = Pack<N>::load(known + first);
   Pack<N> diffs = Pack<N>::load(diff_dst + first);
@@ -124,9 +106,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class N>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPackThreads)
     add_maps_kernel(std::int64_t count, MapList maps, typename N::Stored* dst) {
-  const std::int64_t first = first_of_thread<N>();
+  const std::int64_t first = first_of_thread<kNumbersOfChunk<N>>(block_number());
   if (first >= count) return;
   const auto load = [&](int i) {
     return Pack<N>::load(static_cast<const typename N::Stored*>(maps.of[i]) + first);
@@ -270,7 +252,8 @@ void round_numbers(Stream stream, Numbers numbers, std::int64_t count, const flo
   assert(numbers != Numbers::exact);
   with_numbers(numbers, [&]<class N>(N) {
     if constexpr (N::kNumbers != Numbers::exact) {
-      launch_row<N>(stream, "round_numbers", round_numbers_kernel<N>, count, src, dst);
+      launch_row(stream, "round_numbers", round_numbers_kernel<N>, kNumbersOfChunk<N>, count, src,
+                 dst);
     }
   });
 }
@@ -279,7 +262,8 @@ void activate(Stream stream, Numbers numbers, const Pointwise& activation, std::
               const void* src, void* dst) {
   with_activation(numbers, activation, [&]<class N, class Layer>(N, const Layer& layer) {
     static const std::string name = std::string(Layer::kWord) + "_forward";
-    launch_row<N>(stream, name.c_str(), activation_kernel<N, Layer>, count, layer, src, dst);
+    launch_row(stream, name.c_str(), activation_kernel<N, Layer>, kNumbersOfChunk<N>, count, layer,
+               src, dst);
   });
 }
 
@@ -288,14 +272,14 @@ void activate_backward(Stream stream, Numbers numbers, const Pointwise& activati
                        bool add) {
   with_activation(numbers, activation, [&]<class N, class Layer>(N, const Layer& layer) {
     static const std::string name = std::string(Layer::kWord) + "_backward";
-    launch_row<N>(stream, name.c_str(), activation_backward_kernel<N, Layer>, count, layer, known,
-                  diff_dst, diff_src, add);
+    launch_row(stream, name.c_str(), activation_backward_kernel<N, Layer>, kNumbersOfChunk<N>,
+               count, layer, known, diff_dst, diff_src, add);
   });
 }
 
 void add_maps(Stream stream, Numbers numbers, std::int64_t count, const MapList& maps, void* dst) {
   with_numbers(numbers, [&]<class N>(N) {
-    launch_row<N>(stream, "add_maps", add_maps_kernel<N>, count, maps, dst);
+    launch_row(stream, "add_maps", add_maps_kernel<N>, kNumbersOfChunk<N>, count, maps, dst);
   });
 }
 

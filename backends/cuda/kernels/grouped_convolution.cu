@@ -177,13 +177,11 @@ __global__ void __launch_bounds__(kAcross* kDown, kBlocksEach)
   for (int i = 0; i < Pack<N>::kCount; ++i) target[i] = sum.of[i];
 }
 
-inline constexpr int kThreads = 256;
-
 /// A thread for each number of a slice: `weights` of them, then the bias'.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPackThreads)
     grouped_sums_kernel(int count, int weights, int slices, const float* __restrict__ sums,
                         float* __restrict__ diff_weights, float* __restrict__ diff_bias, bool add) {
-  const int number = block_number() * kThreads + thread_number();
+  const int number = block_number() * kPackThreads + thread_number();
   if (number >= count) return;
   float* const target = number < weights ? diff_weights + number
                                          : (diff_bias ? diff_bias + number - weights : nullptr);
@@ -252,8 +250,8 @@ void grouped_backward_weights(Stream stream, Numbers numbers, const GroupedShape
     });
   });
   const int count = (rows + 1) * columns;
-  launch(stream, "grouped_sums", grouped_sums_kernel, grid_of(pieces(count, kThreads)),
-         dim3(kThreads), 0, count, rows * columns, slices, sums, diff_weights, diff_bias, add);
+  launch_row(stream, "grouped_sums", grouped_sums_kernel, 1, count, rows * columns, slices, sums,
+             diff_weights, diff_bias, add);
 }
 
 }  // namespace cputrain::cuda

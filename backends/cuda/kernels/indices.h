@@ -41,6 +41,24 @@ struct BlockSize {
 /// A grid or a block: fewer than 2^31 along x.
 inline dim3 grid_of(std::int64_t x, int y = 1, int z = 1) { return dim3(x, y, z); }
 
+/// Threads of most blocks.
+inline constexpr int kPackThreads = 256;
+
+/// The first number of a thread in block `block` of those that share a row, `kWidth` to a thread.
+template <int kWidth>
+CPUTRAIN_DEVICE std::int64_t first_of_thread(std::int64_t block) {
+  return (offset_of_row(block, kPackThreads) + thread_number()) * kWidth;
+}
+
+/// Launches a thread for every `width` of a row's `count` numbers; nothing for none.
+template <class... Parameters, class... Arguments>
+void launch_row(Stream stream, const char* name, void (*kernel)(Parameters...), int width,
+                std::int64_t count, Arguments... arguments) {
+  if (count == 0) return;
+  launch(stream, name, kernel, grid_of(pieces(count, kPackThreads * width)), dim3(kPackThreads), 0,
+         count, arguments...);
+}
+
 CPUTRAIN_DEVICE const void* chunk_of(const void* array, int number) {
   return static_cast<const char*>(array) + offset_of_row(number, kChunkBytes);
 }

@@ -49,10 +49,10 @@ __global__ void __launch_bounds__(kThreads) multiply_adds_kernel(int rounds, flo
   sums[block_number() * kThreads + thread] = sum;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPackThreads)
     triad_kernel(std::int64_t size, double factor, const double* __restrict__ b,
                  const double* __restrict__ c, double* __restrict__ a) {
-  const std::int64_t i = offset_of_row(block_number(), kThreads) + thread_number();
+  const std::int64_t i = first_of_thread<1>(block_number());
   if (i < size) a[i] = b[i] + factor * c[i];
 }
 
@@ -80,8 +80,7 @@ void launch_multiply_adds(Stream stream, Numbers numbers, int multiprocessors, i
 
 void launch_triad(Stream stream, std::size_t size, double factor, const double* b, const double* c,
                   double* a) {
-  launch(stream, "triad", triad_kernel, grid_of(pieces(size, kThreads)), dim3(kThreads), 0, size,
-         factor, b, c, a);
+  launch_row(stream, "triad", triad_kernel, 1, size, factor, b, c, a);
 }
 
 }  // namespace cputrain::cuda

@@ -9,8 +9,6 @@
 /// neighbours have neighbours, so that a warp reads and writes whole lines of memory.
 namespace cputrain::cuda {
 
-inline constexpr int kPackThreads = 256;
-
 /// A number that was stored.
 CPUTRAIN_DEVICE float number_of(float stored) { return stored; }
 CPUTRAIN_DEVICE float number_of(Bf16 stored) {

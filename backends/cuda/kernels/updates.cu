@@ -12,16 +12,9 @@
 namespace cputrain::cuda {
 namespace {
 
-inline constexpr int kThreads = 256;
-
 /// What a thread takes at a time: four numbers where all arrays begin on 16 bytes, else one.
 template <int kWidth>
 using Floats = Pack<ExactNumbers, kWidth>;
-
-template <int kWidth>
-CPUTRAIN_DEVICE std::int64_t first_of_thread(std::int64_t block) {
-  return (block * kThreads + thread_number()) * kWidth;
-}
 
 /// All that an update does to an element.
 template <class Rule>
@@ -88,12 +81,12 @@ CPUTRAIN_DEVICE void work_from(const Element& element, const SliceArrays& a,
 }
 
 template <class Element, int kWidth>
-__global__ void __launch_bounds__(kThreads) change_kernel(Element element, SliceArrays a) {
+__global__ void __launch_bounds__(kPackThreads) change_kernel(Element element, SliceArrays a) {
   work_from<Element, kWidth, false>(element, a, {}, first_of_thread<kWidth>(block_number()));
 }
 
 template <class Rule, int kWidth>
-__global__ void __launch_bounds__(kThreads) update_kernel(UpdateCall call) {
+__global__ void __launch_bounds__(kPackThreads) update_kernel(UpdateCall call) {
   const std::uint32_t number = call.segment_of_block[blockIdx.x];
   const UpdateSegment segment = call.segments[number];
   const UpdateFacts* const facts = call.facts + (call.by_segment ? number : 0);
@@ -121,15 +114,15 @@ __global__ void write_segment_facts_kernel(SegmentFacts facts, int count, Update
 }
 
 template <class From, class To>
-__global__ void __launch_bounds__(kThreads)
-    store_as_kernel(const typename From::Stored* src, std::int64_t size, typename To::Stored* dst) {
+__global__ void __launch_bounds__(kPackThreads)
+    store_as_kernel(std::int64_t size, const typename From::Stored* src, typename To::Stored* dst) {
   const std::int64_t i = first_of_thread<1>(block_number());
   if (i < size) dst[i] = rounded<To>(number_of(src[i]));
 }
 
 template <int kWidth>
-__global__ void __launch_bounds__(kThreads)
-    sum_arrays_kernel(Summands summands, std::int64_t size, float* dst) {
+__global__ void __launch_bounds__(kPackThreads)
+    sum_arrays_kernel(std::int64_t size, Summands summands, float* dst) {
   const std::int64_t first = first_of_thread<kWidth>(block_number());
   if (first >= size) return;
   const std::int64_t left = size - first;
@@ -160,19 +153,19 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 struct WarpSums {
-  double of[kThreads / kWarp];
+  double of[kPackThreads / kWarp];
 };
 
 /// A block for each block of the norm. Squares of floats are exact in double; threads' sums are
 /// added in an order that depends on nothing.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPackThreads)
     block_norms_kernel(const float* __restrict__ values, std::size_t size, std::size_t position,
                        double* __restrict__ norms) {
   auto& sums = shared<WarpSums>();
   const Range range = optim::norm_range(position, size, blockIdx.x);
   const int thread = thread_number();
   double sum = 0;
-  for (std::size_t i = range.begin + thread; i < range.end; i += kThreads) {
+  for (std::size_t i = range.begin + thread; i < range.end; i += kPackThreads) {
     const double value = values[i];
     sum += value * value;
   }
@@ -182,14 +175,11 @@ __global__ void __launch_bounds__(kThreads)
   if (thread > 0) return;
   double all = 0;
 #pragma unroll
-  for (int warp = 0; warp < kThreads / kWarp; ++warp) all += sums.of[warp];
+  for (int warp = 0; warp < kPackThreads / kWarp; ++warp) all += sums.of[warp];
   norms[blockIdx.x] = all;
 }
 
 bool begins_on_16_bytes(const float* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
-
-/// `width`: numbers that a thread takes at a time.
-dim3 grid_for(std::int64_t size, int width = 1) { return grid_of(pieces(size, kThreads * width)); }
 
 SliceArrays arrays_of(const optim::UpdateSlice& slice) {
   const auto floats = [](const Array& array) { return array.as<float>().data(); };
@@ -227,7 +217,8 @@ UpdateTable make_table(const optim::UpdatePlan& plan) {
     UpdateSegment& segment = table.segments[i];
     const std::size_t blocks = table.segment_of_block.size();
     segment.first_block = static_cast<std::uint32_t>(blocks);
-    table.segment_of_block.resize(blocks + pieces(segment.arrays.size, kThreads * table.width), i);
+    table.segment_of_block.resize(blocks + pieces(segment.arrays.size, kPackThreads * table.width),
+                                  i);
   }
   return table;
 }
@@ -245,7 +236,7 @@ void update(Stream stream, const optim::UpdateRule& rule, const UpdateCall& call
   if (call.blocks == 0) return;
   with_element({rule}, [&]<class Rule>(const Rule&) {
     launch(stream, "update", call.width == 4 ? update_kernel<Rule, 4> : update_kernel<Rule, 1>,
-           grid_of(call.blocks), dim3(kThreads), 0, call);
+           grid_of(call.blocks), dim3(kPackThreads), 0, call);
   });
 }
 
@@ -282,37 +273,36 @@ void change_gradients(Stream stream, const optim::GradientOperation& operation,
           const bool aligned = is_aligned(arrays);
           launch(stream, "change_gradients",
                  aligned ? change_kernel<Element, 4> : change_kernel<Element, 1>,
-                 grid_for(arrays.size, aligned ? 4 : 1), dim3(kThreads), 0, element, arrays);
+                 grid_of(pieces(arrays.size, kPackThreads * (aligned ? 4 : 1))), dim3(kPackThreads),
+                 0, element, arrays);
         });
       },
       operation);
 }
 
 void sum_arrays(Stream stream, const Summands& summands, std::int64_t size, float* dst) {
-  if (size == 0 || summands.count == 0) return;
+  if (summands.count == 0) return;
   const bool aligned = begins_on_16_bytes(dst) &&
                        std::all_of(summands.src, summands.src + summands.count, begins_on_16_bytes);
-  launch(stream, "sum_arrays", aligned ? sum_arrays_kernel<4> : sum_arrays_kernel<1>,
-         grid_for(size, aligned ? 4 : 1), dim3(kThreads), 0, summands, size, dst);
+  launch_row(stream, "sum_arrays", aligned ? sum_arrays_kernel<4> : sum_arrays_kernel<1>,
+             aligned ? 4 : 1, size, summands, dst);
 }
 
 void narrow_gradients(Stream stream, const float* src, std::int64_t size, Bf16* dst) {
-  if (size == 0) return;
-  launch(stream, "narrow_gradients", store_as_kernel<ExactNumbers, Bf16Numbers>, grid_for(size),
-         dim3(kThreads), 0, src, size, dst);
+  launch_row(stream, "narrow_gradients", store_as_kernel<ExactNumbers, Bf16Numbers>, 1, size, src,
+             dst);
 }
 
 void widen_gradients(Stream stream, const Bf16* src, std::int64_t size, float* dst) {
-  if (size == 0) return;
-  launch(stream, "widen_gradients", store_as_kernel<Bf16Numbers, ExactNumbers>, grid_for(size),
-         dim3(kThreads), 0, src, size, dst);
+  launch_row(stream, "widen_gradients", store_as_kernel<Bf16Numbers, ExactNumbers>, 1, size, src,
+             dst);
 }
 
 void block_norms(Stream stream, const float* values, std::size_t size, std::size_t position,
                  double* sums) {
   const std::size_t blocks = optim::norm_blocks(position, size);
   if (blocks == 0) return;
-  launch(stream, "block_norms", block_norms_kernel, grid_of(blocks), dim3(kThreads), 0, values,
+  launch(stream, "block_norms", block_norms_kernel, grid_of(blocks), dim3(kPackThreads), 0, values,
          size, position, sums);
 }
 

@@ -6,7 +6,6 @@
 namespace cputrain::cuda {
 namespace {
 
-constexpr int kThreads = 256;
 /// A block has the channels of a sector. Lines of threads share their parts, and each has so many
 /// on their way at a time.
 constexpr int kMostLines = 128, kPartsAtOnce = 8;
@@ -125,7 +124,7 @@ __global__ void __launch_bounds__(kMostLines* kChannelBlock)
   move(layer, channel, moments.first, variance * unbiased, moved[channel]);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPackThreads)
     use_moving_statistics_kernel(BatchNormLayer layer, ChannelFactors factors) {
   const int channel = channel_of_thread();
   if (channel >= factors.channels) return;
@@ -136,7 +135,7 @@ __global__ void __launch_bounds__(kThreads)
   factors.set(ChannelFactors::offset, channel, 0);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kPackThreads)
     publish_statistics_kernel(int count, MovedStatistic* moved) {
   const int i = channel_of_thread();
   if (i >= count || !moved[i].to_mean) return;
@@ -194,12 +193,11 @@ void finish_statistics(Stream stream, const ChannelSums& sums, const BatchNormLa
 void use_moving_statistics(Stream stream, const BatchNormLayer& layer,
                            const ChannelFactors& factors) {
   launch(stream, "use_moving_statistics", use_moving_statistics_kernel,
-         grid_of(pieces(factors.channels, kThreads)), dim3(kThreads), 0, layer, factors);
+         grid_of(pieces(factors.channels, kPackThreads)), dim3(kPackThreads), 0, layer, factors);
 }
 
 void publish_statistics(Stream stream, int count, MovedStatistic* moved) {
-  launch(stream, "publish_statistics", publish_statistics_kernel, grid_of(pieces(count, kThreads)),
-         dim3(kThreads), 0, count, moved);
+  launch_row(stream, "publish_statistics", publish_statistics_kernel, 1, count, moved);
 }
 
 void finish_slopes(Stream stream, const ChannelSums& sums, const ChannelFactors& factors,

@@ -160,12 +160,10 @@ struct BackwardWeights {
   };
 };
 
-constexpr int kClearThreads = 256;
-
 /// The last pixel in each row of windows lies behind them.
-__global__ void __launch_bounds__(kClearThreads)
+__global__ void __launch_bounds__(kPackThreads)
     clear_padding_kernel(int rows, int columns, float* diff_weights) {
-  const int row = block_number() * kClearThreads + thread_number();
+  const int row = block_number() * kPackThreads + thread_number();
   if (row >= rows) return;
   float* const end = diff_weights + offset_of_row(row + 1, columns);
   *reinterpret_cast<float4*>(end - kChannelsOfPixel) = make_float4(0, 0, 0, 0);
@@ -189,9 +187,8 @@ void convolution_backward_weights(Stream stream, const ConvolutionCall& call, co
         weights_extent(s), plan);
   });
   if (s.size % s.pixels > 0) {
-    const int rows = s.dst.channels * s.size;
-    launch(stream, "clear_padding", clear_padding_kernel, grid_of(pieces(rows, kClearThreads)),
-           dim3(kClearThreads), 0, rows, s.columns() * s.src.channels, diff_weights);
+    launch_row(stream, "clear_padding", clear_padding_kernel, 1, s.dst.channels * s.size,
+               s.columns() * s.src.channels, diff_weights);
   }
   if (!diff_bias) return;
   const GemmResult<BiasAndAdd<ExactNumbers>> bias{
