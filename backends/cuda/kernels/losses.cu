@@ -120,25 +120,21 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// Losses of a few images, read by all threads at once and then added up by one.
-struct ReadLosses {
-  ImageLoss of[kThreads];
-};
-
 __global__ void __launch_bounds__(kThreads)
     add_losses_kernel(int images, const ImageLoss* __restrict__ losses,
                       LossSums* __restrict__ sums) {
-  auto& read = shared<ReadLosses>();
+  auto& read = shared<ImageLoss[kThreads]>();
   const int thread = thread_number();
   double loss = 0;
   int correct = 0, among_five = 0;
   for (int first = 0; first < images; first += kThreads) {
     const int count = images - first < kThreads ? images - first : kThreads;
-    if (thread < count) read.of[thread] = losses[first + thread];
+    if (thread < count) read[thread] = losses[first + thread];
     __syncthreads();
     for (int i = 0; thread == 0 && i < count; ++i) {
-      loss += read.of[i].loss;
-      correct += read.of[i].correct;
-      among_five += read.of[i].among_five;
+      loss += read[i].loss;
+      correct += read[i].correct;
+      among_five += read[i].among_five;
     }
     __syncthreads();
   }

@@ -141,22 +141,18 @@ CPUTRAIN_DEVICE Pack<N> begin_sum(const typename N::Stored* target, bool add) {
 
 /// A block has kAcross packs of channels; kDown threads share what is summed of each.
 inline constexpr int kAcross = 8, kDown = 32;
-template <class N>
-struct DownSums {
-  Pack<N> of[kDown][kAcross];
-};
 
 /// The sum over those threads, in halves, for the first of them (y is 0). All take part.
 template <class N>
 CPUTRAIN_DEVICE Pack<N> sum_down(Pack<N> sum) {
-  auto& sums = shared<DownSums<N>>();
+  auto& sums = shared<Pack<N>[kDown][kAcross]>();
   const auto [x, y] = ThreadNumber::of_thread();
-  sums.of[y][x] = sum;
+  sums[y][x] = sum;
   for (int half = kDown / 2; half > 0; half /= 2) {
     __syncthreads();
     if (y < half) {
-      sum += sums.of[y + half][x];
-      sums.of[y][x] = sum;
+      sum += sums[y + half][x];
+      sums[y][x] = sum;
     }
   }
   return sum;

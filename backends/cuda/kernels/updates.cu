@@ -152,16 +152,12 @@ __global__ void __launch_bounds__(kPackThreads)
   }
 }
 
-struct WarpSums {
-  double of[kPackThreads / kWarp];
-};
-
 /// A block for each block of the norm. Squares of floats are exact in double; threads' sums are
 /// added in an order that depends on nothing.
 __global__ void __launch_bounds__(kPackThreads)
     block_norms_kernel(const float* __restrict__ values, std::size_t size, std::size_t position,
                        double* __restrict__ norms) {
-  auto& sums = shared<WarpSums>();
+  auto& sums = shared<double[kPackThreads / kWarp]>();
   const Range range = optim::norm_range(position, size, blockIdx.x);
   const int thread = thread_number();
   double sum = 0;
@@ -170,12 +166,12 @@ __global__ void __launch_bounds__(kPackThreads)
     sum += value * value;
   }
   sum = warp_sum(sum);
-  if (thread % kWarp == 0) sums.of[thread / kWarp] = sum;
+  if (thread % kWarp == 0) sums[thread / kWarp] = sum;
   __syncthreads();
   if (thread > 0) return;
   double all = 0;
 #pragma unroll
-  for (int warp = 0; warp < kPackThreads / kWarp; ++warp) all += sums.of[warp];
+  for (int warp = 0; warp < kPackThreads / kWarp; ++warp) all += sums[warp];
   norms[blockIdx.x] = all;
 }
 

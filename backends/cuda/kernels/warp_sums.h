@@ -55,10 +55,7 @@ CPUTRAIN_DEVICE Winner warp_winner(Winner winner) {
 /// at most in all. The sums of all lines by halves; the first line gets them.
 template <int kThreads, class T>
 CPUTRAIN_DEVICE T sum_of_lines(const T& own, int across) {
-  struct Sums {
-    T of[kThreads];
-  };
-  auto& sums = shared<Sums>().of;
+  auto& sums = shared<T[kThreads]>();
   const auto [x, line] = ThreadNumber::of_thread();
   const int thread = line * across + x;
   sums[thread] = own;

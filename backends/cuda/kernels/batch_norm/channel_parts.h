@@ -108,25 +108,19 @@ struct Slopes {
   CPUTRAIN_DEVICE const Numbers& second() const { return product; }
 };
 
-/// One for each thread of a block.
-template <class T>
-struct OfThreads {
-  T of[kPackThreads];
-};
-
 /// The block's rows become one, in halves, which is written as what its part has.
 template <class N, class T>
 CPUTRAIN_DEVICE void write_part(T own, int channel, const ChannelSums& sums) {
-  auto& threads = shared<OfThreads<T>>();
+  auto& threads = shared<T[kPackThreads]>();
   const auto [across, down] = BlockSize::of_thread();
   const auto [x, y] = ThreadNumber::of_thread();
-  threads.of[y * across + x] = own;
+  threads[y * across + x] = own;
   for (int left = down; left > 1;) {
     const int half = (left + 1) / 2;
     __syncthreads();
     if (y + half < left) {
-      own.merge(threads.of[(y + half) * across + x]);
-      threads.of[y * across + x] = own;
+      own.merge(threads[(y + half) * across + x]);
+      threads[y * across + x] = own;
     }
     left = half;
   }

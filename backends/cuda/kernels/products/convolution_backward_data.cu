@@ -158,10 +158,8 @@ template <class Stored>
 __global__ void __launch_bounds__(kSide* kRowsAtOnce)
     transpose_weights_kernel(int inputs, int outputs, TransposedTaps taps, const Stored* weights,
                              Stored* transposed) {
-  struct Square {  // a number more in a row: columns are read from different banks
-    Stored numbers[kSide][kSide + 1];
-  };
-  auto& square = shared<Square>();
+  // A number more in a row: columns are read from different banks.
+  auto& square = shared<Stored[kSide][kSide + 1]>();
   const BlockNumber block = BlockNumber::of_thread();
   const auto [across, down] = ThreadNumber::of_thread();
   const int first_input = block.x * kSide, first_output = block.z * kSide;
@@ -172,7 +170,7 @@ __global__ void __launch_bounds__(kSide* kRowsAtOnce)
     const Stored* from = weights + (output * pitch + offset_of_row(tap, inputs) + input);
 #pragma unroll
     for (int i = 0; i < kSide; i += kRowsAtOnce, from += kRowsAtOnce * pitch) {
-      if (input < inputs && output + i < outputs) square.numbers[down + i][across] = *from;
+      if (input < inputs && output + i < outputs) square[down + i][across] = *from;
     }
   }
   __syncthreads();
@@ -183,7 +181,7 @@ __global__ void __launch_bounds__(kSide* kRowsAtOnce)
   Stored* to = transposed + (first * outputs + input * pitch + output);
 #pragma unroll
   for (int i = 0; i < kSide; i += kRowsAtOnce, to += kRowsAtOnce * pitch) {
-    if (output < outputs && input + i < inputs) *to = square.numbers[across][down + i];
+    if (output < outputs && input + i < inputs) *to = square[across][down + i];
   }
 }
 
