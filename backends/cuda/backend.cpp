@@ -10,7 +10,7 @@
 #include "backends/cuda/kernels/limits.h"
 #include "backends/cuda/kernels/updates.h"
 #include "backends/cuda/memory.h"
-#include "backends/cuda/target.h"
+#include "backends/cuda/ops/op.h"
 #include "backends/cuda/update.h"
 #include "compute/executor/executor.h"
 #include "core/casts.h"

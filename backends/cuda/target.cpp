@@ -1,5 +1,3 @@
-#include "backends/cuda/target.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -10,7 +8,6 @@
 #include "backends/cuda/ops/op.h"
 #include "backends/cuda/ops/tile_trials.h"
 #include "backends/cuda/update.h"
-#include "backends/cuda/weight_copies.h"
 #include "core/casts.h"
 #include "core/error.h"
 
@@ -43,10 +40,7 @@ class DeviceTarget final : public compute::Target {
   compute::OpList make_ops(const model::Graph& graph, const compute::Planning& planning) override {
     may_capture_ = device_.captures && !planning.options.synchronise;  // the host takes part there
     facts_ = DeviceBlock(sizeof(PassFacts), "facts of a pass");
-    auto ops =
-        cuda::make_ops(graph, Planning{planning,
-                                       {device_.multiprocessors, device_.numbers, device_.stream,
-                                        facts(), &copies(), device_.measures}});
+    auto ops = cuda::make_ops(graph, Planning{planning, device_, facts()});
     own_size_ = {.image = graph.image(), .images = to_size(planning.largest())};
     for (const auto& op : ops) {
       places_.push_back(std::make_unique<StreamEvent>(device_.stream));
@@ -55,7 +49,7 @@ class DeviceTarget final : public compute::Target {
     return ops;
   }
 
-  compute::Memory& memory() override { return device_.memory; }
+  compute::Memory& memory() override { return device_.device_memory; }
 
   std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
     return take_block(bytes, "activations");
@@ -135,7 +129,7 @@ class DeviceTarget final : public compute::Target {
   }
 
   PassFacts* facts() const { return facts_.as<PassFacts>(); }
-  WeightCopies& copies() const { return device_.memory.weight_copies(); }
+  WeightCopies& copies() const { return device_.device_memory.weight_copies(); }
 
   static const DeviceUpdate* update_of(const compute::Execution& execution) {
     return execution.update ? static_cast<const DeviceUpdate*>(execution.update->update) : nullptr;
@@ -155,7 +149,7 @@ class DeviceTarget final : public compute::Target {
 
   /// Sends images that the loader has not sent ahead.
   compute::StagedImages* send(const compute::MicroBatch& batch) {
-    if (!own_) own_.emplace(device_.device, device_.memory, own_size_);
+    if (!own_) own_.emplace(device_.device, device_.device_memory, own_size_);
     moves_.clear();
     for (std::uint32_t i = 0; i < batch.labels.size(); ++i) {
       moves_.push_back(compute::whole_image(i, own_size_.image));

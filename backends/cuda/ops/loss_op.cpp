@@ -25,7 +25,7 @@ LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node,
       classes_(to_int(logits.layout.shape.size())),
       smoothing_(smoothing_of(node.layer)),
       facts_(planning.facts),
-      taken_{Taken(planning.compute), Taken(planning.compute)} {
+      taken_{Taken(planning.stream), Taken(planning.stream)} {
   const auto images = to_size(planning.largest());
   const std::size_t numbers = images * to_size(classes_);
   probabilities_ = DeviceBlock(numbers * sizeof(float), "probabilities");

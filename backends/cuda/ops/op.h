@@ -9,8 +9,8 @@
 #include "backends/cuda/kernels/shapes.h"
 #include "backends/cuda/memory.h"
 #include "backends/cuda/parameter_format.h"
-#include "backends/cuda/weight_copies.h"
 #include "compute/executor/op.h"
+#include "compute/executor/target.h"
 #include "model/graph.h"
 
 /// Operators of this backend only put kernels into a stream.
@@ -21,16 +21,24 @@ using compute::Bindings;
 using compute::Execution;
 using compute::Source;
 
-/// What operators of this backend know besides when they are made.
-struct DevicePlanning {
+/// The device that a program runs on; borrowed from the backend.
+struct ProgramDevice {
+  int device;
   int multiprocessors;
-  Numbers numbers;  ///< how activations are stored
-  const ComputeStream& compute;
-  const PassFacts* facts;  ///< on the device: those of the pass that runs
-  WeightCopies* copies;    ///< copies of weights, for products
-  bool measures = false;   ///< training passes find tiles of products
+  Numbers numbers;  ///< how activations are stored; the memory knows how copies of weights are
+  ComputeStream& stream;
+  DeviceMemory& device_memory;
+  bool captures;  ///< passes become CUDA graphs
+  bool measures;  ///< training passes find tiles of products
 };
-struct Planning : compute::Planning, DevicePlanning {};
+
+/// Operators that put kernels into the device's one stream. Errors as make_ops().
+std::unique_ptr<compute::Target> make_target(const ProgramDevice&);
+
+/// What operators of this backend know besides when they are made.
+struct Planning : compute::Planning, ProgramDevice {
+  const PassFacts* facts;  ///< on the device: those of the pass that runs
+};
 
 /// Channels last, filled up to whole blocks of kChannelBlock.
 inline compute::SampleLayout channels_last(const Shape& shape) {
@@ -83,7 +91,9 @@ inline void add_vector(Formats& formats, int size) {
 /// A layer's kernel, the bias behind it, and their gradients.
 struct KernelAndBias {
   KernelAndBias(const Planning& planning, const model::Graph::Node& node, std::size_t parameter)
-      : copies_(planning.copies), parameter_(parameter), has_bias_(node.parameters.size() > 1) {}
+      : copies_(planning.device_memory.weight_copies()),
+        parameter_(parameter),
+        has_bias_(node.parameters.size() > 1) {}
 
   Formats formats(const PaddedFormat& of_kernel, int outputs) const {
     Formats formats;
@@ -93,7 +103,7 @@ struct KernelAndBias {
   }
   void bind(const Bindings& bindings, bool has_diff) {
     const float* const floats = bindings.weights(parameter_);
-    weights = copies_->find(floats)->of(floats);
+    weights = copies_.find(floats)->of(floats);
     if (has_bias_) bias = bindings.weights(parameter_ + 1);
     if (has_diff) diff_weights = bindings.gradients(parameter_);
     if (has_bias_ && diff_weights) diff_bias = bindings.gradients(parameter_ + 1);
@@ -103,7 +113,7 @@ struct KernelAndBias {
   float *bias = nullptr, *diff_weights = nullptr, *diff_bias = nullptr;
 
  private:
-  WeightCopies* copies_;
+  WeightCopies& copies_;
   std::size_t parameter_;  ///< index of the kernel, which the bias follows
   bool has_bias_;
 };
@@ -145,7 +155,7 @@ class OnDevice : public Base {
  public:
   OnDevice(const Planning& planning, std::string name, std::string algorithm, double macs = 0)
       : Base(std::move(name), std::move(algorithm), macs),
-        stream_(planning.compute.get()),
+        stream_(planning.stream.get()),
         numbers_(planning.numbers) {}
 
   void time(bool on) override {
