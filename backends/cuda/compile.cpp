@@ -8,7 +8,6 @@
 #include "backends/cuda/ops/loss_op.h"
 #include "backends/cuda/ops/norm_ops.h"
 #include "backends/cuda/ops/pool_op.h"
-#include "backends/cuda/ops/sum_ops.h"
 #include "compute/executor/graph_walk.h"
 #include "core/casts.h"
 #include "core/error.h"

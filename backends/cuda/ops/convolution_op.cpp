@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "backends/cuda/ops/norm_ops.h"
-#include "backends/cuda/ops/sum_ops.h"
 #include "core/casts.h"
 #include "core/error.h"
 

@@ -6,7 +6,7 @@
 #include "compute/executor/activation_ops.h"
 #include "compute/executor/graph_walk.h"
 
-/// Operators that work number by number, most of them in place.
+/// Operators that work number by number, and those that make one activation of several.
 namespace cputrain::cuda {
 
 /// Two pixels side by side share a position of what a convolution of stride 2 reads, where that
@@ -78,6 +78,32 @@ class DropoutOp final : public compute::InPlaceOp<DeviceOp, void> {
   float rate_;
   std::uint32_t layer_;  ///< Graph::Node::origin
   const PassFacts* facts_;
+};
+
+/// The sum of activations; of one, a copy.
+class AddOp final : public compute::SumOp<DeviceOp, void> {
+ public:
+  AddOp(const Planning&, int op, std::string name, std::vector<Source>, const Activation& dst);
+
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+};
+
+/// The gradient of a sum becomes that of a part, or is added to what is there.
+void pass_on(Stream, Numbers, std::size_t count, const void* diff, void* of_part, bool add);
+
+/// Maps one behind the other by their channels.
+class ConcatOp final : public compute::SumOp<DeviceOp, void> {
+ public:
+  ConcatOp(const Planning&, int op, std::string name, std::vector<Source>, const Activation& dst);
+
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+
+ private:
+  ConcatPart part(std::size_t i, int images) const;
+
+  std::vector<int> firsts_;  ///< channels of the whole with which the parts begin
 };
 
 }  // namespace cputrain::cuda

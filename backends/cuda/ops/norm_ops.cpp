@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/cuda/kernels/elementwise.h"
 #include "backends/cuda/ops/convolution_op.h"
-#include "backends/cuda/ops/sum_ops.h"
 #include "comm/communicator.h"
 #include "core/casts.h"
 
