@@ -5,18 +5,6 @@
 #include "core/casts.h"
 
 namespace cputrain::cuda {
-namespace {
-
-FirstBlock block_of(const Planning& planning, const model::Graph::Node& input,
-                    const model::Graph::Node& convolution, const Activation& dst) {
-  const auto& layer = std::get<model::Convolution>(convolution.layer);
-  const int height = input.dst.height;
-  return {.load = images_of(planning, input),
-          .zeros = model::pad_amount(layer.padding, height, layer.kernel, layer.stride).before,
-          .dst = stored_shape(dst)};
-}
-
-}  // namespace
 
 const model::Graph::Node* take_first_block(compute::GraphWalk& walk) {
   compute::GraphWalk ahead = walk;
@@ -43,9 +31,12 @@ FirstBlockOp::FirstBlockOp(const Planning& planning, int op, const model::Graph:
     : DeviceOp(planning, convolution.name,
                std::string("bytes to pooled numbers by ") + products_of(planning.numbers),
                model::macs(convolution.layer, input.dst)),
-      block_(block_of(planning, input, convolution, dst)),
+      block_{.load = images_of(planning, input), .dst = stored_shape(dst)},
       dst_(dst),
       kernel_(planning, convolution, parameter) {
+  const auto& layer = std::get<model::Convolution>(convolution.layer);
+  block_.zeros =
+      model::pad_amount(layer.padding, input.dst.height, layer.kernel, layer.stride).before;
   std::int64_t sums = 0;
   for (const int images : planning.sizes) {
     slices_.push_back(

@@ -7,16 +7,6 @@
 #include "core/casts.h"
 
 namespace cputrain::cuda {
-namespace {
-
-std::string algorithm_of(const AfterBatchNorm& after) {
-  std::string text = "parts of the positions, merged in order";
-  if (after.added) text += ", with addition";
-  if (after.relu) text += ", with ReLU";
-  return text;
-}
-
-}  // namespace
 
 RankSums::RankSums(comm::Communicator& communicator, int channels)
     : communicator_(communicator),
@@ -78,7 +68,9 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
                          const AfterBatchNorm& after, const ConvolutionOp* producer,
                          const Source& src, const Activation& dst, std::size_t first_parameter,
                          std::shared_ptr<MovedStatistics> moved)
-    : UnaryOp(planning, op, src, dst, planning, node.name, algorithm_of(after)),
+    : UnaryOp(planning, op, src, dst, planning, node.name,
+              std::string("parts of the positions, merged in order") +
+                  (after.added ? ", with addition" : "") + (after.relu ? ", with ReLU" : "")),
       after_(after),
       producer_(producer),
       frozen_(node.frozen),

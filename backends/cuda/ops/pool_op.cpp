@@ -6,18 +6,6 @@
 #include "core/error.h"
 
 namespace cputrain::cuda {
-namespace {
-
-void check_size(const model::Graph::Node& node, const model::MaxPool& pool) {
-  if (pool.size <= kLargestMaxPool) return;
-  fail(
-      ExitCode::usage,
-      fmt::format("layer {}: a max pool of {} x {} (a winner is kept in one byte, which windows up "
-                  "to {} x {} allow on --backend cuda); use --backend cpu",
-                  node.name, pool.size, pool.size, kLargestMaxPool, kLargestMaxPool));
-}
-
-}  // namespace
 
 PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node,
                const model::ZeroPad* zeros, bool relu, const Source& src, const Activation& dst)
@@ -25,7 +13,13 @@ PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node,
               relu ? "by windows, with ReLU" : "by windows"),
       relu_(relu) {
   if (const auto* pool = std::get_if<model::MaxPool>(&node.layer)) {
-    check_size(node, *pool);
+    if (pool->size > kLargestMaxPool) {
+      fail(ExitCode::usage,
+           fmt::format(
+               "layer {}: a max pool of {} x {} (a winner is kept in one byte, which windows up "
+               "to {} x {} allow on --backend cuda); use --backend cpu",
+               node.name, pool->size, pool->size, kLargestMaxPool, kLargestMaxPool));
+    }
     kind_ = Kind::max;
     window_ = sliding_window(pool->padding, pool->size, pool->stride, zeros, src, dst);
   } else if (const auto* pad = std::get_if<model::ZeroPad>(&node.layer)) {
