@@ -115,52 +115,37 @@ void ConvolutionOp::bind(const Bindings& bindings) {
   }
   forward_space_ = bindings.at(forward_workspace_);
   if (dst_diff_) backward_space_ = bindings.at(backward_workspace_);
-  for (MadeSums* made : {&moments_, &slopes_}) {
-    if (made->block) made->values = bindings.at(*made->block);
+  for (MadeSums& made : made_) {
+    if (made.block) made.values = bindings.at(*made.block);
   }
 }
 
-void ConvolutionOp::make_moments(const Planning& planning, int op, int reader) {
-  make(moments_, planning, planning.forward_time(op), planning.forward_time(reader));
-}
-
-void ConvolutionOp::make_slopes(const Planning& planning, int op, BatchNormOp& norm, int producer) {
-  make(slopes_, planning, planning.backward_time(op), planning.backward_time(producer));
-  norm_ = &norm;
-  norm.take_slopes_from(*this);
-}
-
-/// They live from one time to the other.
-void ConvolutionOp::make(MadeSums& made, const Planning& planning, int begin, int end) {
+void ConvolutionOp::make(Beside which, const Planning& planning, int own, int norm) {
+  MadeSums& made = made_[which];
+  const auto pass_of = [&](int op) {
+    return which == moments ? planning.forward_time(op) : planning.backward_time(op);
+  };
   if (!made.block) {
     std::size_t most = 0;
     for (std::size_t i = 0; i < plans_.size(); ++i) {
-      const WindowShape window = of_images(window_, planning.sizes[i]);
-      most = std::max(most, made.of(window, plans_[i]).count());
+      most = std::max(most, made.of(of_images(window_, planning.sizes[i]), plans_[i]).count());
     }
-    made.block = planning.memory.add(most * sizeof(float), begin);
+    made.block = planning.memory.add(most * sizeof(float), pass_of(own));
   }
-  planning.memory.use(*made.block, end);
+  planning.memory.use(*made.block, pass_of(norm));
 }
 
 /// How they are cut does not depend on the images.
-bool ConvolutionOp::makes(const MadeSums& made, const ConvolutionPlan& plan) const {
-  return made.block && made.of(window_, plan).parts > 0;
+bool ConvolutionOp::makes(Beside which, const ConvolutionPlan& plan) const {
+  return made_[which].block && made_[which].of(window_, plan).parts > 0;
 }
 
-ChannelSums ConvolutionOp::sums(const MadeSums& made, const Execution& execution) const {
-  if (!made.values) return {};
+ChannelSums ConvolutionOp::sums(Beside which, const Execution& execution) const {
+  const MadeSums& made = made_[which];
+  if (!made.values || execution.pass.phase != compute::Phase::train) return {};
   ChannelSums sums = made.of(of_images(window_, execution.images), plans_[execution.size]);
   if (sums.parts > 0) sums.values = made.values;
   return sums;
-}
-
-ChannelSums ConvolutionOp::moments(const Execution& execution) const {
-  return execution.pass.phase == compute::Phase::train ? sums(moments_, execution) : ChannelSums{};
-}
-
-ChannelSums ConvolutionOp::slopes(const Execution& execution) const {
-  return sums(slopes_, execution);
 }
 
 /// Tiles that a usual pass might have.
@@ -185,7 +170,7 @@ void ConvolutionOp::plan_trials(const Planning& planning) {
 /// What is not made has the rule's.
 bool ConvolutionOp::may_take(const WindowShape& window, const ConvolutionPlan& plan,
                              std::size_t product, const TileShape& tile) const {
-  const bool fixed[] = {makes(moments_, plan), makes(slopes_, plan) || !src_.wants_diff,
+  const bool fixed[] = {makes(moments, plan), makes(slopes, plan) || !src_.wants_diff,
                         !dst_.wants_diff};
   return cuda::may_take(window, plan, kPlannedProducts[product], tile, numbers(), fixed[product]);
 }
@@ -215,7 +200,7 @@ void ConvolutionOp::forward(const Execution& execution) {
   begin_trial(execution);
   timed(forward_time_, [&] {
     convolution_forward(stream(), call(execution, forward_space_), src_data_, kernel_.weights,
-                        kernel_.bias, added_data_, dst_data_, moments(execution));
+                        kernel_.bias, added_data_, dst_data_, sums(moments, execution));
   });
 }
 
@@ -235,9 +220,9 @@ void ConvolutionOp::backward(const Execution& execution) {
               added_->adds);
     }
     if (src_diff_) {
-      convolution_backward_data(stream(), backward_call, dst_diff_, kernel_.weights, src_diff_,
-                                src_.adds,
-                                norm_ ? norm_->slopes(slopes(execution), execution) : NormSlopes{});
+      convolution_backward_data(
+          stream(), backward_call, dst_diff_, kernel_.weights, src_diff_, src_.adds,
+          norm_ ? norm_->slopes(sums(slopes, execution), execution) : NormSlopes{});
     }
   });
 }

@@ -32,18 +32,18 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   void time(bool on) override;
   TileTrials* choice() override { return trials_ ? &*trials_ : nullptr; }
 
-  /// Operator `reader` is a batch norm of what this one, `op`, writes. Then training passes make
-  /// its moments, where no sums are cut into slices.
-  void make_moments(const Planning&, int op, int reader);
-  /// Whether it does with so many images (Execution::size), and slopes.
-  bool makes_moments(std::size_t size) const { return makes(moments_, plans_[size]); }
-  bool makes_slopes(std::size_t size) const { return makes(slopes_, plans_[size]); }
+  /// What training passes make beside their results, where no sums are cut into slices: moments of
+  /// what it writes, for batch norms that read that, or slopes of a batch norm that wrote what it
+  /// reads first, so that it is the last to write that gradient.
+  enum Beside { moments, slopes };
+  /// They live from its own pass to that of the batch norm, both operators.
+  void make(Beside, const Planning&, int own, int norm);
+  /// Slopes are those of `norm`.
+  void know(const BatchNormOp& norm) { norm_ = &norm; }
+  /// Whether it does with so many images (Execution::size).
+  bool makes(Beside which, std::size_t size) const { return makes(which, plans_[size]); }
   /// Those of the pass; no parts where it made none.
-  ChannelSums moments(const Execution&) const;
-  /// The same of slopes of `norm`, operator `producer`: its output has this reader first, so that
-  /// this one, `op`, is the last to write the gradient.
-  void make_slopes(const Planning&, int op, BatchNormOp& norm, int producer);
-  ChannelSums slopes(const Execution&) const;
+  ChannelSums sums(Beside, const Execution&) const;
   /// Training passes find its tiles. What sums it makes is known by then.
   void plan_trials(const Planning&);
 
@@ -54,9 +54,7 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
     std::optional<compute::MemoryPlan::Block> block{};
     float* values = nullptr;
   };
-  void make(MadeSums&, const Planning&, int begin, int end);
-  bool makes(const MadeSums&, const ConvolutionPlan&) const;
-  ChannelSums sums(const MadeSums&, const Execution&) const;
+  bool makes(Beside, const ConvolutionPlan&) const;
   bool may_take(const WindowShape&, const ConvolutionPlan&, std::size_t product,
                 const TileShape&) const;
   ConvolutionCall call(const Execution&, float* workspace) const;
@@ -68,8 +66,8 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   PaddedFormat format_;
   std::vector<ConvolutionPlan> plans_;  ///< by Execution::size
   compute::MemoryPlan::Block forward_workspace_{}, backward_workspace_{};
-  MadeSums moments_{moments_of}, slopes_{slopes_of};
-  const BatchNormOp* norm_ = nullptr;  ///< whose slopes it makes
+  MadeSums made_[2] = {{moments_of}, {slopes_of}};  ///< by Beside
+  const BatchNormOp* norm_ = nullptr;               ///< whose slopes it makes
   std::optional<TileTrials> trials_;
   int usual_ = 0;                          ///< images of a training pass
   bool tries_ = false, is_trial_ = false;  ///< times are taken; so was that of the last pass

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/cuda/ops/convolution_op.h"
 #include "comm/communicator.h"
 #include "core/casts.h"
 
@@ -91,10 +90,8 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
   const std::size_t factors = to_size(ChannelFactors::kRows * factors_.channels);
   const int forward = planning.forward_time(op), backward = planning.backward_time(op);
   factors_block_ = planning.memory.add(factors * sizeof(float), forward);
-  forward_sums_block_ = plan_space(
-      planning,
-      [&](std::size_t size) { return !learns || (producer && producer->makes_moments(size)); },
-      forward);
+  forward_sums_block_ = learns ? plan_space(planning, producer, ConvolutionOp::moments, forward)
+                               : planning.memory.add(0, forward);
   if (after_.added) {
     planning.use_forward(op, *after_.added, dst);
     planning.use_backward(op, *after_.added, dst);
@@ -105,20 +102,22 @@ BatchNormOp::BatchNormOp(const Planning& planning, int op, const model::Graph::N
   if (masks()) planning.memory.use(dst.value, backward);
 }
 
-/// For passes whose sums no product makes.
+/// For passes whose sums `maker` does not make.
 compute::MemoryPlan::Block BatchNormOp::plan_space(const Planning& planning,
-                                                   const std::function<bool(std::size_t)>& made,
-                                                   int time) const {
+                                                   const ConvolutionOp* maker,
+                                                   ConvolutionOp::Beside which, int time) const {
   std::size_t most = 0;
   for (std::size_t i = 0; i < planning.sizes.size(); ++i) {
-    if (!made(i)) most = std::max(most, plan_sums(planning.sizes[i]).count());
+    if (maker && maker->makes(which, i)) continue;
+    most = std::max(most, plan_sums(planning.sizes[i]).count());
   }
   return planning.memory.add(most * sizeof(float), time);
 }
 
 void BatchNormOp::plan_slopes(const Planning& planning, int op) {
-  const auto made = [&](std::size_t size) { return reader_ && reader_->makes_slopes(size); };
-  if (sums_slopes()) backward_sums_block_ = plan_space(planning, made, planning.backward_time(op));
+  if (!sums_slopes()) return;
+  backward_sums_block_ =
+      plan_space(planning, reader_, ConvolutionOp::slopes, planning.backward_time(op));
 }
 
 Formats BatchNormOp::formats() const {
@@ -159,7 +158,7 @@ BatchNormPass BatchNormOp::pass(int images, bool relu) const {
 
 ChannelSums BatchNormOp::measure(const Execution& execution) {
   if (producer_) {
-    const ChannelSums made = producer_->moments(execution);
+    const ChannelSums made = producer_->sums(ConvolutionOp::moments, execution);
     if (made.parts > 0) return made;
   }
   ChannelSums sums = plan_sums(execution.images);
@@ -197,7 +196,7 @@ NormSlopes BatchNormOp::slopes(const ChannelSums& sums, const Execution& executi
 
 /// Gradients of the parameters are of this rank's images, that of the map is of all ranks'.
 void BatchNormOp::sum_slopes_of(const Execution& execution) {
-  ChannelSums sums = reader_ ? reader_->slopes(execution) : ChannelSums{};
+  ChannelSums sums = reader_ ? reader_->sums(ConvolutionOp::slopes, execution) : ChannelSums{};
   if (sums.parts == 0) {
     sums = plan_sums(execution.images);
     sums.values = backward_sums_;

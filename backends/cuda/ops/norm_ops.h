@@ -1,11 +1,11 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "backends/cuda/kernels/layer_norm.h"
+#include "backends/cuda/ops/convolution_op.h"
 #include "backends/cuda/ops/op.h"
 #include "compute/executor/activation_ops.h"
 #include "core/casts.h"
@@ -15,8 +15,6 @@ class Communicator;
 }
 
 namespace cputrain::cuda {
-
-class ConvolutionOp;
 
 /// Sums of a layer's channels over the images of all ranks. Ranks add up on the host, which waits
 /// for the device meanwhile: passes that do so become no graphs.
@@ -108,9 +106,8 @@ class BatchNormOp final : public compute::UnaryOp<DeviceOp, void> {
   int channels() const { return src_.layout.shape.channels; }
   int positions(int images) const;
   ChannelSums plan_sums(int images) const;
-  compute::MemoryPlan::Block plan_space(const Planning&,
-                                        const std::function<bool(std::size_t)>& made,
-                                        int time) const;
+  compute::MemoryPlan::Block plan_space(const Planning&, const ConvolutionOp* maker,
+                                        ConvolutionOp::Beside, int time) const;
   BatchNormPass pass(int images, bool relu) const;
   ChannelSums measure(const Execution&);
   void learn(const ChannelSums&);
