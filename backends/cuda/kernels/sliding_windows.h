@@ -47,24 +47,6 @@ CPUTRAIN_DEVICE void for_taps(const WindowShape& shape, const Position& window, 
   }
 }
 
-/// f(window's row, its column, the place's number in the window) for the windows that cover the
-/// place of src, in their order.
-template <class F>
-CPUTRAIN_DEVICE void for_windows(const WindowShape& shape, const Position& place, F f) {
-  const Covering rows = covering(place.row, shape.top, shape.size, shape.stride, shape.dst.height);
-  const Covering columns =
-      covering(place.column, shape.left, shape.size, shape.stride, shape.dst.width);
-#pragma unroll 1
-  for (int row = rows.first; row <= rows.last; ++row) {
-    const int i = place.row + shape.top - row * shape.stride;
-#pragma unroll 1
-    for (int column = columns.first; column <= columns.last; ++column) {
-      const int j = place.column + shape.left - column * shape.stride;
-      f(row, column, i * shape.size + j);
-    }
-  }
-}
-
 /// A window that covers a place of src: where it lies in dst, and the place's number in it.
 struct CoveringWindow {
   std::int64_t offset;
@@ -81,10 +63,19 @@ CPUTRAIN_DEVICE void gather(const WindowShape& shape, const PositionNumbers& pos
   typename N::Stored* const target = diff_src + place.offset(shape.src.channels);
   Pack<N> sum = begin_sum<N>(target, add);
   const Position at = positions.position(place.position);
-  for_windows(shape, at, [&](int row, int column, int tap) {
-    const std::int64_t offset = offset_of(at.image, row, column, shape.dst);
-    add_to(sum, CoveringWindow{offset, row, column, tap}, place.channel);
-  });
+  const Covering rows = covering(at.row, shape.top, shape.size, shape.stride, shape.dst.height);
+  const Covering columns =
+      covering(at.column, shape.left, shape.size, shape.stride, shape.dst.width);
+#pragma unroll 1
+  for (int row = rows.first; row <= rows.last; ++row) {
+    const int i = at.row + shape.top - row * shape.stride;
+#pragma unroll 1
+    for (int column = columns.first; column <= columns.last; ++column) {
+      const int j = at.column + shape.left - column * shape.stride;
+      const std::int64_t offset = offset_of(at.image, row, column, shape.dst);
+      add_to(sum, CoveringWindow{offset, row, column, i * shape.size + j}, place.channel);
+    }
+  }
   sum.store(target);
 }
 
