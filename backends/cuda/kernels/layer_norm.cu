@@ -10,20 +10,15 @@ namespace cputrain::cuda {
 namespace {
 
 /// So many lanes of a warp, a power of two, share the packs of a position.
-struct PositionLaunch {
-  int lanes;
-
-  template <class N>
-  static PositionLaunch over(const LayerNormPass& pass) {
-    const int packs = padded_channels(pass.channels) / Pack<N>::kCount;
-    int lanes = 1;
-    while (lanes < kWarp && lanes < packs) lanes *= 2;
-    return {lanes};
-  }
-  dim3 grid(const LayerNormPass& pass) const {
-    return grid_of(pieces(pass.positions, kPackThreads / lanes));
-  }
-};
+template <class N, class... Parameters, class... Arguments>
+void launch_positions(Stream stream, const char* name, void (*kernel)(Parameters...),
+                      const LayerNormPass& pass, Arguments... arguments) {
+  const int packs = padded_channels(pass.channels) / Pack<N>::kCount;
+  int lanes = 1;
+  while (lanes < kWarp && lanes < packs) lanes *= 2;
+  launch(stream, name, kernel, grid_of(pieces(pass.positions, kPackThreads / lanes)),
+         dim3(kPackThreads), 0, pass, lanes, arguments...);
+}
 
 /// What a thread has of a position. Lanes of positions behind the last have no packs, but take part
 /// in sums.
@@ -164,18 +159,16 @@ __global__ void __launch_bounds__(kPackThreads, kBlocksEach)
 void normalize_positions(Stream stream, Numbers numbers, const LayerNormPass& pass, const void* src,
                          void* dst) {
   with_numbers(numbers, [&]<class N>(N) {
-    const auto l = PositionLaunch::over<N>(pass);
-    launch(stream, "normalize_positions", normalize_positions_kernel<N>, l.grid(pass),
-           dim3(kPackThreads), 0, pass, l.lanes, src, dst);
+    launch_positions<N>(stream, "normalize_positions", normalize_positions_kernel<N>, pass, src,
+                        dst);
   });
 }
 
 void normalize_positions_backward(Stream stream, Numbers numbers, const LayerNormPass& pass,
                                   const void* src, const void* diff_dst, void* diff_src, bool add) {
   with_numbers(numbers, [&]<class N>(N) {
-    const auto l = PositionLaunch::over<N>(pass);
-    launch(stream, "normalize_positions_backward", normalize_positions_backward_kernel<N>,
-           l.grid(pass), dim3(kPackThreads), 0, pass, l.lanes, src, diff_dst, diff_src, add);
+    launch_positions<N>(stream, "normalize_positions_backward",
+                        normalize_positions_backward_kernel<N>, pass, src, diff_dst, diff_src, add);
   });
 }
 
