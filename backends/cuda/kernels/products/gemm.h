@@ -205,26 +205,19 @@ __global__ void __launch_bounds__(Tile::kThreads)
   });
 }
 
-template <class N, class Tile, class Direction>
-void launch_gemm(Stream stream, const char* name,
-                 const typename Direction::template Problem<N>& problem, const GemmExtent& extent,
-                 const GemmPlan& plan) {
-  using Memory = GemmMemory<typename Direction::template Iterator<N, Tile>, Tile>;
-  static_assert(sizeof(Memory) <= 99 << 10, "what a block may have on sm_86 and sm_89");
-  static_assert(kBlocksOfMultiprocessor * (sizeof(Memory) + 1024) <= 164 << 10,
-                "what they may have on sm_80 together; a block has 1 KiB besides");
-  launch(stream, name, gemm<N, Tile, Direction>,
-         grid_of(plan.row_tiles * plan.column_tiles, plan.slices, extent.parts),
-         dim3(Tile::kThreads), sizeof(Memory), problem, plan);
-}
-
 /// Puts a product into a stream by its plan: the slices and, where there are several, their sum.
 template <class Direction, class N>
 void launch_product(Stream stream, const char* name,
                     const typename Direction::template Problem<N>& problem,
                     const GemmExtent& extent, const GemmPlan& plan) {
   with_tile<N, Direction::kDepthInside>(plan.tile, [&]<class Tile>(Tile) {
-    launch_gemm<N, Tile, Direction>(stream, name, problem, extent, plan);
+    using Memory = GemmMemory<typename Direction::template Iterator<N, Tile>, Tile>;
+    static_assert(sizeof(Memory) <= 99 << 10, "what a block may have on sm_86 and sm_89");
+    static_assert(kBlocksOfMultiprocessor * (sizeof(Memory) + 1024) <= 164 << 10,
+                  "what they may have on sm_80 together; a block has 1 KiB besides");
+    launch(stream, name, gemm<N, Tile, Direction>,
+           grid_of(plan.row_tiles * plan.column_tiles, plan.slices, extent.parts),
+           dim3(Tile::kThreads), sizeof(Memory), problem, plan);
   });
   if (plan.slices > 1) {
     add_slices(stream, problem.result.of_slices(), plan.slices, extent.columns);
