@@ -1,4 +1,4 @@
-#include "backends/cuda/kernels/products/tf32_halves.h"
+#include "backends/cuda/kernels/products/gemm_fragments.h"
 
 #include <gtest/gtest.h>
 

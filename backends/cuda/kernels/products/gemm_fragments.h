@@ -2,7 +2,6 @@
 
 #include "backends/cuda/device/tensor_core.h"
 #include "backends/cuda/kernels/numbers.h"
-#include "backends/cuda/kernels/products/tf32_halves.h"
 
 /// What the lanes of a warp hold in registers, and how tensor cores multiply it. An instruction
 /// (mma) takes 16 rows of A and 8 columns of B; it is 8 numbers deep where those are floats, 16
@@ -56,7 +55,24 @@ struct Product {
   }
 };
 
-/// Floats: three of the four products of their halves (tf32_halves.h) are summed, the smallest
+/// A float as two numbers whose sum it is, exactly: `big` is what is left of it without the 13
+/// bits that TF32 lacks, `small` is those.
+///
+/// It is cut off instead of rounded since that is two instructions per number (rounding: 8 on sm_80
+/// and sm_90), and the main loop waits for its instructions. `big` is a TF32 number, so it does not
+/// matter what tensor cores do with further bits. Those of `small` they cut off (an H200 does, and
+/// the emulated device); where they round them, results are nearer. No half is larger than the
+/// number. That of an infinity or NaN has a `small` that is NaN, as are all sums it takes part in.
+struct Tf32Halves {
+  unsigned big, small;
+
+  CPUTRAIN_DEVICE static Tf32Halves of(unsigned value) {
+    const float big = tf32_value(value);
+    return {__float_as_uint(big), __float_as_uint(__uint_as_float(value) - big)};
+  }
+};
+
+/// Floats: three of the four products of their halves are summed, the smallest
 /// first. The fourth, below 2^-20 of the product, is left out, and so are the two lowest bits of
 /// the smaller half, which has up to 13 where a TF32 number has 11. All of that together is an
 /// error of 4e-7 (its norm by that of the sums).
