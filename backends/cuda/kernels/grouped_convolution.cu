@@ -119,18 +119,6 @@ __global__ void __launch_bounds__(kPackThreads, kBlocksEach)
   gather<N>(g.window, positions, diff_src, add, add_to);
 }
 
-/// A slice: windows first .. end - 1.
-struct Slice {
-  int first, end;
-
-  CPUTRAIN_DEVICE static Slice of(int number, int slices, int windows) {
-    const auto part = [&](int n) {
-      return static_cast<int>(static_cast<std::int64_t>(windows) * n / slices);
-    };
-    return {part(number), part(number + 1)};
-  }
-};
-
 /// What a row of weights is multiplied with in one window: nothing where its tap lies outside.
 template <class N, bool kDepthwise>
 CPUTRAIN_DEVICE Pack<N> read_tap(const Grouped& g, const typename N::Stored* src,
@@ -157,10 +145,10 @@ __global__ void __launch_bounds__(kAcross* kDown, kBlocksEach)
   const auto [x, y] = ThreadNumber::of_thread();
   const auto block = BlockNumber::of_thread();
   const int filter = (block.y * kAcross + x) * Pack<N>::kCount;
-  const Slice slice = Slice::of(block.z, slices, g.window.windows());
+  const int count = g.window.windows(), end = slice_begin(count, block.z + 1, slices);
   const bool inside = filter < g.window.dst.channels;
   Pack<N> sum = Pack<N>::all(0);
-  for (int w = slice.first + y; inside && w < slice.end; w += kDown) {
+  for (int w = slice_begin(count, block.z, slices) + y; inside && w < end; w += kDown) {
     const Pack<N> diff = Pack<N>::load(diff_dst + offset_of_row(w, g.window.dst.channels) + filter);
     if (block.x == rows) {
       sum += diff;

@@ -32,6 +32,11 @@ CPUTRAIN_HOST_DEVICE constexpr T pieces(T a, std::type_identity_t<T> b) {
   return (a + b - 1) / b;
 }
 
+/// The first of `count` steps, or windows, that a slice of them has: slices differ by one.
+CPUTRAIN_HOST_DEVICE constexpr int slice_begin(int count, int slice, int slices) {
+  return static_cast<int>(offset_of_row(count, slice) / slices);
+}
+
 /// One image's map as it is stored: `channels` is a multiple of kChannelBlock.
 struct MapShape {
   int height = 1, width = 1, channels = kChannelBlock;

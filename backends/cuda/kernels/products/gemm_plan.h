@@ -67,11 +67,6 @@ inline constexpr int kLeastStepsOfSlice = 8;
 /// Blocks of every tile size that a multiprocessor has room for at a time.
 inline constexpr int kBlocksOfMultiprocessor = 2;
 
-/// The step with which a slice begins, where the depth has so many: slices differ by one step.
-CPUTRAIN_HOST_DEVICE constexpr int slice_begin(int steps, int slice, int slices) {
-  return static_cast<int>(offset_of_row(steps, slice) / slices);
-}
-
 constexpr std::int64_t tiles_of(const GemmExtent& e, const TileShape& tile) {
   return pieces(e.rows, tile.rows) * pieces(e.columns, tile.columns) * e.parts;
 }
