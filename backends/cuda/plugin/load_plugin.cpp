@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -38,14 +37,6 @@ std::vector<fs::path> plugin_folders() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   return {program.parent_path(), program.parent_path() / ".." / "lib" / "cputrain"};
-}
-
-std::optional<fs::path> find_plugin(const std::string& file) {
-  std::error_code ignored;
-  for (const fs::path& folder : plugin_folders()) {
-    if (fs::exists(folder / file, ignored)) return fs::absolute(folder / file, ignored);
-  }
-  return std::nullopt;
 }
 
 Plugin refused(const fs::path& file, const std::string& why) {
@@ -136,10 +127,13 @@ Plugin load(const fs::path& file) {
 Plugin look_for_plugin() {
   const PluginName name = plugin_name();
   if (name.file.empty()) return {nullptr, name.missing, name.remedy};
-  if (const auto file = find_plugin(name.file)) return load(*file);
+  std::error_code ignored;
   std::vector<std::string> folders;
-  for (const fs::path& folder : plugin_folders())
+  for (const fs::path& folder : plugin_folders()) {
+    if (fs::exists(folder / name.file, ignored))
+      return load(fs::absolute(folder / name.file, ignored));
     folders.push_back(printable(folder.lexically_normal().string()));
+  }
   return {nullptr,
           fmt::format("the plugin {} is not there (looked for in {})", name.file,
                       join(folders, " and ")),
