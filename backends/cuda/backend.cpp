@@ -93,14 +93,11 @@ double triad_rate(Stream stream, const DeviceProperties& device,
 class CudaBackend final : public compute::Backend, private compute::ImageFeeder {
  public:
   CudaBackend(const DeviceChoice& choice, const DeviceGroups& groups)
-      : device_(choice.device),
-        numbers_(choice.numbers),
-        captures_(choice.captures),
-        measures_(choice.measures),
-        properties_((use_device(device_), device_properties(device_))),
-        facts_(facts_of(properties_, numbers_)),
-        memory_(device_, choice.ranks_on_device, numbers_, stream_),
-        sums_(device_, properties_.identity, stream_, library_of(groups, properties_),
+      : choice_(choice),
+        properties_((use_device(choice.device), device_properties(choice.device))),
+        facts_(facts_of(properties_, choice_.numbers)),
+        memory_(choice_.device, choice.ranks_on_device, choice_.numbers, stream_),
+        sums_(choice_.device, properties_.identity, stream_, library_of(groups, properties_),
               groups.limits) {}
 
   const compute::BackendFacts& facts() const override { return facts_; }
@@ -110,19 +107,19 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
     return std::make_unique<compute::Executor>(
-        make_target({device_, properties_.multiprocessors, numbers_, stream_, memory_, captures_,
-                     measures_}),
+        make_target({choice_.device, properties_.multiprocessors, choice_.numbers, stream_, memory_,
+                     choice_.captures, choice_.measures}),
         graph, options, arenas);
   }
 
   std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {
-    use_device(device_);
-    return std::make_unique<DeviceUpdate>(++updates_, device_, stream_, memory_, plan);
+    use_device(choice_.device);
+    return std::make_unique<DeviceUpdate>(++updates_, choice_.device, stream_, memory_, plan);
   }
 
   void change_gradients(const optim::GradientOperation& operation,
                         const optim::UpdateSlice& slice) override {
-    use_device(device_);
+    use_device(choice_.device);
     cuda::change_gradients(stream_.get(), operation, slice);
     stream_.finish_call();
   }
@@ -139,14 +136,14 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
       std::span<const compute::ArenaPart> parts) override;
 
   compute::Limits measure_limits(const compute::Together& together) override {
-    use_device(device_);
-    return {product_rate(stream_.get(), properties_, numbers_, together),
+    use_device(choice_.device);
+    return {product_rate(stream_.get(), properties_, choice_.numbers, together),
             triad_rate(stream_.get(), properties_, together)};
   }
 
  private:
   std::unique_ptr<compute::ImageFeed> make_feed(const compute::FeedSize& size) override {
-    return std::make_unique<DeviceFeed>(device_, memory_, size);
+    return std::make_unique<DeviceFeed>(choice_.device, memory_, size);
   }
   compute::FeedBytes feed_bytes(const compute::FeedSize& size) const override {
     return DeviceFeed::bytes(size);
@@ -163,9 +160,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 
   std::shared_ptr<Norms> free_norms(std::size_t bytes);
 
-  int device_;
-  Numbers numbers_;
-  bool captures_, measures_;
+  DeviceChoice choice_;
   DeviceProperties properties_;
   compute::BackendFacts facts_;
   ComputeStream stream_;
@@ -178,7 +173,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
 /// The first call takes as many as it can; each further one adds its own to what is there. Where
 /// dst is one of those, it is kept until its turn.
 void CudaBackend::sum(std::span<const Array> src, const Array& dst) {
-  use_device(device_);
+  use_device(choice_.device);
   auto* total = dst.as<float>().data();
   const auto is_dst = [&](const Array& array) { return array.data == dst.data; };
   DeviceBlock kept;
@@ -215,7 +210,7 @@ compute::Pending<std::vector<double>> CudaBackend::block_norms(
     std::span<const compute::ArenaPart> parts) {
   const std::size_t blocks = compute::norm_blocks(parts);
   if (blocks == 0) return {};
-  use_device(device_);
+  use_device(choice_.device);
   const std::shared_ptr<Norms> norms = free_norms(blocks * sizeof(double));
   auto* sums = norms->sums.as<double>();
   for (const compute::ArenaPart& part : parts) {

@@ -9,17 +9,11 @@ namespace cputrain::cuda {
 namespace {
 
 template <class T>
-std::unique_ptr<system::SharedBlock> on_device(compute::Memory& memory,
-                                               const std::vector<T>& values) {
+DeviceBlock on_device(compute::Memory& memory, const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));
-  auto block = memory.allocate(bytes.size());
-  if (!bytes.empty()) memory.write(bytes, block->bytes().data());
+  DeviceBlock block(bytes.size(), "table of an update");
+  if (!bytes.empty()) memory.write(bytes, block.data());
   return block;
-}
-
-template <class T>
-const T* first_of(const system::SharedBlock& block) {
-  return reinterpret_cast<const T*>(block.bytes().data());
 }
 
 /// The copy of the arena that all slices lie in.
@@ -55,8 +49,8 @@ DeviceUpdate::DeviceUpdate(std::uint64_t number, int device, ComputeStream& stre
 
 void DeviceUpdate::enqueue(const UpdateFacts* facts, bool by_segment) const {
   update(stream_.get(), plan_.rule,
-         {.segments = first_of<UpdateSegment>(*segments_),
-          .segment_of_block = first_of<std::uint32_t>(*segment_of_block_),
+         {.segments = segments_.as<UpdateSegment>(),
+          .segment_of_block = segment_of_block_.as<std::uint32_t>(),
           .blocks = blocks_,
           .width = width_,
           .limit = static_cast<float>(plan_.limit),

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "backends/cuda/kernels/updates.h"
 #include "backends/cuda/memory.h"
@@ -40,8 +39,7 @@ class DeviceUpdate final : public compute::Update {
   const WeightCopy* copy_;
   std::uint32_t blocks_;
   int width_;
-  // On the device:
-  std::unique_ptr<system::SharedBlock> segments_, segment_of_block_;
+  DeviceBlock segments_, segment_of_block_;
   DeviceBlock facts_;  ///< where no pass has them; by segment, if need be
 };
 
