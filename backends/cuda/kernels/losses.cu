@@ -169,15 +169,11 @@ void cross_entropy_forward(Stream stream, Numbers numbers, const LossCall& call,
   if (call.images == 0) return;
   with_numbers(numbers, [&]<class N>(N) {
     using Stored = typename N::Stored;
-    if (call.classes == 1) {
-      launch(stream, "sigmoid_forward", sigmoid_forward_kernel<Stored>,
-             grid_of(pieces(call.images, kThreads)), dim3(kThreads), 0, call, logits, probabilities,
-             slopes, losses);
-    } else {
-      launch(stream, "softmax_forward", softmax_forward_kernel<Stored>,
-             grid_of(pieces(call.images, kRows)), dim3(kThreads), 0, call, logits, probabilities,
-             slopes, losses);
-    }
+    const bool sigmoid = call.classes == 1;
+    launch(stream, sigmoid ? "sigmoid_forward" : "softmax_forward",
+           sigmoid ? sigmoid_forward_kernel<Stored> : softmax_forward_kernel<Stored>,
+           grid_of(pieces(call.images, sigmoid ? kThreads : kRows)), dim3(kThreads), 0, call,
+           logits, probabilities, slopes, losses);
   });
 }
 

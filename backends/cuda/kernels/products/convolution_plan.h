@@ -103,18 +103,15 @@ struct ConvolutionPlan {
   GemmPlan forward, data, weights;
   int bias_parts = 1;  ///< whatever the tile is
 
-  /// In the workspace lie sums of slices, before them transposed weights or behind them sums for
-  /// the bias.
-  constexpr std::int64_t bias_sums(const WindowShape& s) const {
-    return offset_of_row(weights.slices * bias_parts, s.dst.channels);
-  }
+  /// Sums of slices, before them transposed weights or behind them sums for the bias.
   constexpr std::size_t workspace_bytes(const WindowShape& s) const {
     const auto partials = [](const GemmPlan& plan, std::int64_t result) {
       return plan.slices > 1 ? plan.slices * result : 0;
     };
     const std::int64_t sizes[] = {partials(forward, s.outputs()),
                                   partials(data, s.inputs()) + s.weights(),
-                                  partials(weights, s.weights()) + bias_sums(s)};
+                                  partials(weights, s.weights()) +
+                                      offset_of_row(weights.slices * bias_parts, s.dst.channels)};
     std::int64_t most = 0;
     for (const std::int64_t size : sizes) most = size > most ? size : most;
     return most * sizeof(float);
