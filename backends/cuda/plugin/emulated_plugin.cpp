@@ -22,6 +22,4 @@ PluginName plugin_name() {
                    printable(kind)));
 }
 
-bool cuda_plugin_built() { return true; }
-
 }  // namespace cputrain::cuda

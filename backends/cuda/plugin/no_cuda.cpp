@@ -12,6 +12,4 @@ PluginName plugin_name() {
               "-DCPUTRAIN_CUDA=ON"};
 }
 
-bool cuda_plugin_built() { return false; }
-
 }  // namespace cputrain::cuda
