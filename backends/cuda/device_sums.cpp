@@ -3,7 +3,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <thread>

@@ -10,7 +10,6 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <cstdint>
 
 #include "backends/cuda/device/device.h"
 

@@ -7,7 +7,6 @@
 #include "backends/cuda/kernels/numbers.h"
 #include "backends/cuda/kernels/pass_facts.h"
 #include "backends/cuda/kernels/shapes.h"
-#include "compute/image_feed.h"
 #include "core/shape.h"
 #include "model/layers/pointwise.h"
 

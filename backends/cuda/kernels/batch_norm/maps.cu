@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "backends/cuda/kernels/batch_norm/channel_parts.h"
 
 namespace cputrain::cuda {
