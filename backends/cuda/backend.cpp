@@ -124,7 +124,32 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
     stream_.finish_call();
   }
 
-  void sum(std::span<const Array> src, const Array& dst) override;
+  /// The first call takes as many as it can; each further one adds its own to what is there. Where
+  /// dst is one of those, it is kept until its turn.
+  void sum(std::span<const Array> src, const Array& dst) override {
+    use_device(choice_.device);
+    auto* total = dst.as<float>().data();
+    const auto is_dst = [&](const Array& array) { return array.data == dst.data; };
+    DeviceBlock kept;
+    const auto summand = [&](const Array& array) -> const float* {
+      return kept.data() && is_dst(array) ? kept.as<const float>() : array.as<float>().data();
+    };
+    if (src.size() > kMostSummands && std::ranges::any_of(src.subspan(kMostSummands), is_dst)) {
+      kept = DeviceBlock(dst.size * sizeof(float), "a summand that is the sum");
+      copy_async(kept.data(), total, dst.size * sizeof(float), stream_.get());
+    }
+    for (std::size_t done = 0; done < src.size();) {
+      Summands summands{};
+      if (done > 0) summands.src[summands.count++] = total;
+      while (done < src.size() && summands.count < kMostSummands) {
+        summands.src[summands.count++] = summand(src[done++]);
+      }
+      sum_arrays(stream_.get(), summands, dst.size, total);
+    }
+    memory_.weight_copies().written(dst.bytes());
+    stream_.finish_call();
+    if (kept.data()) stream_.synchronize();
+  }
 
   compute::ImageFeeder* feeder() override { return this; }
 
@@ -133,7 +158,26 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
   compute::DeviceSums* device_sums() override { return &sums_; }
 
   compute::Pending<std::vector<double>> block_norms(
-      std::span<const compute::ArenaPart> parts) override;
+      std::span<const compute::ArenaPart> parts) override {
+    const std::size_t blocks = compute::norm_blocks(parts);
+    if (blocks == 0) return {};
+    use_device(choice_.device);
+    const std::shared_ptr<Norms> norms = free_norms(blocks * sizeof(double));
+    auto* sums = norms->sums.as<double>();
+    for (const compute::ArenaPart& part : parts) {
+      cuda::block_norms(stream_.get(), part.values.as<float>().data(), part.values.size,
+                        part.range.begin, sums);
+      sums += compute::norm_blocks({&part, 1});
+    }
+    copy_async(norms->host.data(), norms->sums.data(), blocks * sizeof(double), stream_.get());
+    norms->arrived.record(stream_.get());
+    stream_.finish_call();
+    return compute::Pending<std::vector<double>>([norms, blocks] {
+      norms->arrived.wait();
+      const auto* const values = norms->host.as<const double>();
+      return std::vector<double>(values, values + blocks);
+    });
+  }
 
   compute::Limits measure_limits(const compute::Together& together) override {
     use_device(choice_.device);
@@ -158,7 +202,14 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
     StreamEvent arrived;
   };
 
-  std::shared_ptr<Norms> free_norms(std::size_t bytes);
+  /// A block of norms without a pending wait, or a new one.
+  std::shared_ptr<Norms> free_norms(std::size_t bytes) {
+    const auto found = std::ranges::find_if(norms_, [&](const std::shared_ptr<Norms>& norms) {
+      return norms.use_count() == 1 && norms->host.size() >= bytes;
+    });
+    return found != norms_.end() ? *found
+                                 : norms_.emplace_back(std::make_shared<Norms>(stream_, bytes));
+  }
 
   DeviceChoice choice_;
   DeviceProperties properties_;
@@ -169,64 +220,6 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
   std::uint64_t updates_ = 0;                  ///< that were made
   std::vector<std::shared_ptr<Norms>> norms_;  ///< as many as were not waited for at once so far
 };
-
-/// The first call takes as many as it can; each further one adds its own to what is there. Where
-/// dst is one of those, it is kept until its turn.
-void CudaBackend::sum(std::span<const Array> src, const Array& dst) {
-  use_device(choice_.device);
-  auto* total = dst.as<float>().data();
-  const auto is_dst = [&](const Array& array) { return array.data == dst.data; };
-  DeviceBlock kept;
-  const auto summand = [&](const Array& array) -> const float* {
-    return kept.data() && is_dst(array) ? kept.as<const float>() : array.as<float>().data();
-  };
-  if (src.size() > kMostSummands && std::ranges::any_of(src.subspan(kMostSummands), is_dst)) {
-    kept = DeviceBlock(dst.size * sizeof(float), "a summand that is the sum");
-    copy_async(kept.data(), total, dst.size * sizeof(float), stream_.get());
-  }
-  for (std::size_t done = 0; done < src.size();) {
-    Summands summands{};
-    if (done > 0) summands.src[summands.count++] = total;
-    while (done < src.size() && summands.count < kMostSummands) {
-      summands.src[summands.count++] = summand(src[done++]);
-    }
-    sum_arrays(stream_.get(), summands, dst.size, total);
-  }
-  memory_.weight_copies().written(dst.bytes());
-  stream_.finish_call();
-  if (kept.data()) stream_.synchronize();
-}
-
-/// A block of norms without a pending wait, or a new one.
-std::shared_ptr<CudaBackend::Norms> CudaBackend::free_norms(std::size_t bytes) {
-  const auto found = std::ranges::find_if(norms_, [&](const std::shared_ptr<Norms>& norms) {
-    return norms.use_count() == 1 && norms->host.size() >= bytes;
-  });
-  return found != norms_.end() ? *found
-                               : norms_.emplace_back(std::make_shared<Norms>(stream_, bytes));
-}
-
-compute::Pending<std::vector<double>> CudaBackend::block_norms(
-    std::span<const compute::ArenaPart> parts) {
-  const std::size_t blocks = compute::norm_blocks(parts);
-  if (blocks == 0) return {};
-  use_device(choice_.device);
-  const std::shared_ptr<Norms> norms = free_norms(blocks * sizeof(double));
-  auto* sums = norms->sums.as<double>();
-  for (const compute::ArenaPart& part : parts) {
-    cuda::block_norms(stream_.get(), part.values.as<float>().data(), part.values.size,
-                      part.range.begin, sums);
-    sums += compute::norm_blocks({&part, 1});
-  }
-  copy_async(norms->host.data(), norms->sums.data(), blocks * sizeof(double), stream_.get());
-  norms->arrived.record(stream_.get());
-  stream_.finish_call();
-  return compute::Pending<std::vector<double>>([norms, blocks] {
-    norms->arrived.wait();
-    const auto* const values = norms->host.as<const double>();
-    return std::vector<double>(values, values + blocks);
-  });
-}
 
 }  // namespace
 

@@ -47,29 +47,24 @@ class Overseer {
     changed_.notify_all();
   }
 
-  /// An error here is an error of every wait for the device, which throws it.
+  /// Until it is asked to stop, or the sums are given up. An error here is an error of every wait
+  /// for the device, which throws it.
   void serve(const std::stop_token& stop) {
     try {
       use_device(device_);
-      watch(stop);
+      std::unique_lock lock(mutex_);
+      while (changed_.wait(lock, stop, [&] { return expected_ || lost_; }) && !lost_) {
+        expected_ = false;
+        lock.unlock();
+        see_through(stop);
+        lock.lock();
+      }
+      const bool lost = lost_;
+      lock.unlock();
+      if (lost) group_.abort();
     } catch (const Error& error) {
       compute_.spoil(error.what());
       group_.abort();
-    }
-  }
-
-  /// Until it is asked to stop, or the sums are given up.
-  void watch(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    while (changed_.wait(lock, stop, [&] { return expected_ || lost_; })) {
-      if (lost_) {
-        lock.unlock();
-        return group_.abort();
-      }
-      expected_ = false;
-      lock.unlock();
-      see_through(stop);
-      lock.lock();
     }
   }
 
@@ -113,7 +108,13 @@ class NcclSum final : public compute::DeviceSum {
   void enqueue(const Array& numbers) override {
     begun_.record(compute_.get());
     begun_.hold_up(stream_.get());
-    sum(numbers.as<float>());
+    const std::span<float> values = numbers.as<float>();
+    if (narrowed_.size() == 0) return sum(values.data(), values.size(), nccl::DataType::float32);
+    auto* const narrow = narrowed_.as<Bf16>();
+    const auto count = static_cast<std::int64_t>(values.size());
+    narrow_gradients(stream_.get(), values.data(), count, narrow);
+    sum(narrow, values.size(), nccl::DataType::bfloat16);
+    widen_gradients(stream_.get(), narrow, count, values.data());
   }
 
   void join() override {
@@ -128,25 +129,12 @@ class NcclSum final : public compute::DeviceSum {
   std::size_t library_memory() const override { return nccl::estimated_memory(ranks_); }
 
  private:
-  nccl::Stream* stream() const { return reinterpret_cast<nccl::Stream*>(stream_.get()); }
-
-  void sum(std::span<float> numbers) {
-    if (narrowed_.size() == 0) {
-      return sum(numbers.data(), numbers.size(), nccl::DataType::float32);
-    }
-    auto* const narrow = narrowed_.as<Bf16>();
-    const auto count = static_cast<std::int64_t>(numbers.size());
-    narrow_gradients(stream_.get(), numbers.data(), count, narrow);
-    sum(narrow, numbers.size(), nccl::DataType::bfloat16);
-    widen_gradients(stream_.get(), narrow, count, numbers.data());
-  }
-
   /// NCCL's first sums connect the ranks, which wait for each other there. The error names what
   /// failed first.
   void sum(void* numbers, std::size_t count, nccl::DataType type) {
     const comm::Pulse::Meeting meeting(*pulse_);
     try {
-      group_->all_reduce(numbers, count, type, stream());
+      group_->all_reduce(numbers, count, type, reinterpret_cast<nccl::Stream*>(stream_.get()));
     } catch (const Error& error) {
       overseer_.give_up(error.what());
       compute_.check();

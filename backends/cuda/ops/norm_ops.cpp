@@ -14,8 +14,8 @@ RankSums::RankSums(comm::Communicator& communicator, int channels)
       host_((2 * channels_ + 1) * sizeof(double) + 2 * channels_ * sizeof(float)) {}
 
 /// Waits until the device is done with the host's numbers, also those that it was sent before.
-template <class Merge>
-void RankSums::fetch(Stream stream, const ChannelSums& own, const Merge& merge) {
+void RankSums::fetch(Stream stream, const ChannelSums& own,
+                     void (*merge)(Stream, const ChannelSums&, double*)) {
   if (own.parts > 0) {
     merge(stream, own, device_.as<double>());
     copy_async(host_.data(), device_.data(), device_.size(), stream);

@@ -29,8 +29,7 @@ class RankSums {
 
  private:
   /// What `merge` made of a rank's parts, on the host; zeros of no parts.
-  template <class Merge>
-  void fetch(Stream, const ChannelSums& own, const Merge& merge);
+  void fetch(Stream, const ChannelSums& own, void (*merge)(Stream, const ChannelSums&, double*));
   /// As floats, which parts are.
   ChannelSums send(Stream, double positions);
   std::span<double> first() { return numbers().first(channels_); }
