@@ -114,10 +114,13 @@ constexpr bool may_pay(const GemmExtent& e, const TileShape& rule, const TileSha
   return 2 * products(tile) < 3 * products(rule) && reads(tile) < 2 * reads(rule);
 }
 
+constexpr std::int64_t steps_of(const GemmExtent& e, Numbers numbers) {
+  return pieces(e.depth, kStepBytes / stored_bytes(numbers));
+}
+
 /// Slices for about one wave of blocks, as many as are resident at a time.
 constexpr GemmPlan plan_gemm(const GemmExtent& e, Numbers numbers, int multiprocessors) {
-  const std::int64_t steps = pieces(e.depth, kStepBytes / stored_bytes(numbers));
-  const std::int64_t most = most_slices(steps);
+  const std::int64_t steps = steps_of(e, numbers), most = most_slices(steps);
   const std::int64_t processors = multiprocessors < 1 ? 1 : multiprocessors;
   const TileShape tile = choose_tile(e, steps, numbers, processors);
   const std::int64_t tiles = tiles_of(e, tile), wave = processors * kBlocksOfMultiprocessor;
