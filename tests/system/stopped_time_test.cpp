@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 
 #include "system/clock.h"
@@ -14,10 +17,18 @@
 namespace cputrain::system {
 namespace {
 
+/// As /proc has it: T is stopped.
+char state_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return text[text.rfind(')') + 2];
+}
+
 /// Stops this process, which somebody else lets go on later.
 void stop_for(std::chrono::milliseconds time) {
   const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) {
+    while (state_of(parent) != 'T') std::this_thread::yield();
     std::this_thread::sleep_for(time);
     ::kill(parent, SIGCONT);
     ::_exit(0);

@@ -20,17 +20,21 @@ std::string refusal_of(int images, const Shape& image = kPoint,
   graph.add(layer, "last");
   compute::MemoryPlan memory;
   const compute::CompileOptions options;
-  const ComputeStream compute;
+  ComputeStream stream;
+  DeviceMemory device_memory(0, 1, Numbers::exact, stream);
   try {
     make_ops(graph, Planning{{.memory = memory,
                               .options = options,
                               .sizes = {&images, 1},
                               .most_ops = static_cast<int>(graph.nodes().size())},
-                             {.multiprocessors = 132,
+                             {.device = 0,
+                              .multiprocessors = 132,
                               .numbers = Numbers::exact,
-                              .compute = compute,
-                              .facts = nullptr,
-                              .copies = nullptr}});
+                              .stream = stream,
+                              .device_memory = device_memory,
+                              .captures = false,
+                              .measures = false},
+                             nullptr});
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::usage);
     return e.what();
