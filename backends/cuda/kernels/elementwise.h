@@ -30,8 +30,10 @@ void load_images(Stream, Numbers, const ImageLoad&, void* map);
 /// dst = src, rounded to tf32 or bf16: how the copies of weights are made that products read.
 void round_numbers(Stream, Numbers, std::int64_t count, const float* src, void* dst);
 
+template <class... Rectifiers>
+std::variant<Rectifiers..., model::Silu> with_silu(const std::variant<Rectifiers...>&);
 /// Layers that change each number by itself.
-using Pointwise = std::variant<model::Relu, model::Relu6, model::LeakyRelu, model::Silu>;
+using Pointwise = decltype(with_silu(model::Rectifier{}));
 /// dst = what the layer makes of src, which may be dst. NaN stays NaN.
 void activate(Stream, Numbers, const Pointwise&, std::int64_t count, const void* src, void* dst);
 /// diff_src = the gradient of what the layer read; it may be diff_dst. `known`: what a rectifier

@@ -234,8 +234,8 @@ void ask_special_numbers() {
                      small == 0x1p-126f ? "kept" : "not kept")});
 }
 
-/// Cutting bits off a NaN leaves an infinity. The halves of a float (gemm_fragments.h) keep it all the
-/// same, since the smaller one is then NaN.
+/// Cutting bits off a NaN leaves an infinity. The halves of a float (gemm_fragments.h) keep it all
+/// the same, since the smaller one is then NaN.
 void ask_nan_of_lower_bits() {
   const unsigned bits = 0x7f800001u, one = Tf32::bits(1);
   const float big = number_of(bits & 0xffffe000u);
