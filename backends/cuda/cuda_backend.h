@@ -9,6 +9,9 @@
 /// The CUDA backend as the program sees it: a plugin that is loaded when it is asked for.
 namespace cputrain::cuda {
 
+/// Whether this build has a plugin at all.
+bool cuda_plugin_built();
+
 /// The devices that this process may use. Loads the plugin; where there is none, or none that this
 /// program may load, the list has the reason. Never fails otherwise.
 compute::DeviceList cuda_devices();

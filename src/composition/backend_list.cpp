@@ -70,7 +70,7 @@ cuda::Numbers numbers_of(Precision precision) {
 }
 
 ListedBackend cuda_backend() {
-  const bool built = !cuda::plugin_name().file.empty();
+  const bool built = cuda::cuda_plugin_built();
   std::string lack;
   if (!built) lack = compute::no_device_text("cuda", cuda::cuda_devices());
   return {

@@ -22,4 +22,6 @@ PluginName plugin_name() {
                    printable(kind)));
 }
 
+bool cuda_plugin_built() { return true; }
+
 }  // namespace cputrain::cuda

@@ -12,4 +12,6 @@ PluginName plugin_name() {
               "-DCPUTRAIN_CUDA=ON"};
 }
 
+bool cuda_plugin_built() { return false; }
+
 }  // namespace cputrain::cuda
