@@ -76,7 +76,7 @@ double product_rate(Stream stream, const DeviceProperties& device, Numbers numbe
   return 2 * multiply_adds(numbers, processors, rounds) / std::max(seconds, 1e-9) / 1e9;
 }
 
-/// 1e9 bytes a second.
+/// The triad, in 1e9 bytes a second.
 double triad_rate(Stream stream, const DeviceProperties& device,
                   const compute::Together& together) {
   const std::size_t share = device.memory / 64 / to_size(together.processes);
@@ -94,9 +94,9 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
  public:
   CudaBackend(const DeviceChoice& choice, const DeviceGroups& groups)
       : choice_(choice),
-        properties_((use_device(choice.device), device_properties(choice.device))),
+        properties_((use_device(choice_.device), device_properties(choice_.device))),
         facts_(facts_of(properties_, choice_.numbers)),
-        memory_(choice_.device, choice.ranks_on_device, choice_.numbers, stream_),
+        memory_(choice_.device, choice_.ranks_on_device, choice_.numbers, stream_),
         sums_(choice_.device, properties_.identity, stream_, library_of(groups, properties_),
               groups.limits) {}
 

@@ -147,11 +147,7 @@ class OpMaker {
       auto made = std::make_unique<ConvolutionOp>(planning_, next_op(), own, pad_of(zeros), src,
                                                   added.first(), dst, parameter_,
                                                   producer == 0 ? pairs_ : std::nullopt);
-      if (norm) {
-        made->make(ConvolutionOp::slopes, planning_, next_op(), producer);
-        made->know(*norm);
-        norm->take_slopes_from(*made);
-      }
+      if (norm) made->make_slopes(planning_, next_op(), *norm, producer);
       ops_.push_back(std::move(made));
     }
     parameter_ += own.parameters.size();
@@ -238,7 +234,7 @@ class OpMaker {
   const ConvolutionOp* make_moments(const compute::TrackedActivation& read) {
     if (!planning_.training() || read.changed) return nullptr;
     auto* const producer = dynamic_cast<ConvolutionOp*>(ops_[to_size(read.producer)].get());
-    if (producer) producer->make(ConvolutionOp::moments, planning_, read.producer, next_op());
+    if (producer) producer->make_moments(planning_, read.producer, next_op());
     return producer;
   }
 

@@ -8,7 +8,7 @@
 namespace cputrain::cuda {
 namespace {
 
-/// A DeviceBlock or a PinnedBlock for the rest of the program.
+/// A DeviceBlock or a PinnedBlock, as the rest of the program takes memory.
 template <class Owned>
 class Block : public system::SharedBlock {
  public:
@@ -78,10 +78,17 @@ std::unique_ptr<system::SharedBlock> DeviceMemory::staging(std::size_t bytes) {
   return std::make_unique<Block<PinnedBlock>>(PinnedBlock(bytes));
 }
 
+/// The wait for calls is an event's, which costs no CPU and ends when sums of ranks are given up; a
+/// copy of pageable memory would wait within the driver.
 void DeviceMemory::transfer(const void* src, void* dst, std::size_t bytes, When when) {
+  if (bytes == 0) return;
   use_device(device_);
   const std::lock_guard lock(mutex_);
-  if (when == When::behind_calls) compute_.hold_up(stream_.get());
+  if (when == When::behind_calls) {
+    compute_.hold_up(stream_.get());
+    ready_.record(stream_.get());
+    ready_.synchronize();
+  }
   copy_async(dst, src, bytes, stream_.get());
   stream_.synchronize();
 }
@@ -97,7 +104,8 @@ void DeviceMemory::send(std::span<const std::byte> src, void* dst, When when) {
 }
 
 void DeviceMemory::copy(const void* src, void* dst, std::size_t bytes) {
-  if (bytes > 0) send({static_cast<const std::byte*>(src), bytes}, dst, When::behind_calls);
+  transfer(src, dst, bytes, When::behind_calls);
+  copies_.written({static_cast<std::byte*>(dst), bytes});
 }
 
 std::optional<std::size_t> DeviceMemory::available() const {

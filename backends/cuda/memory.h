@@ -97,8 +97,9 @@ class DeviceMemory final : public compute::Memory {
   int sharers_;
   const ComputeStream& compute_;
   WeightCopies copies_;
-  std::mutex mutex_;  ///< for the stream
+  std::mutex mutex_;  ///< for what follows
   OwnedStream stream_;
+  Event ready_;  ///< behind the calls that a copy waits for
 };
 
 }  // namespace cputrain::cuda

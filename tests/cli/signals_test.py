@@ -121,7 +121,7 @@ class Signals(ProgramTest):
             saved += 1
             if saved == 3:
                 break
-        self.assertGreater(saved, 0)
+        self.assertEqual(saved, 3)
 
     def test_averages_are_saved_beside_them(self):
         self.expect(0, *[w for w in LONG if w not in ("--out", "run")], "--steps", "1", "--lr", "0", "--out", "first")

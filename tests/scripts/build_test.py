@@ -85,7 +85,8 @@ class Build(ProgramTest):
         self.write("ninja", SLOW)
         done = self.build()
         self.assertRegex(done.stderr, r"\Abuild: 5 of 20 steps, about (18|21|24|27) s left\n"
-                                      r"build: 10 of 20 steps, about [6-9] s left\nbuild: 15 of 20 steps, about [23] s left\n\Z")
+                                      r"build: 10 of 20 steps, about [6-9] s left\n"
+                                      r"build: 15 of 20 steps, about [23] s left\n\Z")
         self.assertRegex(done.stdout, r"build: made cputrain in ([6-9]|1\d) s\n")
 
     def test_on_a_terminal_one_line_is_overwritten(self):

@@ -175,7 +175,9 @@ echo '{"seconds": 12.5, "results": [{"status": "compiled"}]}' >"$2"
 """
 
     def test_networks_are_compiled_beside_each_other(self):
-        day, begun, ended = self.compiled_by(self.WRITES + "sleep 2.5\n", seconds=60)
+        waits = (f"touch {self.path('begun')}-$$\n"
+                 f"until [[ $(ls {self.path('begun')}-* | wc -l) == 3 ]]; do sleep 0.1; done\n")
+        day, begun, ended = self.compiled_by(self.WRITES + waits, seconds=60)
         self.assertEqual(begun, "3 networks, beside the tests")
         self.assertEqual(ended.split("; ")[1], "resnet50v2 224: 1 modes in 12 s")
         self.assertEqual(set(day.results.facts["compiled"]), {twin.name for twin in pytorch_steps.TWINS})

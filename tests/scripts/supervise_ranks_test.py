@@ -130,8 +130,8 @@ class Ranks(SupervisedTest):
         os.mkfifo(self.path("never"))
         hangs = ("import subprocess; subprocess.Popen(['orted', '-mca', 'orte_tmpdir_base', "
                  "os.environ['OMPI_MCA_orte_tmpdir_base']]); "
-                 "[time.sleep(0.02) for _ in iter(lambda: os.path.isfile('daemon') and os.path.getsize('daemon') > 0, True)]"
-                 "; os._exit(1)")
+                 "begun = lambda: os.path.isfile('daemon') and os.path.getsize('daemon') > 0; "
+                 "[time.sleep(0.02) for _ in iter(begun, True)]; os._exit(1)")
         code, said = self.supervise([hangs, DONE], words=["mpirun", "--host", "vm-0,vm-1", "x", "--out", "run"])
         self.assertEqual((code, len(self.calls())), (0, 2), said)
         self.assertFalse(lives(self.text_of("daemon").strip()))

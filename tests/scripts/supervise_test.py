@@ -87,7 +87,7 @@ class Supervised(SupervisedTest):
             shutil.rmtree(self.path("run"), ignore_errors=True)
 
     def test_a_signal_between_two_starts_ends_it(self):
-        self.tool("sleep", "#!/bin/bash\n[[ $1 != 1 ]] || touch ready\nexec /bin/sleep 60\n")
+        self.tool("sleep", "#!/bin/bash\n[[ $1 != 1 ]] || touch ready\nexec /bin/sleep 600\n")
         for saves, expected in (("", 137), ("save(5); ", 75)):  # 75 where there is something to go on with
             self.again()
             script = self.start([saves + "os._exit(137)"])

@@ -120,19 +120,26 @@ void ConvolutionOp::bind(const Bindings& bindings) {
   }
 }
 
-void ConvolutionOp::make(Beside which, const Planning& planning, int own, int norm) {
-  MadeSums& made = made_[which];
-  const auto pass_of = [&](int op) {
-    return which == moments ? planning.forward_time(op) : planning.backward_time(op);
-  };
+void ConvolutionOp::make_moments(const Planning& planning, int own, int norm) {
+  make(made_[moments], planning, planning.forward_time(own), planning.forward_time(norm));
+}
+
+void ConvolutionOp::make_slopes(const Planning& planning, int own, BatchNormOp& of, int norm) {
+  make(made_[slopes], planning, planning.backward_time(own), planning.backward_time(norm));
+  norm_ = &of;
+  of.take_slopes_from(*this);
+}
+
+/// They live from one time to the other.
+void ConvolutionOp::make(MadeSums& made, const Planning& planning, int begin, int end) {
   if (!made.block) {
     std::size_t most = 0;
     for (std::size_t i = 0; i < plans_.size(); ++i) {
       most = std::max(most, made.of(of_images(window_, planning.sizes[i]), plans_[i]).count());
     }
-    made.block = planning.memory.add(most * sizeof(float), pass_of(own));
+    made.block = planning.memory.add(most * sizeof(float), begin);
   }
-  planning.memory.use(*made.block, pass_of(norm));
+  planning.memory.use(*made.block, end);
 }
 
 /// How they are cut does not depend on the images.

@@ -33,13 +33,12 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
   TileTrials* choice() override { return trials_ ? &*trials_ : nullptr; }
 
   /// What training passes make beside their results, where no sums are cut into slices: moments of
-  /// what it writes, for batch norms that read that, or slopes of a batch norm that wrote what it
-  /// reads first, so that it is the last to write that gradient.
+  /// what this one writes, for a batch norm that reads it; or slopes of the batch norm that wrote
+  /// what this one reads, as its first reader, which is the last to write that gradient.
   enum Beside { moments, slopes };
-  /// They live from its own pass to that of the batch norm, both operators.
-  void make(Beside, const Planning&, int own, int norm);
-  /// Slopes are those of `norm`.
-  void know(const BatchNormOp& norm) { norm_ = &norm; }
+  /// `own`: this operator. `norm`: the batch norm's.
+  void make_moments(const Planning&, int own, int norm);
+  void make_slopes(const Planning&, int own, BatchNormOp&, int norm);
   /// Whether it does with so many images (Execution::size).
   bool makes(Beside which, std::size_t size) const { return makes(which, plans_[size]); }
   /// Those of the pass; no parts where it made none.
@@ -54,6 +53,7 @@ class ConvolutionOp final : public compute::UnaryOp<DeviceOp, void> {
     std::optional<compute::MemoryPlan::Block> block{};
     float* values = nullptr;
   };
+  void make(MadeSums&, const Planning&, int begin, int end);
   bool makes(Beside, const ConvolutionPlan&) const;
   bool may_take(const WindowShape&, const ConvolutionPlan&, std::size_t product,
                 const TileShape&) const;

@@ -172,8 +172,8 @@ CasePlan norm_plan(std::uint64_t seed, Backend& tested, Backend& reference) {
   });
 }
 
-/// Bytes go to the memory, from there to another place of it, and back; longer than the pieces in
-/// which a device's memory is copied.
+/// Bytes go to the memory, from there to another place of it, and back; longer than what a
+/// driver stages at a time.
 CasePlan copy_plan(std::uint64_t seed, Backend& tested) {
   const std::string name = "copies of bytes";
   CaseNumbers numbers(seed, name);

@@ -210,8 +210,9 @@ TEST_F(CountedPasses, ArraysTakeOneCopyEachWay) {
     EXPECT_EQ(c.to_device.calls, 1u);
     EXPECT_EQ(c.to_host.calls, 1u);
   }
-  for (const Counts& c : {at_once, part}) EXPECT_EQ(c.waits(), 2u);
+  for (const Counts& c : {at_once, part}) EXPECT_EQ(c.waits(), 4u);  // for calls, and for copies
   EXPECT_EQ(of_pageable.copy_waits, 1u);
+  EXPECT_EQ(of_pageable.waits(), 5u);
 }
 
 /// Those of an earlier pass would be taken for its own.

@@ -130,7 +130,10 @@ using emulated::devices;
 
 int current_device();  // device.cpp
 
-OwnedStream::OwnedStream() : stream_(new StreamHandle) { stream_->device = current_device(); }
+OwnedStream::OwnedStream() : stream_(new StreamHandle) {
+  devices();  // counts are written from now on
+  stream_->device = current_device();
+}
 
 OwnedStream::~OwnedStream() { delete stream_; }
 

@@ -72,10 +72,10 @@ struct Tf32Halves {
   }
 };
 
-/// Floats: three of the four products of their halves are summed, the smallest
-/// first. The fourth, below 2^-20 of the product, is left out, and so are the two lowest bits of
-/// the smaller half, which has up to 13 where a TF32 number has 11. All of that together is an
-/// error of 4e-7 (its norm by that of the sums).
+/// Floats: three of the four products of their halves are summed, the smallest first. The fourth,
+/// below 2^-20 of the product, is left out, and so are the two lowest bits of the smaller half,
+/// which has up to 13 where a TF32 number has 11. All of that together is an error of 4e-7 (its
+/// norm by that of the sums).
 ///
 /// Tensor cores cut sums off where they should round, towards zero (an H200 does), so that an error
 /// of up to 2^-23 of the sum is added with the same sign by every instruction: over a depth of
