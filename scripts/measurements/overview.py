@@ -98,8 +98,7 @@ def program_of(about, cell):
     version = cell.get("kernels_version")
     commit = cell.get("commit", "").removeprefix("commit ").split(",")[0]
     text = f"kernels {'not recorded' if version is None else version}, {commit or 'commit not recorded'}"
-    if about.get("weights"):
-        text += f"; {about['weights']}"
+    text += f"; {about.get('weights', 'first steps of a training')}"  # those of a sweep
     return text + (f", density {cell['density']:.2f}" if cell.get("density") else "")
 
 
