@@ -14,6 +14,7 @@ import origin
 
 COPIED = ("day.json", "benchmarks.json", "selftest.json", "probes.json", "pytorch.json", "summary.txt")
 COLUMNS = 118
+LONG = 20  # seconds of a step whose use is in the table
 # What would name a GPU or a place: UUIDs, and what a provider calls its kernel.
 NAMING = ((re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "..."),
           (re.compile(r"(Linux-\d+\.\d+)[\w.+-]*-(x86_64|aarch64)"), r"\1-\2"))
@@ -150,6 +151,22 @@ def waits_of(day):
     return "## Why warps wait\n\n" + prose(text) + "\n" + table(head, rows)
 
 
+def use_of(day):
+    """CPUs and GPUs at work in the longer steps; the first days did not look."""
+    rows = [[row["step"], number(row["seconds"]), number(row["cpus"]), gpu["gpu"], number(gpu["percent"]),
+             number(gpu["mib"]), number(gpu["watts"]), number(gpu["watts"] and gpu["watts"] * row["seconds"] / 1000)]
+            for row in day["facts"].get("usage", {}).get("steps", []) if row["seconds"] >= LONG
+            for gpu in row["gpus"]]
+    if not rows:
+        return ""
+    text = (f"Steps of {LONG} seconds and more, of which nvidia-smi was asked every "
+            f"{day['facts']['usage']['every_seconds']} seconds ({link('day.json')} has what it said): about the share of "
+            "the time in which a kernel ran, the most memory, the mean of the power, and the energy by that. CPUs are all "
+            "of the machine, whoever used them.")
+    head = ["step", "seconds", "CPUs at work", "GPU", "busy, %", "memory, MiB", "watts", "kJ"]
+    return "## What was at work\n\n" + prose(text) + "\n" + table(head, rows)
+
+
 class Files(list):
     """Names of what is copied, and where they go."""
 
@@ -188,7 +205,7 @@ def collect(out, folder):
         with open(path) as file:
             day = json.loads(without_names(file.read()))
         parts = [f"# {day['device']}\n", about(day, files), steps_of(day), waits_of(day), figures_of(day),
-                 probes_of(day)]
+                 use_of(day), probes_of(day)]
         path = os.path.join(out, "benchmarks.json")
         grid = grid_of(path, day)
         parts.insert(2, seconds_of(grid, folder))

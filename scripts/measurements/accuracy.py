@@ -1,13 +1,15 @@
 """Accuracy by batch and ranks, on images that no epoch was chosen by: the same training with several seeds.
 
-scripts/tables accuracy OUT --data DIR [--image-size 64] [--epochs 20] [--at-once 1] runs it. DIR has a folder `train`
+scripts/tables accuracy OUT --data DIR [--image-size 64] [--epochs 20] [--at-once 1] [--target 0.6] runs it. DIR has a folder `train`
 and one that is held out: `test`, else `val` or `validation`. A part of `train` is for validation, which chooses an
 epoch; held-out images are looked at once, after the last one. Finished trainings are kept in OUT/accuracy and are not
 run again. The result is OUT/accuracy.json and the tables in OUT/README.md.
 """
 import concurrent.futures
 import json
+import math
 import os
+import statistics
 import sys
 
 sys.dont_write_bytecode = True
@@ -18,6 +20,7 @@ import runs
 PART = "accuracy"
 VALIDATION = "0.125"  # of the images in `train`
 HELD_OUT = ("test", "val", "validation")
+DISTURBED = "disturbed"  # a file in the folder of a training whose seconds mean nothing
 RUN = "runs/one"  # as the text names a training's folder
 
 
@@ -75,6 +78,9 @@ def training(a, batch, ranks, seed):
     if not runs.metrics(folder):
         runs.run([*command(a, batch, ranks, seed), "--checkpoint-every", "0", "--verbose", "0", "--overwrite", "--out",
                   folder])
+        if getattr(a, "at_once", 1) > 1:
+            with open(os.path.join(folder, DISTURBED), "w") as f:
+                f.write("other trainings ran beside this one\n")
     refuse_other_flags(folder, flags(a, batch, seed))
     lines = runs.metrics(folder)
     epochs = [line for line in lines if line["type"] == "epoch"]
@@ -82,9 +88,11 @@ def training(a, batch, ranks, seed):
     print(f"batch {batch}, {ranks} ranks, seed {seed}: {last['correct']} of {last['images']} after {len(epochs)} "
           "epochs", file=sys.stderr, flush=True)
     return {"batch": batch, "ranks": ranks, "seed": seed, "steps_per_epoch": epochs[0]["steps"],
+            "alone": not os.path.exists(os.path.join(folder, DISTURBED)),
             "training_images": epochs[0]["images"], "origin": runs.origin_of(folder),
             "weights_hash": lines[-1]["weights_hash"], "last_epoch": last, "chosen_epoch": best,
-            **{key: [epoch[key] for epoch in epochs] for key in ("loss", "accuracy", "val_loss", "val_accuracy")}}
+            **{key: [epoch[key] for epoch in epochs]
+               for key in ("seconds", "loss", "accuracy", "val_loss", "val_accuracy")}}
 
 
 def part_right(tests):
@@ -111,6 +119,39 @@ def row(trainings):
             accuracy_text([t["last_epoch"] for t in trainings]),
             accuracy_text([t["chosen_epoch"] for t in trainings]),
             f"{sum(t['accuracy'][-1] for t in trainings) / len(trainings):.3f}"]
+
+
+def seconds_to(t, target):
+    """Seconds of training up to the first epoch with so much validation accuracy; infinite where none has it."""
+    for epoch, right in enumerate(t["val_accuracy"], 1):
+        if right >= target:
+            return sum(t["seconds"][:epoch])
+    return math.inf
+
+
+def on_front(rows):
+    """Whether each (seconds, accuracy) is on the Pareto front: no other is as good in both and better in one."""
+    return [not any(other != row and other[0] <= row[0] and other[1] >= row[1] for other in rows) for row in rows]
+
+
+def times_text(a, groups):
+    """What accuracy costs in time. `groups`: the trainings of each row."""
+    def median_of(trainings, target):
+        found = [seconds_to(t, target) for t in trainings]
+        middle = statistics.median_high(found)
+        shown = f"{middle:.0f}" if middle < math.inf else "not reached"
+        return f"{shown} ({sum(s < math.inf for s in found)} of {len(found)})"
+
+    points = [(statistics.median_high(sum(t["seconds"]) for t in group),
+               statistics.mean(part_right([t["last_epoch"] for t in group]))) for group in groups]
+    rows = [[group[0]["batch"], group[0]["ranks"], f"{seconds:.0f}", f"{right:.3f}", median_of(group, a.target),
+             "yes" if front else ""]
+            for group, (seconds, right), front in zip(groups, points, on_front(points), strict=True)]
+    return ("\nTime and accuracy. Seconds are of training without evaluation, the median of the seeds. In brackets: how "
+            "many seeds reach the target. A row is on the Pareto front where no other has a better mean of one and is as "
+            "good in the other; a difference within the intervals above decides nothing.\n\n"
+            + runs.table(["batch", "CPUs", "seconds", "test accuracy, last epoch",
+                          f"seconds to {a.target:g} of validation accuracy", "on the Pareto front"], rows))
 
 
 def difference(these, others):
@@ -168,6 +209,8 @@ def text_of(a, result):
     text += runs.table(["batch", "CPUs", "steps", "test accuracy, last epoch", "test accuracy, chosen epoch",
                         "training accuracy, last epoch"],
                        [row(of(trainings, batch, ranks)) for batch in a.batches for ranks in a.ranks])
+    if all(t["alone"] for t in trainings):
+        text += times_text(a, [of(trainings, batch, ranks) for batch in a.batches for ranks in a.ranks])
     found = differences(a, trainings)
     if not found:
         return text
@@ -185,6 +228,7 @@ def main():
     p.add_argument("--image-size", type=int, default=64)
     p.add_argument("--epochs", type=int, default=20)
     p.add_argument("--at-once", type=int, default=1, help="trainings beside each other; accuracies stay the same [1]")
+    p.add_argument("--target", type=float, default=0.6, help="validation accuracy whose time is told [0.6]")
     a = p.parse_args()
     if not 2 <= len(a.seeds) <= intervals.MOST:
         p.error(f"--seeds: must be 2 to {intervals.MOST}, which an interval is over")

@@ -5,11 +5,13 @@ what is finished. The same command goes on there, as long as ./cputrain is of th
 at the end, and the others are made.
 """
 import argparse
+import contextlib
 import dataclasses
 import glob
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -30,6 +32,7 @@ NETWORKS = [  # (network, its image size, flags of its epoch, batch), as their s
     ("resnet50v2", 128, ["--image-size", "128", "--classes", "10", "--data", "synthetic:55556"], 256),
     ("resnet101v2", 128, ["--image-size", "128", "--classes", "10", "--data", "synthetic:55556"], 256),
     ("resnet152v2", 128, ["--image-size", "128", "--classes", "10", "--data", "synthetic:55556"], 256)]
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 LONG = 1.0  # hours from which on whole epochs are measured on request alone
 
 
@@ -158,6 +161,20 @@ def done_rows(done):
     return [(name, row["what"], [], 0, "") for name, row in done.items()]
 
 
+def run_to_its_end(command):
+    """Its exit code. A signal that ends this process ends all that the command has started, too."""
+    child = subprocess.Popen(command, cwd=runs.ROOT, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        return child.wait()
+    except BaseException:
+        for number in (*SIGNALS, signal.SIGINT):  # a second one shall not leave it alone
+            signal.signal(number, signal.SIG_IGN)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGTERM)
+        child.wait()
+        raise
+
+
 def make(part, number, of, left):
     """Seconds that it took; None where it failed."""
     name, _, commands, hours, _ = part
@@ -165,7 +182,7 @@ def make(part, number, of, left):
           flush=True)
     start = time.monotonic()
     for command in commands:
-        code = subprocess.run(command, cwd=runs.ROOT, stdin=subprocess.DEVNULL).returncode
+        code = run_to_its_end(command)
         if code in (-2, 130):
             raise KeyboardInterrupt
         if code:
@@ -201,6 +218,9 @@ def main():
     left = say_plan(todo, state["parts"], [row for row in wanted if row[4]])
     if a.plan:
         return
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     machine_page.make_page(a.out)
     failed = []
     for number, row in enumerate(todo, 1):

@@ -11,6 +11,7 @@ import unittest
 
 from gpu_day_folder import SCRIPT, STAND_INS, why_no_pack
 from program import MPIRUN, PROGRAM
+import collect
 from collect import without_names
 import expected
 import order
@@ -140,7 +141,8 @@ class Day(unittest.TestCase):
     def check_tools(self, day, steps):
         with open(self.path("asked")) as asked:
             for line in asked:
-                self.assertRegex(line, r"^(-L|--query-gpu=[\w.,]+ --format=csv)$", "nvidia-smi may change settings")
+                self.assertRegex(line, r"^(-L|--query-gpu=[\w.,]+ --format=csv(,noheader,nounits -lms 2000)?)$",
+                                 "nvidia-smi may change settings")
         self.assertNotIn("0123-456789abcdef", json.dumps(day), "a GPU's number says nothing")
         self.assertEqual(set(day["facts"]["ncu"]), {"dogcat bf16", "dogcat tf32", "resnet50v2 bf16"})
         gemm, _, pool = day["facts"]["ncu"]["dogcat bf16"]["launches"]
@@ -148,6 +150,12 @@ class Day(unittest.TestCase):
         self.assertEqual((pool["kernel"], pool["microseconds"]), ("max_pool_backward", 500))
         self.assertEqual(gemm["metrics"]["L2 Cache Throughput"], 41.5)
         self.assertIn("waits for mio_throttle 2", steps["ncu dogcat bf16"]["text"])
+        usage = {row["step"]: row for row in day["facts"]["usage"]["steps"]}
+        self.assertEqual(list(usage), list(steps))
+        self.assertGreater(usage["curve beside the CPU's"]["cpus"], 0)
+        self.assertEqual(usage["curve beside the CPU's"]["gpus"],
+                         [{"gpu": 0, "percent": 97, "mib": 5120, "watts": 612.5}])
+        self.assertRegex(day["facts"]["usage"]["samples"][-1], r"^\d+ 0 97 5120 612\.5$")
         figures = {figure["what"]: figure["measured"] for figure in day["figures"]}
         self.assertEqual(figures["PyTorch compiled-bf16, batch 256"], 12000)
         self.assertEqual(figures["PyTorch resnet50v2 128x128 compiled-bf16, batch 128"], 12000)
@@ -173,6 +181,8 @@ class Day(unittest.TestCase):
         with open(os.path.join(out, "cells.json")) as ours, open(os.path.join(place, "cells.json")) as collected:
             self.assertEqual(json.loads(without_names(ours.read())), json.load(collected))
         self.assertRegex(readme, r"\n\| batch \| 1 CPU \|")
+        if any(row["seconds"] >= collect.LONG for row in day["facts"]["usage"]["steps"]):
+            self.assertRegex(readme, r"\n\| [^|]+ \| [\d.]+ \| [\d.]+ \| 0 \| 97 \| 5,120 \| 612 \| [\d.]+ \|")
         reported = subprocess.run([PROGRAM, "report", out, "--out", self.path("report")], capture_output=True)
         self.assertEqual(reported.returncode, 0, reported.stderr)
         for name in re.findall(r"\]\((\S+)\)", readme):

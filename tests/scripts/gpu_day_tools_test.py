@@ -11,6 +11,46 @@ import profile_steps
 import pytorch_steps
 import results
 import sanitizer_steps
+import usage
+
+
+class Usages(Folder):
+    TEXT = """2026/12/02 10:00:00.500, 0, 40, 1000, 300.5
+2026/12/02 10:00:00.500, 1, [N/A], 10, [N/A]
+2026/12/02 10:00:02.500, 0, 80, 3000, 500.5
+a warning
+2026/12/02 10:00:04.500, 0, 0, 3000, 70
+2026/12/02 10:00:06.5"""
+
+    def test_samples_are_whole_lines(self):
+        found = usage.samples_of(self.TEXT)
+        self.assertEqual([sample[1:] for sample in found], [(0, 40, 1000, 300.5), (1, None, 10, None),
+                                                            (0, 80, 3000, 500.5), (0, 0, 3000, 70)])
+        self.assertEqual([sample[0] - found[0][0] for sample in found], [0, 0, 2, 4])
+
+    def test_a_step_has_those_of_its_time(self):
+        first = usage.samples_of(self.TEXT)[0][0]
+        seen = usage.Usage(self.day())
+        self.assertIsNone(seen.sampling, "the device is emulated")
+        seen.sampling = mock.Mock(**{"end.return_value.text": self.TEXT})
+        seen.steps = [("a", first - 1, first + 3, 1.5), ("b", first + 3, first + 9, 0.5),
+                      ("c", first + 9, first + 9, 0)]
+        found = seen.end()
+        a, b, c = found["steps"]
+        self.assertEqual((a["step"], a["seconds"], a["cpus"]), ("a", 4, 1.5))
+        self.assertEqual(a["gpus"], [{"gpu": 0, "percent": 60, "mib": 3000, "watts": 400.5},
+                                     {"gpu": 1, "percent": None, "mib": 10, "watts": None}])
+        self.assertEqual(b["gpus"][0], {"gpu": 0, "percent": 0, "mib": 3000, "watts": 70})
+        self.assertEqual(c["gpus"][0], {"gpu": 0, "percent": None, "mib": None, "watts": None})
+        self.assertEqual(found["samples"], ["1 0 40 1000 300.5", "1 1 - 10 -", "3 0 80 3000 500.5", "5 0 0 3000 70"])
+
+    def test_work_of_cpus_is_seen(self):
+        seen = usage.Usage(self.day())
+        with seen.of_step("works"):
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end:
+                pass
+        self.assertGreater(seen.end()["steps"][0]["cpus"], 0)
 
 
 class Sanitizers(Folder):

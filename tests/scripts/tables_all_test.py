@@ -5,8 +5,10 @@ import importlib
 import io
 import json
 import os
+import signal
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -168,6 +170,8 @@ class Everything(unittest.TestCase):
         self.out = os.path.join(holder.name, "out")
         self.made = os.path.join(holder.name, "made")
         self.commit = "abc1234"
+        for number in (*everything.SIGNALS, signal.SIGINT):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
         work = {network: 1.0 for network, *_ in everything.NETWORKS}
         self.patch(everything, "measured_machine", lambda a: {"images_per_second": 50, "images": 800, "work": work})
         self.patch(origin, "program_commit", lambda: self.commit)
@@ -232,6 +236,30 @@ class Everything(unittest.TestCase):
             with open(f"{self.made}-{name}") as f:
                 self.assertEqual(len(f.readlines()), lines, name)
         self.assertFalse(os.path.exists(f"{self.made}-d"))
+
+    def test_a_signal_ends_the_part_at_work_and_starts_no_other(self):
+        self.patch(runs, "ROOT", os.path.dirname(self.out))
+        pid = f"{self.made}-pid"
+        self.parts(("a", f"sleep 900 & echo $! >{pid}; sleep 1; kill -TERM $PPID; wait", ""),
+                   ("b", f"echo x >>{self.made}-b", ""))
+        self.assertEqual(self.run_all()[0], 128 + signal.SIGTERM)
+        self.assertFalse(os.path.exists(f"{self.made}-b"))
+        with open(pid) as f:
+            grandchild = int(f.read())
+        for _ in range(1200):
+            if not self.runs(grandchild):
+                return
+            time.sleep(0.1)
+        os.kill(grandchild, signal.SIGKILL)
+        self.fail("what the part had started goes on")
+
+    def runs(self, process):
+        """Whether it is there, and no zombie that nobody has waited for."""
+        try:
+            with open(f"/proc/{process}/stat") as f:
+                return f.read().rpartition(")")[2].split()[0] not in "ZX"
+        except OSError:
+            return False
 
     def test_a_page_has_figures_of_one_program(self):
         self.parts(("a", "true", ""), ("b", "true", ""))

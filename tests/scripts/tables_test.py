@@ -134,14 +134,16 @@ class Tables(unittest.TestCase):
             with self.subTest(other), self.assertRaises(SystemExit):
                 accuracy.refuse_other_flags(folder.name, other)
 
-    def accuracy_text(self, right, origins=(MADE,)):
+    def accuracy_text(self, right, origins=(MADE,), alone=True):
         """`right`: by (batch, ranks) the right answers of 400 by seed, in the last epoch; ten more in the chosen."""
         trainings = [{"batch": batch, "ranks": ranks, "seed": seed, "steps_per_epoch": 4, "training_images": 1400,
                       "last_epoch": {"correct": n, "images": 400}, "chosen_epoch": {"correct": n + 10, "images": 400},
-                      "loss": [1, 1, 1], "accuracy": [0, 0, 0.75], "origin": origins[seed % len(origins)]}
+                      "loss": [1, 1, 1], "accuracy": [0, 0, 0.75], "origin": origins[seed % len(origins)],
+                      "alone": alone, "seconds": [10 / ranks + seed] * 3,
+                      "val_accuracy": [0.5, 0.61 if batch == 8 or seed == 1 else 0.5, 0.4]}
                      for (batch, ranks), numbers in right.items() for seed, n in enumerate(numbers)]
         a = argparse.Namespace(batches=[8, 32], ranks=[1, 2], seeds=[0, 1, 2], image_size=64, epochs=3,
-                               about="Photographs")
+                               about="Photographs", target=0.6)
         return accuracy.text_of(a, {"commands": ["c"], "trainings": trainings})
 
     def test_accuracy_is_of_held_out_images_with_intervals(self):
@@ -156,6 +158,18 @@ class Tables(unittest.TestCase):
         self.assertIn("none of 2 differences between numbers of CPUs is shown", text)
         self.assertIn("A difference is shown for batch 32 by 8, 2 CPUs", text)
         self.assertIn("Made on 2026-11-26 by commit abc1234. Photographs", text)
+
+    def test_accuracy_has_its_time(self):
+        right = {(8, 1): (280, 300, 320), (8, 2): (280, 300, 318), (32, 1): (200, 220, 210), (32, 2): (200, 222, 212)}
+        text = self.accuracy_text(right)
+        # 10 + 1 s for each of three epochs, on two CPUs 5 + 1 s.
+        self.assertIn("| 8 | 1 | 33 | 0.750 | 22 (3 of 3) | yes |", text)
+        self.assertIn("| 8 | 2 | 18 | 0.748 | 12 (3 of 3) | yes |", text)
+        self.assertIn("| 32 | 1 | 33 | 0.525 | not reached (1 of 3) |  |", text)
+        self.assertIn("| 32 | 2 | 18 | 0.528 | not reached (1 of 3) |  |", text)
+        self.assertNotIn("Pareto", self.accuracy_text(right, alone=False))
+        self.assertEqual(accuracy.on_front([(1, 0.5), (1, 0.5), (1, 0.4), (2, 0.5), (2, 0.6)]),
+                         [True, True, False, False, True])
 
     def test_a_difference_between_numbers_of_cpus_is_said(self):
         text = self.accuracy_text({(8, 1): (280, 281, 282), (8, 2): (300, 301, 302), (32, 1): (280, 281, 282),
@@ -256,6 +270,7 @@ class Accuracy(unittest.TestCase):
                                    epochs=1)
             with unittest.mock.patch.object(runs, "ROOT", folder):
                 first = accuracy.training(a, 8, 1, 0)
+                self.assertEqual((first["alone"], len(first["seconds"])), (True, 1))
                 self.assertEqual((first["training_images"], first["last_epoch"]["images"]), (14, 4))
                 with unittest.mock.patch.object(accuracy, "command", side_effect=AssertionError("run again")):
                     self.assertEqual(accuracy.training(a, 8, 1, 0), first)

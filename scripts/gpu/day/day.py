@@ -14,6 +14,7 @@ import summary
 from context import Day, given_python
 from processes import PACK, Commands
 from results import FAILED, NOT_RUN, OK, SKIPPED, Cut, Failed, Refused, Result, Results, Skipped, Stopped
+from usage import Usage
 from workplace import Workplace
 
 LEAST_SECONDS = 2   # a step is begun with
@@ -99,14 +100,19 @@ def not_asked_for(step):
 
 
 def make_steps(day, results, only=None):
-    for step in order.steps():
-        if not asked_for(step, only):
-            results.add(not_asked_for(step))
-            continue
-        day.commands.write(f"== {step.name}\n")
-        result = make_step(day, step)
-        results.add(result)
-        say(f"{result.name}: {result.outcome}, {result.seconds:.1f} s, {result.text}")
+    usage = Usage(day)
+    try:
+        for step in order.steps():
+            if not asked_for(step, only):
+                results.add(not_asked_for(step))
+                continue
+            day.commands.write(f"== {step.name}\n")
+            with usage.of_step(step.name):
+                result = make_step(day, step)
+            results.add(result)
+            say(f"{result.name}: {result.outcome}, {result.seconds:.1f} s, {result.text}")
+    finally:
+        results.facts["usage"] = usage.end()
 
 
 def note_the_rest(results, only, why):
