@@ -24,7 +24,8 @@ constexpr int kKernelsVersion = 3;
 
 /// Multiprocessors decide where sums are cut: parts of a GPU, and variants of the same name, have
 /// other numbers of them.
-compute::BackendFacts facts_of(const DeviceProperties& properties, Numbers numbers) {
+compute::BackendFacts facts_of(const DeviceProperties& properties, const DeviceChoice& choice) {
+  const Numbers numbers = choice.numbers;
   return {
       .name = "cuda",
       .description =
@@ -34,7 +35,8 @@ compute::BackendFacts facts_of(const DeviceProperties& properties, Numbers numbe
       .kernels = fmt::format("CUDA kernels {} in {} on {} of {} multiprocessors", kKernelsVersion,
                              word_of(numbers), properties.name, properties.multiprocessors),
       .kernels_version = kKernelsVersion,
-      .number_bytes = stored_bytes(numbers)};
+      .number_bytes = stored_bytes(numbers),
+      .keeps_methods = choice.measures};
 }
 
 /// NCCL works with GPUs only, not with emulated devices.
@@ -95,7 +97,7 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
   CudaBackend(const DeviceChoice& choice, const DeviceGroups& groups)
       : choice_(choice),
         properties_((use_device(choice_.device), device_properties(choice_.device))),
-        facts_(facts_of(properties_, choice_.numbers)),
+        facts_(facts_of(properties_, choice_)),
         memory_(choice_.device, choice_.ranks_on_device, choice_.numbers, stream_),
         sums_(choice_.device, properties_.identity, stream_, library_of(groups, properties_),
               groups.limits) {}
@@ -107,9 +109,8 @@ class CudaBackend final : public compute::Backend, private compute::ImageFeeder 
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
     return std::make_unique<compute::Executor>(
-        make_target({choice_.device, properties_.multiprocessors, choice_.numbers, stream_, memory_,
-                     choice_.captures, choice_.measures}),
-        graph, options, arenas);
+        make_target({choice_, properties_.multiprocessors, stream_, memory_}), graph, options,
+        arenas);
   }
 
   std::unique_ptr<compute::Update> make_update(const optim::UpdatePlan& plan) override {

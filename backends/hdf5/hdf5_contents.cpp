@@ -257,12 +257,10 @@ template <class T>
 std::vector<T> read_array(hid_t file, const Array& array, hid_t type) {
   const Handle dataset(calls().H5Dopen2(file, array.name.c_str(), H5P_DEFAULT), calls().H5Dclose,
                        array.name);
-  std::size_t count = 1;
-  for (const std::size_t extent : array.extents) count *= extent;
-  std::vector<T> values(count);
+  std::vector<T> values(weights::product(array.extents));
   const Handle own(type < 0 ? calls().H5Dget_type(dataset) : calls().H5Tcopy(type),
                    calls().H5Tclose, array.name);
-  if (count > 0 &&
+  if (!values.empty() &&
       calls().H5Dread(dataset, own, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
     damaged_file(fmt::format("the array {}", array.name));
   }

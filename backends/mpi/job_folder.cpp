@@ -75,18 +75,8 @@ bool is_still_lock_of(int lock, const fs::path& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    paths.push_back(entry->path());
-  }
-  return paths;
-}
-
 /// A rank that was killed as it began may have left the file empty, with nothing beside it.
-bool is_of_this_program(int lock, const std::vector<fs::path>& entries) {
+bool is_of_this_program(int lock, const std::vector<std::string>& entries) {
   std::array<char, 64> text{};
   const ssize_t size = ::pread(lock, text.data(), text.size(), 0);
   if (size == 0) return entries.size() == 1;
@@ -106,13 +96,13 @@ void remove_if_dead(const fs::path& path) {
   }
   if (system::try_lock(lock.number(), FileLock::Kind::exclusive) != 0) return;
   if (!is_still_lock_of(lock.number(), path)) return;
-  const std::vector<fs::path> entries = entries_of(path);
+  const std::vector<std::string> entries = system::names_in(path);
   if (!is_of_this_program(lock.number(), entries)) return;
   // The lock goes last: a rank that joins waits for it, and a removal that is cut short is gone on
   // with.
   std::error_code ignored;
-  for (const fs::path& entry : entries) {
-    if (entry.filename() != kLock) fs::remove_all(entry, ignored);
+  for (const std::string& name : entries) {
+    if (name != kLock) fs::remove_all(path / name, ignored);
   }
   ::unlink((path / kLock).c_str());
   ::rmdir(path.c_str());
@@ -147,8 +137,8 @@ std::optional<std::string> launched_job(const Variable& variable) {
 }
 
 void remove_dead_jobs(const fs::path& base) {
-  for (const fs::path& path : entries_of(base)) {
-    if (may_be_of_job(path.filename().string())) remove_if_dead(path);
+  for (const std::string& name : system::names_in(base)) {
+    if (may_be_of_job(name)) remove_if_dead(base / name);
   }
 }
 

@@ -10,11 +10,10 @@
 
 #include "core/casts.h"
 #include "core/error.h"
-#include "datasets/folders/content_hash.h"
 #include "datasets/formats/container_file.h"
 #include "datasets/formats/pickles.h"
+#include "datasets/formats/stored_images.h"
 #include "datasets/loader/read_file.h"
-#include "datasets/pixels/resize.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -77,10 +76,10 @@ class CifarFile {
 
   const std::string& name() const { return name_; }
   std::size_t count() const { return labels_.size(); }
-  std::uint32_t checksum() const { return checksum_; }
   int label(std::size_t at) const { return labels_[at]; }
+  void add_to(ContentHash& hash) const { hash.add(count()).add(std::uint64_t{checksum_}); }
   /// The planes of a record. Error(data) where it has changed.
-  std::vector<std::uint8_t> planes(std::size_t at) const {
+  std::vector<std::uint8_t> stored(std::size_t at) const {
     std::vector<std::uint8_t> record(record_);
     file_->read(at * record_, record);
     if (crc32_z(0, record.data(), record.size()) != checksums_[at]) {
@@ -88,6 +87,14 @@ class CifarFile {
     }
     record.erase(record.begin(), record.begin() + static_cast<std::ptrdiff_t>(labels_at_));
     return record;
+  }
+  Image image(std::size_t at) const {
+    const auto planes = stored(at);
+    Image image{kSide, kSide, std::vector<std::uint8_t>(3 * kPlane)};
+    for (std::size_t i = 0; i < kPlane; ++i) {
+      for (std::size_t c = 0; c < 3; ++c) image.rgb[i * 3 + c] = planes[c * kPlane + i];
+    }
+    return image;
   }
 
  private:
@@ -170,72 +177,6 @@ std::vector<std::string> class_names(const std::string& folder, const Kind& kind
                   kind.spec, kind.classes));
 }
 
-class CifarDataset final : public data::Dataset {
- public:
-  CifarDataset(std::vector<CifarFile> files, std::vector<std::string> classes)
-      : files_(std::move(files)), classes_(std::move(classes)) {
-    ContentHash hash;
-    for (const std::string& name : classes_) hash.add(name);
-    for (const CifarFile& file : files_) {
-      starts_.push_back(size_);
-      size_ += file.count();
-      hash.add(file.count()).add(std::uint64_t{file.checksum()});
-    }
-    fingerprint_ = hash.value();
-  }
-
-  std::size_t size() const override { return size_; }
-  const std::vector<std::string>& classes() const override { return classes_; }
-  std::uint64_t fingerprint() const override { return fingerprint_; }
-
-  int label(std::size_t index) const override {
-    const auto [file, at] = locate(index);
-    return file->label(at);
-  }
-
-  std::string name(std::size_t index) const override {
-    const auto [file, at] = locate(index);
-    return fmt::format("{}[{}]", file->name(), at);
-  }
-
-  data::ReadResult read(std::size_t index, Shape size, const data::Resizing& resize,
-                        std::span<std::uint8_t> dst) const override {
-    resize_image(image_at(index), size, resize, dst);
-    return {};
-  }
-
-  data::SampleFacts inspect(std::size_t index) const override {
-    const auto [file, at] = locate(index);
-    return {{},
-            ContentHash().add(std::span<const std::uint8_t>(file->planes(at))).value(),
-            false,
-            data::flaw_of({}, image_at(index).rgb, data::Exif::apply)};
-  }
-
- private:
-  Image image_at(std::size_t index) const {
-    const auto [file, at] = locate(index);
-    const auto planes = file->planes(at);
-    Image image{kSide, kSide, std::vector<std::uint8_t>(3 * kPlane)};
-    for (std::size_t i = 0; i < kPlane; ++i) {
-      for (std::size_t c = 0; c < 3; ++c) image.rgb[i * 3 + c] = planes[c * kPlane + i];
-    }
-    return image;
-  }
-
-  std::pair<const CifarFile*, std::size_t> locate(std::size_t index) const {
-    const auto after = std::ranges::upper_bound(starts_, index);
-    const auto file = to_size(after - starts_.begin()) - 1;
-    return {&files_[file], index - starts_[file]};
-  }
-
-  std::vector<CifarFile> files_;
-  std::vector<std::size_t> starts_;  ///< index of each file's first record
-  std::vector<std::string> classes_;
-  std::size_t size_ = 0;
-  std::uint64_t fingerprint_ = 0;
-};
-
 /// The folder that holds the files: the one named, or the archive's own below it.
 std::string folder_of_files(Cifar cifar, const Kind& kind, const std::string& named) {
   for (const std::string& folder : {named, named + "/" + kind.folder}) {
@@ -270,7 +211,11 @@ CifarData open_cifar(Cifar cifar, const std::string& named) {
   } else {
     data.remark += fmt::format("{}There is no {}.", data.remark.empty() ? "" : " ", kind.test);
   }
-  data.dataset = std::make_unique<CifarDataset>(std::move(files), class_names(folder, kind));
+  std::vector<std::string> classes = class_names(folder, kind);
+  ContentHash hash;
+  for (const std::string& name : classes) hash.add(name);
+  data.dataset =
+      std::make_unique<StoredImages<CifarFile>>(std::move(files), std::move(classes), hash);
   return data;
 }
 

@@ -10,9 +10,8 @@
 #include "core/casts.h"
 #include "core/error.h"
 #include "datasets/decode/limits.h"
-#include "datasets/folders/content_hash.h"
 #include "datasets/formats/idx_file.h"
-#include "datasets/pixels/resize.h"
+#include "datasets/formats/stored_images.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -20,13 +19,29 @@ namespace {
 /// Images and labels of one part.
 struct IdxPart {
   std::string images_path, labels_path, images_name;
-  std::size_t count = 0;
   int height = 0, width = 0;
   std::vector<std::uint8_t> pixels, labels;
 
-  std::span<const std::uint8_t> image(std::size_t index) const {
+  const std::string& name() const { return images_name; }
+  std::size_t count() const { return labels.size(); }
+  int label(std::size_t index) const { return labels[index]; }
+  std::span<const std::uint8_t> stored(std::size_t index) const {
     const std::size_t bytes = to_size(height) * to_size(width);
     return std::span(pixels).subspan(index * bytes, bytes);
+  }
+  Image image(std::size_t index) const {
+    const auto grey = stored(index);
+    Image image{width, height, {}};
+    image.rgb.reserve(grey.size() * 3);
+    for (const std::uint8_t value : grey) image.rgb.insert(image.rgb.end(), 3, value);
+    return image;
+  }
+  void add_to(ContentHash& hash) const {
+    hash.add(count()).add(static_cast<std::uint64_t>(height) << 32 |
+                          static_cast<std::uint64_t>(width));
+    for (const auto* bytes : {&labels, &pixels}) {
+      hash.add(std::uint64_t{crc32_z(0, bytes->data(), bytes->size())});
+    }
   }
 };
 
@@ -70,7 +85,6 @@ IdxPart read_part(const std::string& folder, const std::string& part) {
   return {path,
           labels,
           std::filesystem::path(path).filename().string(),
-          images.extents[0],
           to_int(height),
           to_int(width),
           std::move(images.values),
@@ -79,7 +93,7 @@ IdxPart read_part(const std::string& folder, const std::string& part) {
 
 /// CRC-32 of the labels alone, gzip aside: of Zalando's files, as Debian's package has them.
 bool is_fashion_mnist(const IdxPart& train) {
-  return train.count == 60000 &&
+  return train.count() == 60000 &&
          crc32(0, train.labels.data(), static_cast<uInt>(train.labels.size())) == 0x2ED6E46A;
 }
 
@@ -97,72 +111,6 @@ std::vector<std::string> class_names(const std::vector<IdxPart>& parts) {
   return names;
 }
 
-class IdxDataset final : public data::Dataset {
- public:
-  explicit IdxDataset(std::vector<IdxPart> parts)
-      : parts_(std::move(parts)), classes_(class_names(parts_)) {
-    ContentHash hash;
-    for (const IdxPart& part : parts_) {
-      size_ += part.count;
-      hash.add(part.count)
-          .add(static_cast<std::uint64_t>(part.height) << 32 |
-               static_cast<std::uint64_t>(part.width));
-      for (const auto* bytes : {&part.labels, &part.pixels}) {
-        hash.add(std::uint64_t{crc32_z(0, bytes->data(), bytes->size())});
-      }
-    }
-    fingerprint_ = hash.value();
-  }
-
-  std::size_t size() const override { return size_; }
-  const std::vector<std::string>& classes() const override { return classes_; }
-  std::uint64_t fingerprint() const override { return fingerprint_; }
-
-  int label(std::size_t index) const override {
-    const auto [part, at] = locate(index);
-    return part->labels[at];
-  }
-
-  std::string name(std::size_t index) const override {
-    const auto [part, at] = locate(index);
-    return part->images_name + "[" + std::to_string(at) + "]";
-  }
-
-  data::ReadResult read(std::size_t index, Shape size, const data::Resizing& resize,
-                        std::span<std::uint8_t> dst) const override {
-    resize_image(image_at(index), size, resize, dst);
-    return {};
-  }
-
-  data::SampleFacts inspect(std::size_t index) const override {
-    const auto [part, at] = locate(index);
-    return {{},
-            ContentHash().add(part->image(at)).value(),
-            false,
-            data::flaw_of({}, image_at(index).rgb, data::Exif::apply)};
-  }
-
- private:
-  Image image_at(std::size_t index) const {
-    const auto [part, at] = locate(index);
-    const auto grey = part->image(at);
-    Image image{part->width, part->height, {}};
-    image.rgb.reserve(grey.size() * 3);
-    for (const std::uint8_t value : grey) image.rgb.insert(image.rgb.end(), 3, value);
-    return image;
-  }
-
-  std::pair<const IdxPart*, std::size_t> locate(std::size_t index) const {
-    if (index < parts_[0].count) return {&parts_[0], index};
-    return {&parts_[1], index - parts_[0].count};
-  }
-
-  std::vector<IdxPart> parts_;
-  std::vector<std::string> classes_;
-  std::size_t size_ = 0;
-  std::uint64_t fingerprint_ = 0;
-};
-
 }  // namespace
 
 IdxData open_idx(const std::string& folder) {
@@ -170,7 +118,7 @@ IdxData open_idx(const std::string& folder) {
   const bool has_test = !find_file(folder, "t10k-images", "idx3-ubyte").empty() ||
                         !find_file(folder, "t10k-labels", "idx1-ubyte").empty();
   if (has_test) parts.push_back(read_part(folder, "t10k"));
-  const std::size_t train = parts[0].count;
+  const std::size_t train = parts[0].count();
   if (train == 0) {
     fail(ExitCode::data, "'" + folder +
                              "' holds no images: the training part is empty (there is "
@@ -180,7 +128,9 @@ IdxData open_idx(const std::string& folder) {
   for (const IdxPart& part : parts) {
     paths.insert(paths.end(), {part.images_path, part.labels_path});
   }
-  return {std::make_unique<IdxDataset>(std::move(parts)), train, has_test, std::move(paths)};
+  std::vector<std::string> classes = class_names(parts);
+  return {std::make_unique<StoredImages<IdxPart>>(std::move(parts), std::move(classes)), train,
+          has_test, std::move(paths)};
 }
 
 }  // namespace cputrain::datasets

@@ -165,10 +165,7 @@ Json to_json(const loop::Progress& progress) { return json_of(progress, describe
 
 loop::Progress progress_of(const Json& json) {
   const nlohmann::json plain(json);
-  const JsonFields fields(plain, "progress", kRemedy);
-  const auto progress = value_of<loop::Progress>(fields, describe_progress);
-  fields.end();
-  return progress;
+  return value_of<loop::Progress>({plain, "progress", kRemedy}, describe_progress, true);
 }
 
 Json parse_state(const std::string& text) {

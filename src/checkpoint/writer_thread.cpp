@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,12 +24,6 @@ void go_behind_others() {
   const int nice = std::min(kLowest, std::max(kNice, now + kBehind));
   static_cast<void>(::setpriority(PRIO_PROCESS, thread, nice));
   static_cast<void>(::pthread_setname_np(::pthread_self(), "checkpoints"));  // for ps and strace
-}
-
-double thread_cpu_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 }  // namespace
@@ -62,7 +55,7 @@ void WriterThread::start(std::function<void()> write) {
     } catch (const std::exception& error) {  // Error, and no memory
       state_.failure = error.what();
     }
-    state_.cpu_seconds = thread_cpu_seconds();
+    state_.cpu_seconds = system::cpu_seconds(::pthread_self());
   });
 }
 

@@ -86,6 +86,8 @@ struct BackendFacts {
   DType dtype = DType::f32;  ///< the arenas'
   /// Bytes of a number as maps lie in memory, and weights where products read them.
   std::size_t number_bytes = size_of(dtype);
+  /// What a program finds by timing (compute/tuner.h) holds for later trainings, too.
+  bool keeps_methods = false;
 };
 
 /// How many sums Backend::block_norms() gives of these.

@@ -13,7 +13,7 @@ bool Tuner::trying() const {
 void Tuner::try_again() {
   if (trying()) return;  // an epoch was too short for them
   for (MethodChoice* choice : choices_) choice->try_again();
-  searches_ = trying();
+  searches_ = searches_ || trying();  // what they found is there until it is taken
 }
 
 void Tuner::restart_trials() {

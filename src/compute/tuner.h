@@ -37,7 +37,8 @@ class Tuner {
   /// What it used last of these; empty: nothing yet.
   const std::string& tuned_methods() const { return tuned_methods_; }
   bool trying() const;
-  /// Begins anew, since activations change as training goes on. Trials that have not ended go on.
+  /// Begins anew, since activations change as training goes on. Trials that have not ended go on;
+  /// what is kept of those that have, and is not taken yet, stays.
   void try_again();
   /// What trials that have not ended noted so far does not count.
   void restart_trials();

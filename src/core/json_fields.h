@@ -83,6 +83,21 @@ class JsonMembers {
   explicit JsonMembers(const JsonFields& file) : file_(&file) {}
   explicit JsonMembers(nlohmann::ordered_json& json) : json_(&json) {}
 
+  template <class T, class Describe>
+  static nlohmann::ordered_json written(T& member, const Describe& describe) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    JsonMembers members(json);
+    describe(members, member);
+    return json;
+  }
+  template <class T, class Describe>
+  static void read_object(const JsonFields& fields, T& member, const Describe& describe,
+                          bool strict) {
+    JsonMembers members(fields);
+    describe(members, member);
+    if (strict) fields.end();
+  }
+
   /// The file that is read; nullptr where one is written.
   const JsonFields* file() const { return file_; }
 
@@ -213,20 +228,6 @@ class JsonMembers {
       (*json_)[key] = member;
     }
   }
-  template <class T, class Describe>
-  static nlohmann::ordered_json written(T& member, const Describe& describe) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    JsonMembers members(json);
-    describe(members, member);
-    return json;
-  }
-  template <class T, class Describe>
-  static void read_object(const JsonFields& fields, T& member, const Describe& describe,
-                          bool strict) {
-    JsonMembers members(fields);
-    describe(members, member);
-    if (strict) fields.end();
-  }
   std::vector<double> reals(const char* key, auto least, auto most, double min, double max) const {
     return file_->reals(key, static_cast<std::size_t>(least), static_cast<std::size_t>(most), min,
                         max);
@@ -241,16 +242,12 @@ class JsonMembers {
 /// A structure as JSON, by its description.
 template <class T, class Describe>
 nlohmann::ordered_json json_of(T value, const Describe& describe) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  JsonMembers members(json);
-  describe(members, value);
-  return json;
+  return JsonMembers::written(value, describe);
 }
 template <class T, class Describe>
-T value_of(const JsonFields& fields, const Describe& describe) {
+T value_of(const JsonFields& fields, const Describe& describe, bool strict = false) {
   T value;
-  JsonMembers members(fields);
-  describe(members, value);
+  JsonMembers::read_object(fields, value, describe, strict);
   return value;
 }
 

@@ -28,15 +28,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// ASCII's letters.
-std::string in_small_letters(std::string_view word) {
-  std::string small(word);
-  for (char& c : small) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return small;
-}
-
 /// Control characters, line and paragraph separator, and what turns the direction of text (Unicode
 /// TR9: marks, embeddings, overrides, isolates).
 bool is_unsafe(std::uint32_t code) {
@@ -93,8 +84,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 }
 
 std::string small_letters(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
   return text;
 }
 
@@ -108,6 +100,12 @@ std::vector<std::string> split(std::string_view text, char separator) {
     }
   }
   return parts;
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
 }
 
 std::uint32_t code_point(std::string_view character) {
@@ -192,8 +190,8 @@ std::string first_few(std::span<const std::string> parts, std::size_t most) {
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> words) {
-  const auto distance = [word = in_small_letters(word)](const std::string& candidate) {
-    return edit_distance(word, in_small_letters(candidate));
+  const auto distance = [word = small_letters(std::string(word))](const std::string& candidate) {
+    return edit_distance(word, small_letters(candidate));
   };
   const auto nearest = std::ranges::min_element(words, {}, distance);
   if (nearest == words.end()) return {};

@@ -19,6 +19,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 /// The parts between separators; an empty text has one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 
+/// The text with every `from` replaced.
+std::string replaced(std::string text, std::string_view from, std::string_view to);
+
 /// With letters from A to Z as small ones.
 std::string small_letters(std::string text);
 

@@ -152,8 +152,8 @@ class Console final : public RunReporter {
       print(in_lines(values, columns) + "\n");
     }
     if (r.straggler) print_straggler(*r.straggler, r.seconds);
-    print_stolen(r.stolen.value_or(0));
-    print_cpu_wait(r.cpu_wait.value_or(0));
+    print_stolen(r.taken.stolen.value_or(0));
+    print_cpu_wait(r.taken.cpu_wait.value_or(0));
   }
 
   void rate_changed(int epoch, double rate) override {

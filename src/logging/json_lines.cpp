@@ -30,7 +30,7 @@ runfiles::EpochLine line_of(const loop::EpochRecord& r) {
       .budget = r.budget,
       .settled = r.settled,
       .straggler = r.straggler,
-      .taken = {.cpu_wait = r.cpu_wait, .stolen = r.stolen},
+      .taken = r.taken,
       .skipped = r.skipped,
       .from_features = static_cast<std::uint64_t>(r.from_features),
       .kernels = r.kernels};

@@ -52,8 +52,8 @@ void EpochMeter::finish(EpochRecord& record, comm::Communicator& communicator) {
   average_over_ranks(communicator, record.budget, record.seconds);
   average_over_ranks(communicator, record.settled.budget, record.settled.seconds);
   comm::sum_numbers(communicator, std::array{&record.from_features});
-  record.stolen = comm::largest_of_ranks(communicator, lost);
-  record.cpu_wait = comm::largest_of_ranks(communicator, waited);
+  record.taken.stolen = comm::largest_of_ranks(communicator, lost);
+  record.taken.cpu_wait = comm::largest_of_ranks(communicator, waited);
 }
 
 }  // namespace cputrain::loop

@@ -18,15 +18,15 @@ std::optional<double> ratio(double part, double all) {
   return all > 0 ? std::optional(part / all) : std::nullopt;
 }
 
-/// All ranks' numbers, in their order.
-std::vector<float> gather_floats(comm::Communicator& communicator, const std::vector<float>& mine) {
-  const std::string_view bytes(reinterpret_cast<const char*>(mine.data()),
-                               mine.size() * sizeof(float));
-  std::vector<float> all;
+/// All ranks' values, in their order.
+template <class T>
+std::vector<T> gather_all(comm::Communicator& communicator, const std::vector<T>& mine) {
+  const std::string_view bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(T));
+  std::vector<T> all;
   for (const std::string& theirs : communicator.gather(bytes)) {
-    const std::size_t before = all.size();
-    all.resize(before + theirs.size() / sizeof(float));
-    std::memcpy(all.data() + before, theirs.data(), theirs.size());
+    const std::size_t before = all.size(), count = theirs.size() / sizeof(T);
+    all.resize(before + count);
+    if (count) std::memcpy(all.data() + before, theirs.data(), count * sizeof(T));
   }
   return all;
 }
@@ -148,8 +148,8 @@ void RocScores::add(std::span<const std::int32_t> labels, std::span<const float>
 }
 
 std::optional<double> RocScores::area(comm::Communicator& communicator) const {
-  std::vector<float> first = gather_floats(communicator, scores_[0]),
-                     second = gather_floats(communicator, scores_[1]);
+  std::vector<float> first = gather_all(communicator, scores_[0]),
+                     second = gather_all(communicator, scores_[1]);
   const auto is_nan = [](float score) { return std::isnan(score); };
   if (first.empty() || second.empty() || std::ranges::any_of(first, is_nan) ||
       std::ranges::any_of(second, is_nan)) {
@@ -193,14 +193,8 @@ void SurestErrors::add(std::span<const std::uint64_t> images, std::span<const st
 }
 
 std::vector<WrongPrediction> SurestErrors::gather(comm::Communicator& communicator) const {
-  const std::string_view mine(reinterpret_cast<const char*>(kept_.data()),
-                              kept_.size() * sizeof(WrongPrediction));
   SurestErrors all(most_);
-  for (const std::string& theirs : communicator.gather(mine)) {
-    std::vector<WrongPrediction> errors(theirs.size() / sizeof(WrongPrediction));
-    std::memcpy(errors.data(), theirs.data(), errors.size() * sizeof(WrongPrediction));
-    for (const WrongPrediction& error : errors) all.keep(error);
-  }
+  for (const WrongPrediction& error : gather_all(communicator, kept_)) all.keep(error);
   return all.kept_;
 }
 

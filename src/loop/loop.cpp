@@ -44,7 +44,7 @@ TrainResult Loop::run() {
       measure(step, settled);
       if (sums) log_late(*sums);
       check_skipped();
-      if (compares_replicas()) compare_replicas();
+      if (compares_replicas()) check_replicas(parts_, progress_.steps, options_.hosts);
 
       if (step.stop) {
         result_.stopped = true;

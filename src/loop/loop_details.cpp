@@ -190,12 +190,6 @@ bool Loop::compares_replicas() const {
   return every != 0 && progress_.steps % every == 0;
 }
 
-void Loop::compare_replicas() const {
-  const compute::Arenas arenas = parts_.exchange.arenas();
-  check_replicas(parts_.communicator, parts_.memory(),
-                 arenas.weights.slice(0, arenas.gradients.size), progress_.steps, options_.hosts);
-}
-
 EpochRecord Loop::end_steps() {
   const std::size_t updates = begun().steps - begun().skipped;
   const bool moved = average_statistics(

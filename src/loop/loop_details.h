@@ -71,7 +71,6 @@ class Loop {
   void log_late(const compute::Tally& sums);
   void check_skipped() const;
   bool compares_replicas() const;
-  void compare_replicas() const;
 
   // Control, and what it is given.
   /// The progress with its times.

@@ -69,12 +69,7 @@ struct EpochRecord : EpochSums {
   std::optional<compute::Tally> averaged{};    ///< the same with averages of weights
   double validation_seconds = 0;
   std::optional<Straggler> straggler{};  ///< where there are others
-  /// Part, 0 to 1, that a virtual machine's host took of the time of a rank's CPUs: of the rank
-  /// that lost most, since the others wait for it. Nothing where it is not known.
-  std::optional<double> stolen{};
-  /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
-  /// (system/lost_time.h): of the rank that waited most. Nothing where it is not known.
-  std::optional<double> cpu_wait{};
+  TakenTime taken{};
   std::string kernels{};  ///< how the program computes, where it measured that; else empty
 };
 

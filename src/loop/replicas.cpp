@@ -78,10 +78,13 @@ std::string odd_ranks(std::span<const std::uint64_t> hashes,
                      odd.size() == 1 ? "s" : "", most);
 }
 
-void check_replicas(comm::Communicator& communicator, compute::Memory& memory, const Array& learnt,
-                    std::uint64_t step, const std::vector<std::string>& hosts) {
-  communicator.pulse().at(comm::Phase::compare, step);
-  const auto hashes = comm::gather_values(communicator, compute::hash_of(memory, learnt));
+void check_replicas(const RankProgram& parts, std::uint64_t step,
+                    const std::vector<std::string>& hosts) {
+  parts.communicator.pulse().at(comm::Phase::compare, step);
+  const compute::Arenas arenas = parts.exchange.arenas();
+  const Array learnt = arenas.weights.slice(0, arenas.gradients.size);
+  const auto hashes =
+      comm::gather_values(parts.communicator, compute::hash_of(parts.memory(), learnt));
   const std::string odd = odd_ranks(hashes, hosts);
   if (odd.empty()) return;
   fail(ExitCode::disagree,

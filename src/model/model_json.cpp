@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/json_fields.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "model/layers/wrong_image_size.h"
 #include "model/normalization.h"
@@ -213,6 +215,10 @@ ordered_json to_json(const Graph& graph) {
             {"scale", per_colour_json(input.scale)},
             {"offset", per_colour_json(input.offset)}}},
           {"layers", std::move(layers)}};
+}
+
+std::uint64_t fingerprint(const Graph& graph) {
+  return Fnv1a().add(json_text(to_json(graph))).value();
 }
 
 JsonFields model_fields(const json& object, const std::string& where) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ namespace cputrain::model {
 JsonFields model_fields(const nlohmann::json& object, const std::string& where);
 
 nlohmann::ordered_json to_json(const Graph&);
+/// A hash of that text.
+std::uint64_t fingerprint(const Graph&);
 
 /// What a model file leaves open.
 struct ModelSize {

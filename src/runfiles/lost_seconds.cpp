@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "core/json_fields.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "system/bounded_file.h"
@@ -14,15 +15,6 @@ namespace cputrain::runfiles {
 namespace {
 
 using nlohmann::json;
-
-/// 0 where it is no time.
-double seconds_in(const json& object, const char* key) {
-  constexpr double kMost = 1e10;
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return 0;
-  const double seconds = *found;
-  return seconds > 0 && seconds < kMost ? seconds : 0;
-}
 
 /// "rank 2 on vm", "ranks of vm, vm-1"
 std::string who(const json& rank, const json& hosts) {
@@ -45,6 +37,7 @@ void add(LostSeconds::Loss& loss, double seconds, const std::string& whose = "")
 /// Stalls of which the job went on; both sides of a cut link tell of one.
 void add_stalls(LostSeconds::Loss& stalls, const std::filesystem::path& file) {
   constexpr std::uintmax_t kMost = 256 << 20, kMostOfLine = 1 << 16;  // bytes
+  constexpr double kMostSeconds = 1e10;
   double until = 0;
   try {
     system::BoundedLines lines(file, kMost, kMostOfLine);
@@ -53,7 +46,8 @@ void add_stalls(LostSeconds::Loss& stalls, const std::filesystem::path& file) {
         const json line = parse_strict_json(*text);
         if (line.value("event", json()) != "goes_on") continue;
         const json& ranks = line.at("ranks");
-        const double seconds = seconds_in(line, "seconds"), end = seconds_in(line, "time");
+        const double seconds = number_in(line, "seconds", 0, kMostSeconds).value_or(0),
+                     end = number_in(line, "time", 0, kMostSeconds).value_or(0);
         const double before = std::exchange(until, std::max(until, end));
         if (end > 0 && end - seconds < before) continue;
         add(stalls, seconds, who(ranks.size() == 1 ? ranks.at(0) : json(), line.at("hosts")));

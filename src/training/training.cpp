@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "checkpoint/state_file.h"
-#include "core/hash.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "loop/replicas.h"
 #include "model/model_json.h"
 #include "training/asked_end.h"
+#include "training/plan/kept_methods.h"
 #include "training/request/choose_training.h"
 #include "training/request/training_rows.h"
 #include "training/weights/start_weights.h"
@@ -27,11 +27,11 @@ std::string identity(const TrainingPlan& plan, const data::DataSource& source) {
   nlohmann::ordered_json flags = effective_flags(plan.spec);
   for (const char* own : {"threads", "io-threads", "bind", "verbose"})
     flags.erase(own);  // may differ
-  const std::uint64_t network = Fnv1a().add(json_text(model::to_json(plan.graph))).value();
   return fmt::format(
       "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}, {}",
-      kVersion, plan.graph.parameter_count(), network, source.dataset->fingerprint(),
-      source.train.size(), source.validation.size(), plan.micro_batch, json_text(flags),
+      kVersion, plan.graph.parameter_count(), model::fingerprint(plan.graph),
+      source.dataset->fingerprint(), source.train.size(), source.validation.size(),
+      plan.micro_batch, json_text(flags),
       json_text(nlohmann::ordered_json(plan.spec.flags.class_weights.by_name)));
 }
 
@@ -226,6 +226,7 @@ void Training::describe(weights::TrainingData data) {
 
 void Training::start() {
   make_parts();
+  use_kept_methods(session_, plan_, *compiled_.program);
   auto [data, table] = start_weights(session_, plan_, *source_, compiled_);
   first_weights_ = std::move(table);
   describe(std::move(data));
@@ -235,7 +236,10 @@ void Training::start() {
 loop::Progress Training::resume(const std::filesystem::path& checkpoint) {
   make_parts();
   check_layouts(session_, compiled_);
-  const auto [progress, other_kernels] = checkpoint::restore(*parts_, checkpoint);
+  auto [progress, other_kernels] = checkpoint::restore(*parts_, checkpoint);
+  use_kept_methods(session_, plan_, *compiled_.program);
+  const compute::Tuner& tuner = compiled_.program->tuner();
+  if (!tuner.trying()) progress.tuned_methods = tuner.tuned_methods();
   if (plan_.spec.flags.reproducible && !other_kernels.empty()) {
     warn(session_,
          "the checkpoint comes from other kernels ({}; here: {}): weights are not the bits of a "

@@ -206,12 +206,8 @@ class NumberedLayers {
   using Arrays = std::map<int, const TensorInfo*>;
 
   /// Older files have another word for the list of layers.
-  static std::string usual(std::string group) {
-    static const std::string old = "_layer_checkpoint_dependencies";
-    for (std::size_t at = group.find(old); at != std::string::npos; at = group.find(old)) {
-      group.replace(at, old.size(), "layers");
-    }
-    return group;
+  static std::string usual(const std::string& group) {
+    return replaced(group, "_layer_checkpoint_dependencies", "layers");
   }
 
   void gather() {

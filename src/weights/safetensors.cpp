@@ -34,12 +34,6 @@ const std::map<std::string, int>& bits_of_dtype() {
   return bits;
 }
 
-std::size_t product(const std::vector<std::size_t>& extents) {
-  std::size_t count = 1;
-  for (const std::size_t extent : extents) count *= extent;
-  return count;
-}
-
 bool is_double(const OutTensor& tensor) { return static_cast<bool>(tensor.doubles); }
 
 template <class Make>

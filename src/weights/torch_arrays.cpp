@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -123,9 +122,7 @@ void for_places(const TorchParameter& parameter, std::span<const std::size_t> ca
     inputs.resize(in);
     std::iota(inputs.begin(), inputs.end(), std::size_t{0});
   }
-  const std::size_t count =
-      std::accumulate(canonical.begin(), canonical.end(), std::size_t{1}, std::multiplies<>());
-  for_places(out, count / (in * out), inputs, f);
+  for_places(out, product(canonical) / (in * out), inputs, f);
 }
 
 /// Extents of an array of PyTorch's, by the canonical ones.

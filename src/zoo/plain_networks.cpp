@@ -5,13 +5,8 @@
 namespace cputrain::zoo {
 namespace {
 
-void add_convolution(model::Graph& graph, const model::Convolution& convolution) {
-  graph.add(convolution);
-  graph.add(model::Relu{});
-}
-
-void add_dense(model::Graph& graph, const model::Dense& dense) {
-  graph.add(dense);
+void add_rectified(model::Graph& graph, const model::Layer& layer, const std::string& name = {}) {
+  graph.add(layer, name);
   graph.add(model::Relu{});
 }
 
@@ -20,13 +15,13 @@ void add_dense(model::Graph& graph, const model::Dense& dense) {
 model::Graph dogcat(Shape image, int classes) {
   model::Graph graph(image);
   for (const int filters : {32, 64, 128, 128}) {
-    add_convolution(graph, {.filters = filters, .kernel = 3});
+    add_rectified(graph, model::Convolution{.filters = filters, .kernel = 3});
     graph.add(model::MaxPool{.size = 2, .stride = 2});
   }
   graph.add(model::Flatten{});
-  add_dense(graph, {512});
+  add_rectified(graph, model::Dense{512});
   graph.add(model::Dropout{0.25f});
-  add_dense(graph, {256});
+  add_rectified(graph, model::Dense{256});
   graph.add(model::Dropout{0.5f});
   if (classes == 2) {
     graph.add(model::Dense{1});
@@ -41,11 +36,11 @@ model::Graph dogcat(Shape image, int classes) {
 model::Graph nature7(Shape image, int classes) {
   model::Graph graph(image);
   for (const int filters : {16, 32, 32, 64, 128}) {
-    add_convolution(graph, {.filters = filters, .kernel = 3});
+    add_rectified(graph, model::Convolution{.filters = filters, .kernel = 3});
     graph.add(model::MaxPool{.size = 2, .stride = 2});
   }
   graph.add(model::Flatten{});
-  add_dense(graph, {128});
+  add_rectified(graph, model::Dense{128});
   graph.add(model::Dropout{0.3f});
   graph.add(model::Dense{classes});
   graph.add(model::SoftmaxCrossEntropy{});
@@ -57,14 +52,15 @@ model::Graph chips(Shape image, int classes) {
   model::Graph graph(image);
   bool first = true;
   for (const int filters : {16, 32, 32, 64, 64}) {
-    add_convolution(graph,
-                    {.filters = filters, .kernel = 3, .padding = model::Padding::same, .l2 = kL2});
+    add_rectified(graph,
+                  model::Convolution{
+                      .filters = filters, .kernel = 3, .padding = model::Padding::same, .l2 = kL2});
     if (!first) graph.add(model::MaxPool{.size = 2, .stride = 2});
     first = false;
   }
   graph.add(model::Dropout{0.5f});
   graph.add(model::Flatten{});
-  add_dense(graph, {.units = 128, .l2 = kL2});
+  add_rectified(graph, model::Dense{.units = 128, .l2 = kL2});
   graph.add(model::Dense{classes});
   graph.add(model::SoftmaxCrossEntropy{});
   return graph;
@@ -77,18 +73,15 @@ model::Graph vgg16(Shape image, int classes) {
     const int convolutions = number <= 2 ? 2 : 3;
     const std::string name = "block" + std::to_string(number++);
     for (int i = 1; i <= convolutions; ++i) {
-      graph.add(
+      add_rectified(
+          graph,
           model::Convolution{.filters = filters, .kernel = 3, .padding = model::Padding::same},
           name + "_conv" + std::to_string(i));
-      graph.add(model::Relu{});
     }
     graph.add(model::MaxPool{.size = 2, .stride = 2}, name + "_pool");
   }
   graph.add(model::Flatten{});
-  for (const char* name : {"fc1", "fc2"}) {
-    graph.add(model::Dense{4096}, name);
-    graph.add(model::Relu{});
-  }
+  for (const char* name : {"fc1", "fc2"}) add_rectified(graph, model::Dense{4096}, name);
   graph.add(model::Dense{classes}, "predictions");
   graph.add(model::SoftmaxCrossEntropy{});
   return graph;

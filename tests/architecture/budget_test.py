@@ -12,7 +12,7 @@ import modules
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUDGET = {
     "lines of src": 74945,
-    "files of src": 521,
+    "files of src": 522,
     "files of src with at most 40 lines": 65,
     "types per 1,000 lines of src": 10.4,
     "percent of lines of src that are includes and namespaces": 8.5,

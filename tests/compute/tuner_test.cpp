@@ -6,7 +6,7 @@ namespace cputrain::compute {
 namespace {
 
 /// Has the methods a and b; each must be tried once.
-class Choice final : public MethodChoice {
+class Choice : public MethodChoice {
  public:
   std::string methods() const override { return word_; }
   bool is_word(std::string_view word) const override { return word == "a" || word == "b"; }
@@ -86,6 +86,36 @@ TEST(Tuner, BeginsAnewOnlyWhereNothingIsBeingTried) {
   tuner.restart_trials();  // of those that are at it
   EXPECT_EQ(first.left(), 0);
   EXPECT_EQ(second.left(), 2);
+}
+
+/// As tiles of a GPU's products, whose times do not depend on weights.
+class OnceOnly final : public Choice {
+ public:
+  void try_again() override {
+    if (trying()) Choice::try_again();
+  }
+};
+
+/// Trials may end in a pass of evaluation, and an epoch begins before a step takes what they found.
+TEST(Tuner, KeepsWhatItFoundUntilItIsTaken) {
+  OnceOnly choice;
+  Tuner tuner({&choice});
+  for (int i = 0; i < 2; ++i) choice.end_trial("b");
+  tuner.try_again();
+  EXPECT_FALSE(tuner.trying());
+  EXPECT_EQ(tuner.take_tuned_methods(), "b");
+  EXPECT_EQ(tuner.take_tuned_methods(), "");
+}
+
+TEST(Tuner, TriesAgainWhatNobodyTook) {
+  Choice choice;
+  Tuner tuner({&choice});
+  for (int i = 0; i < 2; ++i) choice.end_trial("b");
+  tuner.try_again();
+  EXPECT_TRUE(tuner.trying());
+  EXPECT_EQ(tuner.take_tuned_methods(), "");
+  for (int i = 0; i < 2; ++i) choice.end_trial("a");
+  EXPECT_EQ(tuner.take_tuned_methods(), "a");
 }
 
 }  // namespace

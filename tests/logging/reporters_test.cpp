@@ -177,8 +177,7 @@ TEST(JsonLines, HasTheDocumentedKeys) {
           {step, 1, step, {0.1 + 0.2, 1, 2}, {0, 0, 2.0 * static_cast<double>(step)}, 0.01, 1.5});
     }
     loop::EpochRecord record = epoch_record();
-    record.stolen = 0.25;
-    record.cpu_wait = 0.5;
+    record.taken = {.cpu_wait = 0.5, .stolen = 0.25};
     r.epoch(record);
     r.summary({.result = {.progress = {.steps = 3, .epochs = 1}}, .weights_hash = "00ff"});
   });

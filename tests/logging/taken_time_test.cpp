@@ -28,8 +28,7 @@ std::vector<std::string> notices(const std::vector<Taken>& epochs, bool crowded 
     for (const Taken& taken : epochs) {
       loop::EpochRecord record{{.steps = 196, .seconds = 42.2}, 1};
       record.train = {1, 1, 1};
-      record.stolen = taken.stolen;
-      record.cpu_wait = taken.cpu_wait;
+      record.taken = {.cpu_wait = taken.cpu_wait, .stolen = taken.stolen};
       reporter->begin_epoch({1, 5, 196});
       reporter->epoch(record);
     }

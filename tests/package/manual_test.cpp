@@ -5,6 +5,7 @@
 #include "cli/help_text.h"
 #include "cli/manual/manual_files.h"
 #include "composition/program.h"
+#include "core/text.h"
 
 namespace cputrain::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include "backends/cuda/kernels/shapes.h"
 #include "backends/cuda/memory.h"
 #include "backends/cuda/parameter_format.h"
+#include "backends/cuda/plugin/plugin_api.h"
 #include "compute/executor/op.h"
 #include "compute/executor/target.h"
 #include "model/graph.h"
@@ -22,14 +23,10 @@ using compute::Execution;
 using compute::Source;
 
 /// The device that a program runs on; borrowed from the backend.
-struct ProgramDevice {
-  int device;
+struct ProgramDevice : DeviceChoice {
   int multiprocessors;
-  Numbers numbers;  ///< how activations are stored; the memory knows how copies of weights are
   ComputeStream& stream;
-  DeviceMemory& device_memory;
-  bool captures;  ///< passes become CUDA graphs
-  bool measures;  ///< training passes find tiles of products
+  DeviceMemory& device_memory;  ///< it knows how copies of weights are stored
 };
 
 /// Operators that put kernels into the device's one stream. Errors as make_ops().

@@ -29,12 +29,7 @@ struct TrainOptions : cli::Options {
 };
 
 void add_train_flags(cli::Flags& f, TrainOptions& c, const cli::CommandLineChoices& choices) {
-  add_training_model_flags(f, c);
-  add_part(f, c, "transfer");
-  add_data_flags(f, c, true);
-  f.group("Training");
-  for (const char* part : {"batch", "micro-batch", "shares", "length"}) add_part(f, c, part);
-  add_recipe_flags(f, c);
+  add_learning_flags(f, c, {"batch", "micro-batch", "shares", "length"});
   f.group("Checkpoints");
   add_part(f, c, "checkpoints");
   add_stall_flags(f, c);

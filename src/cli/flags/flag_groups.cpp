@@ -61,7 +61,13 @@ void add_data_flags(Flags& f, training::TrainingFlags& c, bool resizes) {
   add_row(f, c, "seed");
 }
 
-void add_recipe_flags(Flags& f, training::TrainingFlags& c) {
+void add_learning_flags(Flags& f, training::TrainingFlags& c,
+                        std::initializer_list<std::string_view> parts) {
+  add_training_model_flags(f, c);
+  add_part(f, c, "transfer");
+  add_data_flags(f, c, true);
+  f.group("Training");
+  for (const std::string_view part : parts) add_part(f, c, part);
   add_part(f, c, "augment");
   f.group("Update rule");
   add_part(f, c, "rule");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -28,8 +29,9 @@ void add_weights_flag(Flags&, training::TrainingFlags&);
 void check_partial(const training::TrainingFlags&);
 /// `resizes`: with --resize and --fit among them.
 void add_data_flags(Flags&, training::TrainingFlags&, bool resizes);
-/// Augmentation, update rule, learning rate.
-void add_recipe_flags(Flags&, training::TrainingFlags&);
+/// Model, data, these parts of the training, augmentation, update rule, learning rate.
+void add_learning_flags(Flags&, training::TrainingFlags&,
+                        std::initializer_list<std::string_view> parts);
 /// How long ranks wait for each other.
 void add_stall_flags(Flags&, training::TrainingFlags&);
 

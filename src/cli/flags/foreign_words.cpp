@@ -251,13 +251,8 @@ constexpr std::pair<std::string_view, ForeignWords> kForeignValues[] = {
 };
 
 /// Its commands as this program was called.
-std::string called_so(std::string advice, const std::string& program) {
-  constexpr std::string_view kName = "cputrain";
-  for (std::size_t at = advice.find(kName); at != std::string::npos;
-       at = advice.find(kName, at + program.size())) {
-    advice.replace(at, kName.size(), program);
-  }
-  return advice;
+std::string called_so(std::string_view advice, const std::string& program) {
+  return replaced(std::string(advice), "cputrain", program);
 }
 
 bool is_one_of(std::string_view words, const std::string& word) {
@@ -292,8 +287,7 @@ std::string hint_for_flag(const std::string& name, const std::set<std::string>& 
   for (const auto& [words, ours, advice] : kForeignFlags) {
     if (!is_one_of(words, name)) continue;
     if (!ours.empty() && !flags.contains(std::string(ours))) continue;
-    return "; " + (advice.empty() ? "use --" + std::string(ours)
-                                  : called_so(std::string(advice), program));
+    return "; " + (advice.empty() ? "use --" + std::string(ours) : called_so(advice, program));
   }
   return "";
 }
@@ -329,7 +323,7 @@ std::string hint_for_command(const std::string& word, std::span<const CommandEnt
   }
   for (const ForeignWords& foreign : kForeignCommands) {
     if (!is_one_of(foreign.words, plain(word))) continue;
-    return "; " + called_so(std::string(foreign.advice), program);
+    return "; " + called_so(foreign.advice, program);
   }
   std::vector<std::string> names;
   for (const CommandEntry& command : commands) {

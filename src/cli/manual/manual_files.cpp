@@ -158,12 +158,6 @@ std::vector<std::string> spellings_of(const FlagEntry& flag) {
   return words;
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
-}
-
 std::string bash_completion(const std::vector<CommandEntry>& commands) {
   std::vector<std::string> names;
   std::string table;

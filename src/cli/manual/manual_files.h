@@ -37,7 +37,4 @@ FlagValues values_of(const FlagEntry&);
 /// The words that a shell offers: "--shuffle", "--no-shuffle".
 std::vector<std::string> spellings_of(const FlagEntry&);
 
-/// The text with every `from` replaced.
-std::string replaced(std::string text, const std::string& from, const std::string& to);
-
 }  // namespace cputrain::cli

@@ -61,21 +61,13 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// Whether there was something to replace.
-bool replace_all(std::string& text, std::string_view what, int value) {
-  bool any = false;
-  for (std::size_t at; (at = text.find(what)) != std::string::npos; any = true) {
-    text.replace(at, what.size(), std::to_string(value));
-  }
-  return any;
-}
-
 std::vector<std::string> users_words(const std::string& text, const Cell& cell) {
   std::vector<std::string> words = words_of(text);
   bool counted = false;
   for (std::string& word : words) {
-    counted |= replace_all(word, "{ranks}", cell.ranks);
-    replace_all(word, "{threads}", cell.threads);
+    counted |= word.find("{ranks}") != std::string::npos;
+    word = replaced(word, "{ranks}", std::to_string(cell.ranks));
+    word = replaced(word, "{threads}", std::to_string(cell.threads));
   }
   if (counted || words.empty()) return words;
   const bool srun = std::filesystem::path(words.front()).filename() == "srun";
@@ -112,6 +104,13 @@ std::string machine_lacks(const Launching& launching, const Cell& cell,
 }
 
 }  // namespace
+
+std::vector<int> doubled(int first, int last) {
+  std::vector<int> counts;
+  for (long long n = first; n < last; n *= 2) counts.push_back(static_cast<int>(n));
+  counts.push_back(last);
+  return counts;
+}
 
 std::vector<FlagTexts> combinations_of(const SweepGrid& grid) {
   std::vector<FlagTexts> all{{}};

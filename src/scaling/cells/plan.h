@@ -40,6 +40,9 @@ void for_each_list(Grid& grid, const See& see) {
   for (auto& [flag, values] : grid.listed) see(flag.c_str(), values);
 }
 
+/// first, 2 first, 4 first, ... and `last` at the end; `last` alone where that is no larger.
+std::vector<int> doubled(int first, int last);
+
 /// Every combination of the listed flags' values; one without any where none was given.
 std::vector<FlagTexts> combinations_of(const SweepGrid&);
 

@@ -82,8 +82,7 @@ void take_results(const runfiles::SummaryLine& summary, RunFigures& figures) {
 void read_limits(const std::filesystem::path& run, RunFigures& figures) {
   constexpr std::uintmax_t kMostLimitsBytes = 1 << 20;
   const auto file = run / "limits.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) return;
+  if (!system::is_present(file)) return;
   const json limits = parse_strict_json(system::read_bounded(file, kMostLimitsBytes));
   for (const char* key : {"fma_gflops", "triad_gbs"}) {
     take_figure(number_in(limits, key, -kMostCellRate, kMostCellRate), key, figures);

@@ -224,12 +224,7 @@ std::vector<double> per_image(std::vector<double> seconds, double images) {
 }
 
 void add_step_flags(cli::Flags& f, BenchOptions& c, const cli::CommandLineChoices& choices) {
-  add_training_model_flags(f, c);
-  add_part(f, c, "transfer");
-  add_data_flags(f, c, true);
-  f.group("Training");
-  for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
-  add_recipe_flags(f, c);
+  add_learning_flags(f, c, {"batch", "micro-batch", "shares"});
   add_stall_flags(f, c);
   add_machine_flags(f, c, choices);
   add_part(f, c, "input");

@@ -156,10 +156,7 @@ simulation::Platform choose_platform(const SimulateOptions& options,
 cells::SweepGrid planned_grid(cells::SweepGrid grid, const simulation::Platform& platform) {
   grid.backends = {platform.gpus ? "cuda" : "cpu"};
   const int all = std::min(platform.most_ranks(), sweep::kMostColumn);
-  if (grid.cpus.empty()) {
-    for (int n = 1; n < all; n *= 2) grid.cpus.push_back(n);
-    grid.cpus.push_back(all);
-  }
+  if (grid.cpus.empty()) grid.cpus = cells::doubled(1, all);
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {128, 256, 512, 1024};
   sweep::check_size(grid);
   const std::vector<cells::Cell> planned = cells::cells_of(grid);

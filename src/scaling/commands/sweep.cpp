@@ -71,8 +71,7 @@ void write_plan(const sweep::SweepPlan& plan) {
 /// The table on standard output, and the report in the folder, unless it is there already.
 void draw(const sweep::SweepPlan& plan, const SweepOptions& options, bool news) {
   const auto page = plan.folder / "report.html";
-  std::error_code ignored;
-  if (news || !options.reference.empty() || !std::filesystem::exists(page, ignored)) {
+  if (news || !options.reference.empty() || !system::is_present(page)) {
     report::ReportRequest request{
         .folders = {plan.folder}, .out = {}, .reference = {}, .prices = {}};
     if (!options.reference.empty()) request.reference = options.reference;
@@ -159,8 +158,7 @@ ExitCode measure_all(const SweepOptions& options, const training::Services& serv
 std::string earlier_flags(const std::map<std::string, std::string>& given) {
   if (!given.contains("extend") || !given.contains("out")) return "";
   const auto file = std::filesystem::path(given.at("out")) / sweep::kFlagsName;
-  std::error_code ignored;
-  return std::filesystem::exists(file, ignored) ? file.string() : "";
+  return system::is_present(file) ? file.string() : "";
 }
 
 void check_sweep(SweepOptions& options, const cli::CommandLineChoices& choices) {

@@ -266,12 +266,7 @@ void add_sweep_flags(cli::Flags& f, SweepOptions& c, const cli::CommandLineChoic
   add_grid_flags(f, c, choices);
   const std::set<std::string> grid = f.names();
   take_lists(f, c);
-  add_training_model_flags(f, c);
-  add_part(f, c, "transfer");
-  add_data_flags(f, c, true);
-  f.group("Training");
-  add_part(f, c, "micro-batch");
-  add_recipe_flags(f, c);
+  add_learning_flags(f, c, {"micro-batch"});
   add_stall_flags(f, c);
   f.group("Machine");  // whose grid has the rest of them
   add_precision_flag(f, c, choices);

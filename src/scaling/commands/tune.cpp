@@ -160,12 +160,7 @@ std::string why_idle_in_tune(const TuneOptions& options, const std::string& flag
 
 void add_tune_flags(cli::Flags& f, TuneOptions& c, const cli::CommandLineChoices& choices) {
   constexpr double kMostRate = 1e6, kLeastRate = 1e-30;
-  add_training_model_flags(f, c);
-  add_part(f, c, "transfer");
-  add_data_flags(f, c, true);
-  f.group("Training");
-  for (const char* part : {"batch", "micro-batch", "shares"}) add_part(f, c, part);
-  add_recipe_flags(f, c);
+  add_learning_flags(f, c, {"batch", "micro-batch", "shares"});
   f.group("Tuning");
   f.choice("find", all_words<Find>(),
            "speed (micro-batch and batch) or rate (learning rate) [both; without --data speed "

@@ -111,7 +111,7 @@ std::vector<int> SpeedTuning::micro_batches_to_try(const training::TrainingPlan&
   }
   const std::size_t images = std::min(spec_.batch, all);
   const auto share = static_cast<int>((images + ranks() - 1) / ranks());
-  return tune::doubled(std::min(kFirst, share), share);
+  return cells::doubled(std::min(kFirst, share), share);
 }
 
 std::vector<int> SpeedTuning::batches_to_try(std::size_t all, tune::Findings& to) const {
@@ -123,7 +123,7 @@ std::vector<int> SpeedTuning::batches_to_try(std::size_t all, tune::Findings& to
   const std::size_t images = std::max<std::size_t>(1, all / accumulate());
   const std::size_t last = std::min(most_batch(), images);
   const std::size_t first = std::min(std::max(kFirst, std::bit_ceil(kOfARank * ranks())), last);
-  return tune::doubled(static_cast<int>(first), static_cast<int>(last));
+  return cells::doubled(static_cast<int>(first), static_cast<int>(last));
 }
 
 tune::WorkLeft SpeedTuning::work_of(const std::vector<int>& micro_batches,

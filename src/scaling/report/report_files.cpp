@@ -29,8 +29,7 @@ std::string short_name(const fs::path& path) {
 
 /// A folder with a table, or the table itself.
 CellSource read_source(const fs::path& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error))
+  if (system::is_folder(path))
     return {path, cells::read_cells(path / cells::kCellsName), short_name(path)};
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   return {folder, cells::read_cells(path), short_name(path)};
@@ -39,20 +38,18 @@ CellSource read_source(const fs::path& path) {
 /// The runs of a folder, itself or those in it such as runs/; nothing where it holds none. Folders
 /// in it that are none are told beside them.
 std::vector<fs::path> runs_in(const fs::path& path, RunList& beside) {
-  std::error_code error;
-  if (fs::exists(path / cells::kCellsName, error) || !fs::is_directory(path, error)) return {};
+  if (system::is_present(path / cells::kCellsName) || !system::is_folder(path)) return {};
   if (is_run_folder(path)) return {path};
   std::vector<fs::path> runs;
   std::vector<std::string> sweeps, others;
-  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    const fs::path& here = it->path();
-    if (!fs::is_directory(here, ignored)) continue;
-    const bool sweep = fs::exists(here / cells::kCellsName, ignored);
+  for (const std::string& name : system::names_in(path)) {
+    const fs::path here = path / name;
+    if (!system::is_folder(here)) continue;
+    const bool sweep = system::is_present(here / cells::kCellsName);
     if (!sweep && is_run_folder(here)) {
       runs.push_back(here);
     } else {
-      (sweep ? sweeps : others).push_back(here.filename().string());
+      (sweep ? sweeps : others).push_back(name);
     }
   }
   if (runs.empty()) return {};
@@ -182,17 +179,15 @@ std::set<std::string> backends_of(const ScalingTable& table, const RunList& list
 fs::path place_of(const ReportRequest& request) {
   if (!request.out.empty()) return request.out;
   const fs::path& first = request.folders.front();
-  std::error_code error;
-  const fs::path beside = fs::is_directory(first, error) ? first : first.parent_path();
+  const fs::path beside = system::is_folder(first) ? first : first.parent_path();
   return beside.empty() ? "." : beside;
 }
 
 /// What goes on with a training from where this report is made: paths in config.json are absolute.
 std::string way_to_go_on(const RunRecord& run) {
   const fs::path config = run.folder / "config.json";
-  std::error_code error;
   std::string how = "the command that started it, with";
-  if (fs::is_regular_file(config, error)) {
+  if (system::is_file(config)) {
     how = run.ranks > 1 ? fmt::format("mpirun -np {} ", *run.ranks) : "";
     how += "cputrain --config " + quoted(config.string());
   }

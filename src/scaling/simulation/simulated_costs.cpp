@@ -43,7 +43,7 @@ std::string kernels_of(const training::TrainingSpec& spec, const training::Servi
 
 /// What the costs are of.
 std::string fingerprint(const model::Graph& graph, const std::string& kernels) {
-  return fmt::format("{:016x}, {}", Fnv1a().add(json_text(model::to_json(graph))).value(), kernels);
+  return fmt::format("{:016x}, {}", model::fingerprint(graph), kernels);
 }
 
 /// However many are made up, they are alike.

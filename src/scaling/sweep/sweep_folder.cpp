@@ -96,8 +96,7 @@ void check_folder(const SweepPlan& plan, const nlohmann::json& there) {
 
 /// Before anything is written into it.
 void refuse_run(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  if (std::filesystem::exists(folder / kFlagsName, ignored) || !training::holds_run(folder)) return;
+  if (system::is_present(folder / kFlagsName) || !training::holds_run(folder)) return;
   fail(ExitCode::usage,
        "--out {} holds the run of a training (files of the sweep would lie among its own); name "
        "another folder",
@@ -106,9 +105,8 @@ void refuse_run(const std::filesystem::path& folder) {
 
 /// A folder with something else in it is not ours to write into.
 void check_foreign(const SweepPlan& plan) {
-  std::error_code error;
   for (const char* part : {"cells", cells::kCellsName, kPlanName}) {
-    if (!std::filesystem::exists(plan.folder / part, error)) continue;
+    if (!system::is_present(plan.folder / part)) continue;
     fail(ExitCode::usage,
          "--out {} holds {}, which is not of a sweep (it would be lost); name another folder",
          plan.folder.string(), part);
@@ -155,9 +153,8 @@ std::string difference(const cells::CellMachine& there, const cells::CellMachine
 /// written once by what measures first. Nothing where it is not there. Older ones name no date and
 /// no commit, which are empty then.
 std::optional<cells::CellTable> measurements_there(const SweepPlan& plan) {
-  std::error_code ignored;
   const auto file = plan.folder / kMachineName;
-  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  if (!system::is_present(file)) return std::nullopt;
   return cells::read_cells(file);
 }
 

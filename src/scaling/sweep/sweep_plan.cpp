@@ -56,14 +56,6 @@ training::TrainingFlags flags_with(training::TrainingFlags flags, const cells::F
   return flags;
 }
 
-/// 1, 2, 4, ... and all of them.
-std::vector<int> usual_cpus(int here) {
-  std::vector<int> cpus;
-  for (int n = 1; n < here; n *= 2) cpus.push_back(n);
-  cpus.push_back(std::max(here, 1));
-  return cpus;
-}
-
 std::string os_text() {
   utsname name{};
   return ::uname(&name) == 0 ? fmt::format("{} {}", name.sysname, name.release) : "";
@@ -129,8 +121,10 @@ cells::SweepGrid grid_of(const SweepRequest& request, const std::optional<cells:
   cells::SweepGrid grid = there ? united(*there, request.grid) : request.grid;
   const bool all_gpus =
       !grid.gpus.empty() && std::ranges::all_of(grid.backends, training::is_device);
-  if (grid.cpus.empty() && !all_gpus)
-    grid.cpus = usual_cpus(static_cast<int>(machine.allowed_cpus.size()));
+  if (grid.cpus.empty() && !all_gpus) {
+    const auto here = static_cast<int>(machine.allowed_cpus.size());
+    grid.cpus = cells::doubled(1, std::max(here, 1));
+  }
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {spec.batch};
   return grid;
 }

@@ -79,8 +79,7 @@ void set_value(training::TrainingFlags& flags, std::string_view flag, const std:
 Kept kept_in(const std::filesystem::path& folder) {
   constexpr std::uintmax_t kMostBytes = 64 << 20;
   const auto file = folder / kKeptName;
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) return {};
+  if (!system::is_present(file)) return {};
   try {
     const nlohmann::json json = parse_strict_json(system::read_bounded(file, kMostBytes));
     Kept kept;

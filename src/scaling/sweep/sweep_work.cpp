@@ -188,8 +188,7 @@ bool run_next(const SweepPlan& plan, const cells::Cell& cell, system::SignalWatc
   const int repeat = state.next();
   system::make_folder(plan.folder_of(cell));
   system::remove_abandoned(plan.folder_of(cell) / kRunLock);  // of sweeps that were killed
-  std::error_code ignored;
-  std::filesystem::remove_all(plan.folder / plan.run_of(cell, repeat), ignored);
+  system::remove_quietly(plan.folder / plan.run_of(cell, repeat));
   const std::optional<int> code = exit_code_of_run(plan, cell, repeat, signals);
   if (!code || (*code != 0 && signals.stop_requested())) return false;
   if (by_signal(*code) && stop_comes(signals)) return false;

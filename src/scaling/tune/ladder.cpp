@@ -106,13 +106,6 @@ Climb climb(std::span<const int> rungs, const Contest& contest) {
   return result;
 }
 
-std::vector<int> doubled(int first, int last) {
-  std::vector<int> rungs;
-  for (long long rung = first; rung < last; rung *= 2) rungs.push_back(static_cast<int>(rung));
-  rungs.push_back(last);
-  return rungs;
-}
-
 const Rung* Ladder::find(int value) const {
   const auto found = std::ranges::find(rungs, value, &Rung::value);
   return found == rungs.end() ? nullptr : &*found;

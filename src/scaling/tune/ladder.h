@@ -63,9 +63,6 @@ using Contest = std::function<std::optional<Gain>(int best, int next)>;
 /// gains add up. `rungs` ascend; there is at least one.
 Climb climb(std::span<const int> rungs, const Contest&);
 
-/// first, 2 first, 4 first, ... and `last` at the end; `last` alone where that is no larger.
-std::vector<int> doubled(int first, int last);
-
 /// A size that was measured.
 struct Rung {
   int value = 0;

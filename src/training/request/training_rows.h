@@ -91,14 +91,10 @@ class FlagRows {
   /// One of the words of an enumeration.
   template <class Member>
   FlagRow& choice(const std::string& name, Member member, std::string help) {
-    return choice(name, member, all_words<Value<Member>>(), std::move(help),
-                  [=](const std::string& text) { return parse_word<Value<Member>>(name, text); });
-  }
-  /// One of these words, which `parse` reads.
-  template <class Member, class Parse>
-  FlagRow& choice(const std::string& name, Member member, std::vector<std::string> words,
-                  std::string help, Parse parse) {
-    FlagRow& row = add(name, join_words(words), std::move(help), member, parse);
+    std::vector<std::string> words = all_words<Value<Member>>();
+    FlagRow& row =
+        add(name, join_words(words), std::move(help), member,
+            [=](const std::string& text) { return parse_word<Value<Member>>(name, text); });
     row.only_words = true;
     return row.suggests(std::move(words));
   }

@@ -165,12 +165,9 @@ void RunControl::begin_with_checkpoint(const loop::Progress& progress) {
 /// with one copy there is nothing to compare.
 void RunControl::compare_replicas(const loop::Progress& progress) {
   const Session& session = training_.session();
-  const exchange::GradientExchange& exchange = *training_.compiled().exchange;
-  if (session.nodes.nodes() == 1 && exchange.memory().own_weights == 0) return;
-  const compute::Arenas arenas = exchange.arenas();
-  loop::check_replicas(*session.communicator, session.backend->memory(),
-                       arenas.weights.slice(0, arenas.gradients.size), progress.steps,
-                       session.plan.hosts());
+  const loop::Parts& parts = training_.parts();
+  if (session.nodes.nodes() == 1 && parts.exchange.memory().own_weights == 0) return;
+  loop::check_replicas(parts, progress.steps, session.plan.hosts());
 }
 
 void RunControl::keep(const loop::Progress& progress) {

@@ -23,6 +23,7 @@
 #include "system/limits/process_limits.h"
 #include "system/print.h"
 #include "system/usage/work_meter.h"
+#include "training/plan/kept_methods.h"
 #include "training/run/run_control.h"
 #include "training/run/run_logs.h"
 #include "training/run/run_results.h"
@@ -220,6 +221,7 @@ class Run {
     if (session_.leads() && !control.line().empty()) say(session_, control.line());
     results.finish(result, kept, control.seconds(), *reporter, logs);
     write_timeline(session_, spec_, training_.timeline());
+    keep_methods(session_, training_.plan(), *training_.compiled().program);
     watches_for_lost_ranks.reset();  // ranks may end now
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes is not known.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();

@@ -148,24 +148,20 @@ Learnt learnt_from(const weights::PastTraining& past, const data::DataSource& so
   return place != 0 && was_here ? Learnt::from_some : Learnt::not_known_to;
 }
 
-weights::TrainingData data_to_keep(const data::DataSource& source,
-                                   const data::DataRequest& request) {
-  return {.fingerprint = source.dataset->fingerprint(),
-          .expand = request.expand,
-          .place = place_of_data(request.spec),
-          .origin = source.dataset->origin(),
-          .photographs = data::may_have_exif(request.spec)};
-}
-
 weights::TrainingData data_to_keep(const data::DataSource& source, const data::DataRequest& request,
-                                   const weights::PastTraining& past) {
-  weights::TrainingData data = data_to_keep(source, request);
-  data.earlier = past.data.earlier;
-  data.earlier_places = past.data.earlier_places;
-  data.image_names = past.data.image_names;
-  data.image_contents = past.data.image_contents;
-  remember(data.earlier, past.data.fingerprint, data.fingerprint);
-  remember(data.earlier_places, past.data.place, data.place);
+                                   const std::optional<weights::PastTraining>& past) {
+  weights::TrainingData data{.fingerprint = source.dataset->fingerprint(),
+                             .expand = request.expand,
+                             .place = place_of_data(request.spec),
+                             .origin = source.dataset->origin(),
+                             .photographs = data::may_have_exif(request.spec)};
+  if (!past) return data;
+  data.earlier = past->data.earlier;
+  data.earlier_places = past->data.earlier_places;
+  data.image_names = past->data.image_names;
+  data.image_contents = past->data.image_contents;
+  remember(data.earlier, past->data.fingerprint, data.fingerprint);
+  remember(data.earlier_places, past->data.place, data.place);
   return data;
 }
 

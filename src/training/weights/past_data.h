@@ -36,12 +36,10 @@ void remember_images(weights::TrainingData&, const data::DataSource&, std::uint6
 /// Whether the past training divided data by the same seed and share.
 bool is_divided_alike(const weights::PastTraining&, const data::DataRequest& here);
 
-/// What the weights of a training will hold about its data.
-weights::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&);
-
-/// The same where it begins with weights of a past training.
+/// What the weights of a training will hold about its data. `past`: of the weights that it begins
+/// with.
 weights::TrainingData data_to_keep(const data::DataSource&, const data::DataRequest&,
-                                   const weights::PastTraining&);
+                                   const std::optional<weights::PastTraining>& past = {});
 
 // What is done to images before a network sees them, beside what was done where its weights learnt
 // from them: another size, other numbers or other pixels cost accuracy, and nothing else shows it.

@@ -265,8 +265,7 @@ weights::TrainingData training_data(const Session& session, const TrainingSpec& 
   const data::DataRequest request = spec.flags.data_request(spec.seed);
   const auto past = start ? weights::past_training(*start) : std::nullopt;
   if (past) warn_of_learnt_images(session, spec, source, *past);
-  weights::TrainingData data =
-      past ? data_to_keep(source, request, *past) : data_to_keep(source, request);
+  weights::TrainingData data = data_to_keep(source, request, past);
   if (session.leads()) remember_images(data, source, spec.seed);
   return data;
 }
@@ -294,8 +293,7 @@ weights::TrainingData resumed_data(const Session& session, const TrainingSpec& s
   if (!session.leads()) return data_to_keep(source, request);
   const weights::WeightArrays file =
       weights::safetensors::open(checkpoint / checkpoint::kModelName);
-  const auto past = weights::past_training(file);
-  return past ? data_to_keep(source, request, *past) : data_to_keep(source, request);
+  return data_to_keep(source, request, weights::past_training(file));
 }
 
 void check_first_weights(const Session& session, const TrainingPlan& plan,

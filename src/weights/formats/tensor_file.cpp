@@ -68,7 +68,7 @@ std::vector<T> gathered(const TensorInfo& tensor, const std::vector<T>& numbers)
 
 }  // namespace
 
-std::size_t TensorInfo::count() const {
+std::size_t product(std::span<const std::size_t> extents) {
   std::size_t count = 1;
   for (const std::size_t extent : extents) count *= extent;
   return count;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +16,9 @@ namespace cputrain::weights {
 
 using Metadata = std::map<std::string, std::string>;
 
+/// How many numbers an array of these extents has.
+std::size_t product(std::span<const std::size_t> extents);
+
 /// Where the numbers of an array lie in a file.
 struct TensorInfo {
   std::string name, dtype;  ///< of safetensors' types: "F32", "I64"
@@ -22,7 +26,7 @@ struct TensorInfo {
   std::size_t begin = 0, end = 0;  ///< bytes in the buffer, from the first number to the last
   /// How many numbers apart the neighbours of each extent lie; empty: row by row without holes.
   std::vector<std::size_t> strides{};
-  std::size_t count() const;
+  std::size_t count() const { return product(extents); }
 };
 
 /// An opened regular file of named arrays, whose reader has checked what it says of them: each lies

@@ -27,13 +27,7 @@ std::string refusal_of(int images, const Shape& image = kPoint,
                               .options = options,
                               .sizes = {&images, 1},
                               .most_ops = static_cast<int>(graph.nodes().size())},
-                             {.device = 0,
-                              .multiprocessors = 132,
-                              .numbers = Numbers::exact,
-                              .stream = stream,
-                              .device_memory = device_memory,
-                              .captures = false,
-                              .measures = false},
+                             {{}, 132, stream, device_memory},
                              nullptr});
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ExitCode::usage);

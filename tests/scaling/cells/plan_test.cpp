@@ -67,6 +67,12 @@ TEST(SweepGridTest, BatchOfEachRankGrowsWithTheRanks) {
   EXPECT_NE(cell_name(cells[0]), cell_name(cells[1]));
 }
 
+TEST(Doubled, EndsWithTheLast) {
+  EXPECT_EQ(doubled(4, 100), (std::vector<int>{4, 8, 16, 32, 64, 100}));
+  EXPECT_EQ(doubled(4, 16), (std::vector<int>{4, 8, 16}));
+  EXPECT_EQ(doubled(32, 16), (std::vector<int>{16}));
+}
+
 TEST(EpochSizeTest, TheShortLastStepCountsAsTheImagesItHas) {
   const EpochSize epoch{22'500};
   EXPECT_DOUBLE_EQ(epoch.steps(128), 175 + 100.0 / 128);

@@ -100,11 +100,5 @@ TEST(Gain, IsUnsureWhereMoreRoundsMightTell) {
   EXPECT_FALSE(is_unsure({0.00, {-0.01, 0.02}}));
 }
 
-TEST(Doubled, EndsWithTheLast) {
-  EXPECT_EQ(doubled(4, 100), (std::vector<int>{4, 8, 16, 32, 64, 100}));
-  EXPECT_EQ(doubled(4, 16), (std::vector<int>{4, 8, 16}));
-  EXPECT_EQ(doubled(32, 16), (std::vector<int>{16}));
-}
-
 }  // namespace
 }  // namespace cputrain::tune

@@ -170,17 +170,16 @@ void take_identity(const nlohmann::ordered_json& training, RunRecord& run) {
 
 /// By the summary, where the files are there. Early stopping ends with the best weights.
 void take_kept_epochs(const runfiles::SummaryLine& summary, RunRecord& run) {
-  std::error_code ignored;
   const auto identity = nlohmann::ordered_json::parse(summary.training, nullptr, false);
   take_identity(identity, run);
-  if (fs::is_regular_file(run.folder / training::kBestName, ignored) &&
-      training::keeps_best(identity) && summary.best_epoch > 0) {
+  if (system::is_file(run.folder / training::kBestName) && training::keeps_best(identity) &&
+      summary.best_epoch > 0) {
     run.best_epoch = summary.best_epoch;
   }
   // An interrupted run may have weights from within an epoch, and of one that early stopping ended
   // best.safetensors alone tells whether the best could be written.
   const bool known = !summary.interrupted && (run.best_epoch || !summary.early_stopped);
-  if (known && fs::is_regular_file(run.folder / training::kWeightsName, ignored)) {
+  if (known && system::is_file(run.folder / training::kWeightsName)) {
     run.weights_epoch = summary.early_stopped ? run.best_epoch : summary.epochs;
   }
 }
@@ -188,8 +187,7 @@ void take_kept_epochs(const runfiles::SummaryLine& summary, RunRecord& run) {
 }  // namespace
 
 bool is_run_folder(const fs::path& folder) {
-  std::error_code ignored;
-  const auto has = [&](const char* file) { return fs::is_regular_file(folder / file, ignored); };
+  const auto has = [&](const char* file) { return system::is_file(folder / file); };
   return has(runfiles::kMetricsName) ||
          (has(runfiles::kConfigName) && has(runfiles::kEnvironmentName));
 }

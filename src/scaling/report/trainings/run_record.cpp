@@ -173,8 +173,7 @@ bool RunRecord::includes_trials() const {
 std::vector<training::EvaluationFacts> read_evaluations(const fs::path& file,
                                                         std::vector<std::string>& troubles) {
   std::vector<training::EvaluationFacts> evaluations;
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return evaluations;
+  if (!system::is_present(file)) return evaluations;
   std::size_t faults = 0;
   try {
     system::BoundedLines lines(file, kMostLog, kMostLogLine);
