@@ -1,6 +1,6 @@
 """All tables of the machine at hand, one after the other: first a plan with hours, then the parts that are not there yet.
 
-scripts/tables all OUT --data DIR [--plan] [--only PART,...] [--whole-epochs] [--about TEXT] runs it. OUT/all.json says
+scripts/tables all OUT --data DIR [--plan] [--only PART,...] [--whole-epochs] [--cifar DIR] [--about TEXT] runs it. OUT/all.json says
 what is finished. The same command goes on there, as long as ./cputrain is of the same commit. A part that fails is told
 at the end, and the others are made.
 """
@@ -96,6 +96,9 @@ def parts(m, a):
            m.hours([(1, 4 * 5 * 20 * small(m, m.images)), (2, 4 * 5 * 20 * small(m, m.images))], 40), "")
     yield ("recipes", "accuracy of batch 1024 at equal steps, scaled rates, warm-up", of_data("recipes"),
            m.hours([(m.cores, 5 * 20 * (5 + 8) * small(m, m.images))], 30), "")
+    yield ("curve", "an epoch of ResNet50V2 on CIFAR-10 beside the curve in print", [[*tables, "curve", a.out, "--data", a.cifar]],
+           m.hours([(m.cores, 60000 * m.work.get("resnet50v2", 1))], 1),
+           "" if a.cifar else "no --cifar DIR: CIFAR-10's official binary files")
     installed = glob.glob(os.path.join(a.peers, "*", "bin", "python*"))
     yield ("peers", "TensorFlow and PyTorch by CPUs at batch 128, trained and untrained",
            [["scripts/compare_peers", "--data", a.data, "--batch", "128", "--threads", all_cpus, *precisions,
@@ -200,6 +203,7 @@ def main():
     p.add_argument("--plan", action="store_true", help="say what would be made, and how long it takes")
     p.add_argument("--only", type=lambda text: text.split(","), help="of these parts alone")
     p.add_argument("--whole-epochs", action="store_true", help="however long they take")
+    p.add_argument("--cifar", default="", help="folder of CIFAR-10's official binary files, for the part `curve`")
     p.add_argument("--unclean", action="store_true", help=argparse.SUPPRESS)
     p.add_argument("--peers", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
                                                    "cputrain", "peers"), help=argparse.SUPPRESS)

@@ -12,6 +12,7 @@ import runs
 PARTS = [("measured", "Seconds per epoch"), ("weak", "Weak scaling"), ("networks", "Other networks"),
          ("precisions", "Float beside bf16"), ("accuracy", "Accuracy on images that no epoch was chosen by"),
          ("recipes", "Large batches with other recipes"),
+         ("curve", "A curve in print"),
          ("same-hash", "The same result at any number of ranks"),
          ("benchmarks", "Sums, input and a step beside their limits")]
 INSTRUCTIONS = {"amx_bf16": "AMX", "avx512_bf16": "AVX512-BF16", "avx512f": "AVX-512", "avx2": "AVX2"}

@@ -39,13 +39,13 @@ def on_ranks(ranks, *words):
     return [*launcher, "./cputrain", *words]
 
 
-def run(command):
-    """Standard output of a command that must succeed; Open MPI may run as root."""
+def run(command, told=False):
+    """Standard output of a command that must succeed; Open MPI may run as root. `told`: people see its progress."""
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     done = subprocess.run(command, cwd=ROOT, env=environment, text=True, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                          stdout=subprocess.PIPE, stderr=None if told else subprocess.PIPE)
     if done.returncode:
-        sys.exit(f"{shlex.join(command)} ended with {done.returncode}:\n{(done.stderr + done.stdout)[-2000:]}")
+        sys.exit(f"{shlex.join(command)} ended with {done.returncode}:\n{((done.stderr or '') + done.stdout)[-2000:]}")
     return done.stdout
 
 

@@ -16,8 +16,8 @@ from program import ROOT
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "scripts", "measurements"))
-runs, origin, seconds, networks, recipes, benchmarks, everything = map(
-    importlib.import_module, ["runs", "origin", "seconds", "networks", "recipes", "benchmarks", "everything"])
+runs, origin, seconds, networks, recipes, curve, benchmarks, everything = map(
+    importlib.import_module, ["runs", "origin", "seconds", "networks", "recipes", "curve", "benchmarks", "everything"])
 PRINTED = {(128, 1): "878", (128, 4): "504", (1024, 4): "389", (128, 96): "128", (1024, 96): "97", (1024, 1): ""}
 
 
@@ -121,6 +121,41 @@ class Origin(unittest.TestCase):
         self.assertIn(f"kernels {now - 1} (those of the checkout that made this table are {now})", old)
 
 
+class Curve(unittest.TestCase):
+    def test_epochs_stand_beside_those_in_print(self):
+        made = {"date": "d", "commit": "c", "clean": True}
+        epochs = [{"epoch": 1, "seconds": 601.4, "loss": 2.11116, "accuracy": 0.25, "val_accuracy": 0.3},
+                  {"epoch": 2, "seconds": 600, "loss": 1.8, "accuracy": 0.35, "val_accuracy": 0.4}]
+        text = curve.text_of({"command": "./cputrain", "cpus": 2, "precision": "float", "origin": made, "epochs": epochs},
+                             curve.printed())
+        self.assertIn("| 1 | 2.0179 | 2.1112 | 0.2585 | 0.2500 | 0.3000 | 42 | 601 |\n", text)
+        self.assertIn("| 2 | 1.7293 | 1.8000 | 0.3654 | 0.3500 | 0.4000 | 42 | 600 |\n", text)
+        self.assertNotIn("| 3 |", text)
+        self.assertEqual([row["accuracy"] for row in curve.printed()], ["0.2585", "0.3654", "0.4237", "0.4664", "0.5001"])
+
+    def test_an_epoch_of_a_few_images_is_trained_once(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        data, out = (os.path.join(holder.name, name) for name in ("cifar", "out"))
+        os.makedirs(data)
+        os.makedirs(out)
+        for name, images in (("data_batch_1.bin", 20), ("test_batch.bin", 10)):
+            with open(os.path.join(data, name), "wb") as f:
+                f.write(b"".join(bytes([i % 10]) + bytes(3072) for i in range(images)))
+        finished = []
+        for _ in range(2):
+            with unittest.mock.patch.object(sys, "argv", ["curve", out, "--data", data]), \
+                    contextlib.redirect_stdout(io.StringIO()) as said:
+                curve.main()
+            finished.append(os.stat(os.path.join(out, "curve", "metrics.jsonl")).st_mtime_ns)
+        self.assertEqual(*finished)
+        self.assertIn("| 1 | 2.0179 | ", said.getvalue())
+        self.assertIn("--data cifar10:CIFAR10 --no-shuffle", said.getvalue())
+        with unittest.mock.patch.object(sys, "argv", ["curve", out, "--data", data, "--epochs", "2"]), \
+                self.assertRaisesRegex(SystemExit, "holds a training with --epochs 1, not 2"):
+            curve.main()
+
+
 class Recipes(unittest.TestCase):
     def test_flags_of_a_finished_training_are_compared_as_figures(self):
         for found, value, alike in ((5.0, "5", True), (8, "8", True), ("linear", "linear", True), (None, "5", False),
@@ -201,14 +236,16 @@ class Everything(unittest.TestCase):
         self.patch(runs, "precisions", lambda: ["float"])
         code, said = self.run_all("--plan", "--unclean")
         self.assertEqual(code, 0)
-        for name in ("benchmarks", "seconds", "whole-epochs", "weak", "networks", "same-hash", "accuracy", "recipes"):
+        for name in ("benchmarks", "seconds", "whole-epochs", "weak", "networks", "same-hash", "accuracy", "recipes",
+                     "curve"):
             self.assertRegex(said, rf"(?m)^  {name} +(\d+ min|\d+\.\d h|-)  ")
         self.assertIn("no instructions for bf16", said)
         self.assertFalse(os.path.exists(self.out))
 
     def test_hours_follow_cores_and_speed(self):
         def hours(cores, rate):
-            a = argparse.Namespace(out="o", data="d", about="", unclean=False, whole_epochs=False, only=None, peers="none")
+            a = argparse.Namespace(out="o", data="d", about="", unclean=False, whole_epochs=False, only=None, peers="none",
+                                   cifar="c")
             machine = everything.Machine(cores, rate, 800, ["float", "bf16"], {})
             return {name: hours for name, _, _, hours, _ in everything.parts(machine, a)}
         slow, quick = hours(2, 10), hours(2, 20)
