@@ -124,16 +124,20 @@ class Origin(unittest.TestCase):
 class Curve(unittest.TestCase):
     def test_epochs_stand_beside_those_in_print(self):
         made = {"date": "d", "commit": "c", "clean": True}
-        epochs = [{"epoch": 1, "seconds": 601.4, "loss": 2.11116, "accuracy": 0.25, "val_accuracy": 0.3},
-                  {"epoch": 2, "seconds": 600, "loss": 1.8, "accuracy": 0.35, "val_accuracy": 0.4}]
-        text = curve.text_of({"command": "./cputrain", "cpus": 2, "precision": "float", "origin": made, "epochs": epochs},
-                             curve.printed())
-        self.assertIn("| 1 | 2.0179 | 2.1112 | 0.2585 | 0.2500 | 0.3000 | 42 | 601 |\n", text)
-        self.assertIn("| 2 | 1.7293 | 1.8000 | 0.3654 | 0.3500 | 0.4000 | 42 | 600 |\n", text)
+        lines = [{"loss": loss, "accuracy": right, "seconds": 10, "images": 10_000}
+                 for loss, right in ((2.2, 0.2), (2.02232, 0.3), (1.9, 0.35), (1.7, 0.35))]
+        epochs = curve.epochs_of(lines, 2)
+        text = curve.text_of({"command": "./cputrain", "cpus": 2, "precision": "float", "images": 10_000, "passes": 2,
+                              "origin": made, "epochs": epochs}, curve.printed())
+        self.assertIn("10,000 images, 2 times for an epoch of the source's 50,000.", " ".join(text.split()))
+        self.assertIn("| 1 | 2.0179 | 2.1112 | 0.2585 | 0.2500 | 42 | 50 |\n", text)
+        self.assertIn("| 2 | 1.7293 | 1.8000 | 0.3654 | 0.3500 | 42 | 50 |\n", text)
         self.assertNotIn("| 3 |", text)
         self.assertEqual([row["accuracy"] for row in curve.printed()], ["0.2585", "0.3654", "0.4237", "0.4664", "0.5001"])
 
     def test_an_epoch_of_a_few_images_is_trained_once(self):
+        self.addCleanup(setattr, curve, "IMAGES", curve.IMAGES)
+        curve.IMAGES = 40
         holder = tempfile.TemporaryDirectory()
         self.addCleanup(holder.cleanup)
         data, out = (os.path.join(holder.name, name) for name in ("cifar", "out"))
@@ -150,9 +154,9 @@ class Curve(unittest.TestCase):
             finished.append(os.stat(os.path.join(out, "curve", "metrics.jsonl")).st_mtime_ns)
         self.assertEqual(*finished)
         self.assertIn("| 1 | 2.0179 | ", said.getvalue())
-        self.assertIn("--data cifar10:CIFAR10 --no-shuffle", said.getvalue())
+        self.assertIn("--data cifar10:CIFAR10 --model resnet50v2 --no-shuffle --limit-val 0 --epochs 2 ", said.getvalue())
         with unittest.mock.patch.object(sys, "argv", ["curve", out, "--data", data, "--epochs", "2"]), \
-                self.assertRaisesRegex(SystemExit, "holds a training with --epochs 1, not 2"):
+                self.assertRaisesRegex(SystemExit, "holds a training with --epochs 2, not 4"):
             curve.main()
 
 
