@@ -1,12 +1,14 @@
-"""One table across all machines of results: CPUs, GPUs and the published table, from the committed cells.json alone.
+"""One table across all machines of results, and one picture: CPUs, GPUs and the published table, from the committed
+cells.json alone.
 
-scripts/tables overview results [--prices FILE] puts it into results/README.md. All figures are those of
+scripts/tables overview results [--prices FILE] puts the table into results/README.md, and makes results/seconds.svg. All figures are those of
 `./cputrain report FOLDER --reference TABLE`; a price makes the cost of an epoch from them.
 """
 import argparse
 import glob
 import json
 import os
+import shutil
 import sys
 import tempfile
 
@@ -18,6 +20,7 @@ REFERENCE = "results/reference/paper_table3.csv"
 BATCHES = (128, 256, 512, 1024)
 BASE = BATCHES[0]  # of figures that a row has once: every machine was measured at it
 CPUS = (1, 2, 8, 16, 96)
+PICTURE = ("epyc-zen4-2-cores", "gpu-h100", "simulated/published")  # folders that it shows beside the published table
 WORDS = {"exact": "exact", "float": "TF32", "bf16": "bf16"}  # of --precision on a GPU
 
 
@@ -115,10 +118,21 @@ def text_of(reports, prices):
             f"steps. Columns behind the batches are of batch {BASE}, where it was measured. The multiply-add peak was "
             "measured beside it; of a GPU it is that of `mma.sync`. Kernels that skip zeros may pass it.\n\n" + table +
             "\nCPUs as quick as a GPU are those of its own host. Beyond the most that were measured, two figures are "
-            "extrapolated: all CPUs as good as the first one, and going on as the last two numbers of CPUs.")
+            "extrapolated: all CPUs as good as the first one, and going on as the last two numbers of CPUs. Where a number "
+            "of CPUs was measured in several splits into ranks and threads, the quickest stands here. Two measurements of "
+            "the peak on all CPUs of a GPU's host differ by up to 1.8 times, so its share there says little. `exact` makes "
+            "three products of one, which count once.")
     if prices:
         text += f" Costs are of the prices in [{os.path.basename(prices)}]({os.path.relpath(prices, 'results')})."
     return text
+
+
+def make_picture(results):
+    """RESULTS/seconds.svg: seconds by CPUs, a line for each batch; a GPU is a level line."""
+    with tempfile.TemporaryDirectory() as out:
+        runs.run(["./cputrain", "report", *(os.path.join(results, name) for name in PICTURE), "--reference", REFERENCE,
+                  "--out", out])
+        shutil.copyfile(os.path.join(out, "seconds.svg"), os.path.join(runs.ROOT, results, "seconds.svg"))
 
 
 def main():
@@ -129,6 +143,7 @@ def main():
     if not os.path.exists(os.path.join(runs.ROOT, "cputrain")):
         sys.exit("scripts/tables: there is no ./cputrain; run scripts/build")
     folders = [os.path.dirname(path) for path in sorted(glob.glob(os.path.join(a.out, "*", "cells.json")))]
+    make_picture(a.out)
     runs.publish(a.out, PART, text_of({folder: report_of(folder, a.prices) for folder in folders}, a.prices))
 
 

@@ -18,7 +18,8 @@ PART = "recipes"
 RECIPES = [("as the small batch", {}, False), ("equal steps", {}, True),
            ("rate by batch (linear)", {"lr-scale": "linear"}, False),
            ("rate by the root of the batch", {"lr-scale": "sqrt"}, False),
-           ("linear, five epochs of warm-up", {"lr-scale": "linear", "warmup-epochs": "5"}, False)]
+           ("linear, five epochs of warm-up", {"lr-scale": "linear", "warmup-epochs": "5"}, False),
+           ("equal steps, linear, five epochs of warm-up", {"lr-scale": "linear", "warmup-epochs": "5"}, True)]
 
 
 def variants(a):

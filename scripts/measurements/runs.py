@@ -146,6 +146,8 @@ def publish_as(made_by, out, text):
     with open(path) as f:
         readme = f.read()
     if begin not in readme or end not in readme:
+        print(f"scripts/tables: {path} has no marks of `{made_by}`, so the table above is not in it; add two lines to it:\n"
+              f"{begin}{end}", end="", file=sys.stderr)
         return
     before, rest = readme.split(begin, 1)
     with open(path, "w") as f:

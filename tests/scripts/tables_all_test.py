@@ -184,7 +184,8 @@ class Recipes(unittest.TestCase):
                                about="photographs")
         variants = list(recipes.variants(a))
         self.assertEqual([(batch, these.epochs) for _, these, batch in variants],
-                         [(128, 20), (1024, 20), (1024, None), (1024, 20), (1024, 20), (1024, 20)])
+                         [(128, 20), (1024, 20), (1024, None), (1024, 20), (1024, 20), (1024, 20),
+                          (1024, None)])
         self.assertEqual(variants[-1][1].more, {"lr-scale": "linear", "warmup-epochs": "5", "base-batch": "128"})
         self.assertEqual(len({these.out for _, these, _ in variants}), len(variants))
 
