@@ -90,7 +90,7 @@ def sentence(of):
     if of.get("kernels"):
         text += f", kernels {of['kernels']}"
     if of.get("kernels") and of["kernels"] != kernels_of():
-        text += f" (those of the checkout that made this table are {kernels_of()})"
+        text += f" (today {kernels_of()})"
     return text + ("." if of["clean"] else ", whose files are not those of the checkout that made this table.")
 
 

@@ -118,7 +118,7 @@ class Origin(unittest.TestCase):
         made = {"date": "2026-11-26", "commit": "abc1234", "clean": True, "kernels": now}
         self.assertEqual(origin.sentence(made), f"Made on 2026-11-26 by commit abc1234, kernels {now}.")
         old = origin.sentence(dict(made, kernels=now - 1))
-        self.assertIn(f"kernels {now - 1} (those of the checkout that made this table are {now})", old)
+        self.assertIn(f"kernels {now - 1} (today {now})", old)
 
 
 class Curve(unittest.TestCase):
