@@ -22,10 +22,14 @@ IMAGES = 50_000  # of an epoch in print
 EPOCHS = 5
 
 
-def passes(data):
-    """Through the images that are there, in an epoch of as many as the source has."""
+def images_of(data):
+    """How many there are to train on. Ends where the source's epoch is no whole number of passes through them."""
     told = json.loads(runs.run(["./cputrain", "train", "--dry-run", *command(data, {}), "--batch", "1", "--json", "-"]))
-    return max(1, round(IMAGES / told["steps_per_epoch"]))
+    images = told["steps_per_epoch"]
+    if IMAGES % images:
+        sys.exit(f"--data {data}: has {images:,} images, and {IMAGES:,} are no multiple of that; name a folder with one "
+                 "training file of CIFAR-10, or with all five")
+    return images
 
 
 def command(data, flags):
@@ -39,12 +43,15 @@ def printed():
         return list(csv.DictReader(line for line in f if not line.startswith("#")))
 
 
-def train(a, flags, folder):
+def train(a, images, flags, folder):
     """Lines of the training's epochs, which is run unless it has finished in that folder."""
     if not runs.metrics(folder):
         runs.run(["./cputrain", *command(a.data, flags), "--out", folder, "--resume", "auto"], told=True)
     accuracy.refuse_other_flags(folder, flags)
-    return [line for line in runs.metrics(folder) if line["type"] == "epoch"]
+    lines = [line for line in runs.metrics(folder) if line["type"] == "epoch"]
+    if lines[0]["images"] != images:
+        sys.exit(f"{folder} holds a training on {lines[0]['images']:,} images, not {images:,}; name another OUT")
+    return lines
 
 
 def epochs_of(lines, passes):
@@ -65,7 +72,7 @@ def text_of(result, rows_in_print):
             f"{result['precision']} on {cpus} CPU{'s' if cpus > 1 else ''}: {images}. The post's figures are in "
             "[its file](../reference/resnet50v2_cifar10.csv); its seconds are of one GPU. Loss and accuracy are means over "
             "the steps of an epoch, as it prints them. It may have scaled its images in another way.\n\n"
-            + runs.block(result["command"], not_run="it takes half an hour")
+            + runs.block(result["command"], not_run="it takes half an hour for each epoch of the source")
             + runs.table(["epoch", "loss in print", "ours", "accuracy in print", "ours", "seconds in print", "ours"], rows))
 
 
@@ -76,11 +83,12 @@ def main():
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     a = p.parse_args()
     folder = os.path.abspath(os.path.join(a.out, PART))
-    times = passes(a.data)
+    images = images_of(a.data)
+    times = IMAGES // images
     flags = {"epochs": str(a.epochs * times), "precision": a.precision, "threads": str(a.threads)}
-    lines = train(a, flags, folder)
+    lines = train(a, images, flags, folder)
     result = {"command": runs.published(["./cputrain", *command("CIFAR10", flags)]), "cpus": a.threads,
-              "precision": a.precision, "images": lines[0]["images"], "passes": times, "origin": runs.origin_of(folder),
+              "precision": a.precision, "images": images, "passes": times, "origin": runs.origin_of(folder),
               "environment": runs.machine_of(folder), "epochs": epochs_of(lines, times)}
     runs.write_json(os.path.join(a.out, "curve.json"), PART, result)
     runs.publish(a.out, PART, text_of(result, printed()))

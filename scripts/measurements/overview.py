@@ -102,7 +102,7 @@ def program_of(about, cell):
     commit = cell.get("commit", "").removeprefix("commit ").split(",")[0]
     text = f"kernels {'not recorded' if version is None else version}, {commit or 'commit not recorded'}"
     text += f"; {about.get('weights', 'first steps of a training')}"  # those of a sweep
-    return text + (f", density {cell['density']:.2f}" if cell.get("density") else "")
+    return text + (f", density {cell['density']:.2f}" if cell.get("density") is not None else "")
 
 
 def text_of(reports, prices):

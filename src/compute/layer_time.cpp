@@ -28,6 +28,16 @@ double gflops(double macs, double images, double seconds) {
   return seconds > 0 ? 2e-9 * macs * images / seconds : 0;
 }
 
+std::optional<double> density_of(const std::vector<LayerTime>& layers) {
+  double alive = 0, work = 0;
+  for (const LayerTime& layer : layers) {
+    if (!layer.density) continue;
+    alive += layer.macs * *layer.density;
+    work += layer.macs;
+  }
+  return work > 0 ? std::optional(alive / work) : std::nullopt;
+}
+
 std::string density_text(const std::optional<double>& density) {
   return density ? fmt::format("{:.3f}", *density) : "";
 }

@@ -53,6 +53,10 @@ std::vector<LayerTime> difference(std::vector<LayerTime> now, const std::vector<
 /// GFLOP/s of so many images, counting direct convolution; 0 where no time was taken.
 double gflops(double macs, double images, double seconds);
 
+/// Density of the activations that convolutions and dense layers read, weighted by their work, of
+/// those layers that have counted it; nothing where none has.
+std::optional<double> density_of(const std::vector<LayerTime>&);
+
 /// "0.123", or nothing where it is not known.
 std::string density_text(const std::optional<double>&);
 

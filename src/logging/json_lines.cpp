@@ -102,6 +102,7 @@ class JsonLines final : public RunReporter {
                                .early_stopped = r.result.early_stopped,
                                .target_accuracy = r.target_accuracy,
                                .reached = end.reached,
+                               .density = r.density,
                                .weights_hash = r.weights_hash,
                                .weights = r.weights_file,
                                .program = r.program,

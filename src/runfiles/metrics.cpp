@@ -140,6 +140,7 @@ void describe(JsonMembers& f, SummaryLine& line) {
   if (f.file() || line.reached || line.target_accuracy) {
     f.may_object("time_to_accuracy", line.reached, describe_reached);
   }
+  f.rare("density", line.density, 0, 1);
   f.rare("peak_rank_bytes", line.peak_rank_bytes, 0, kMost);
   f.rare("peak_node_bytes", line.peak_node_bytes, 0, kMost);
   f.rare("peak_device_bytes", line.peak_device_bytes, 0, kMost);

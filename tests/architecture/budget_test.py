@@ -11,7 +11,7 @@ import modules
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUDGET = {
-    "lines of src": 74945,
+    "lines of src": 74955,
     "files of src": 522,
     "files of src with at most 40 lines": 65,
     "types per 1,000 lines of src": 10.4,
@@ -20,7 +20,7 @@ BUDGET = {
     "casts per 1,000 lines of backends": 17,
     "casts per 1,000 lines of datasets": 16,
     "lines of src/README.md": 300,
-    "words of guides": 53950,
+    "words of guides": 53975,
 }
 FUNCTION = r"^(?:[\w:<>,&*\s\[\]]+?)\b([a-z_]\w{3,})\s*\([^;{}]*\)\s*(?:const)?\s*;"
 TYPE = r"\b(?:struct|class|enum class)\s+\w+(?:\s+final)?\s*(?::[^;{]*)?\{"

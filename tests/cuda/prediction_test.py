@@ -301,10 +301,11 @@ class Script(unittest.TestCase):
             with self.subTest(words=words):
                 self.assert_refused(2, words, says)
 
-    def assert_refused(self, code, words, says):
+    def assert_refused(self, code, words, *says):
         done = predict(*words)
         self.assertEqual(done.returncode, code, done.stdout)
-        self.assertIn(says, done.stderr)
+        for text in says:
+            self.assertIn(text, done.stderr)
         self.assertNotIn("Traceback", done.stderr)
         self.assertEqual(done.stdout, "")
 
@@ -323,8 +324,7 @@ class Script(unittest.TestCase):
                 if text is not None:
                     with open(path, "w") as file:
                         file.write(text)
-                self.assert_refused(2, ["--hardware", path], says)
-                self.assert_refused(2, ["--hardware", path], path)
+                self.assert_refused(2, ["--hardware", path], says, path)
 
     def test_another_file_of_figures_is_taken(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:

@@ -44,6 +44,7 @@ case "${{1-}}" in
     unset CPUTRAIN_IMAGE_SIZE CPUTRAIN_LIMIT_TRAIN
     export CPUTRAIN_COSTS={root}/results/simulated/published/costs.json ;;
   sweep) [[ $* == *--full-epochs* ]] && unset CPUTRAIN_STEPS || unset CPUTRAIN_LIMIT_VAL ;;
+  tune) [[ $* == *--find\ rate* || $* == *--most-batch* ]] || set -- "$@" --most-batch 32 ;;
   info | export) unset CPUTRAIN_IMAGE_SIZE ;;
 esac
 exec {program} "$@"

@@ -58,9 +58,9 @@ class FileErrors(FaultTest):
         open(self.path(TAKEN, "ckpt-000000030"), "w").close()
 
     def train(self, run, *words, errors=None):
-        environment = dict(os.environ)
+        environment = {**os.environ, "LD_PRELOAD": LIBRARY}
         if errors:
-            environment |= {"LD_PRELOAD": LIBRARY, "FILE_ERRORS": errors, "FILE_ERRORS_MET": self.path(run + ".met"),
+            environment |= {"FILE_ERRORS": errors, "FILE_ERRORS_MET": self.path(run + ".met"),
                             "FILE_ERRORS_IN": os.path.join(os.path.realpath(self.folder), run)}
         command = [PROGRAM, *WORDS[:-1], run, "--reproducible", "--save-best", "--resume", "auto", *words]
         try:
@@ -137,9 +137,9 @@ class FileErrors(FaultTest):
 
     def test_what_is_lacking_and_what_fails(self):
         cases = [Case(GOES_ON, "nlink", 1, "1+"), Case(FRESH, "nlink", 1, "1+")]
-        for place, calls in PLACES.items():
-            for call in calls:
-                cases += self.cases(place, call)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for found in pool.map(self.cases, *zip(*((place, call) for place, calls in PLACES.items() for call in calls))):
+                cases += found
         self.try_all(cases)
 
     def cases(self, place, call):

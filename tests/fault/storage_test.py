@@ -163,7 +163,7 @@ class Storage(FaultTest):
         self.addCleanup(trace.stderr.close)
         self.assertIn("attached", trace.stderr.readline())
         self.send(signal.SIGTERM, process.pid)
-        held = time.time() + GRACE + 10
+        held = time.time() + GRACE + 5
         while process.poll() is None and time.time() < held:
             with open(self.path("disk/others"), "w") as f:
                 f.write("more")

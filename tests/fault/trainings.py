@@ -16,7 +16,7 @@ WORDS = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--batch", 
          "--no-skip-zeros", "--out", "run"]
 # Figures of a line that are not the same in two trainings that end alike: times and memory.
 VARYING = ("seconds", "budget", "settled", "straggler", "stolen", "cpu_wait", "images_per_second", "val_seconds", "from_features",
-         "training_seconds", "weights", "program", "trying", "peak_rank_bytes", "peak_node_bytes",
+         "training_seconds", "weights", "program", "trying", "density", "peak_rank_bytes", "peak_node_bytes",
          "checkpoint_seconds")
 
 

@@ -12,7 +12,7 @@ from program import PROGRAM, wait_until
 
 TWO_HOSTS = [two_hosts.SCRIPT, "--ranks", "1"]
 TRAIN = [PROGRAM, "--image-size", "64", "--data", "synthetic:40", "--limit-val", "0", "--batch", "10", "--epochs",
-         "100000", "--log-every", "1", "--threads", "1", "--stall", "warn=2,end=40", "--out", "run"]
+         "100000", "--log-every", "1", "--threads", "1", "--stall", "warn=2,end=30", "--out", "run"]
 
 
 class Links(two_hosts.HostsTest):
@@ -66,7 +66,7 @@ class Links(two_hosts.HostsTest):
         self.link(job, "down")
         began = time.time()
         self.assertEqual(self.wait_for_both("end", seen), both)
-        self.assertLess(time.time() - began, 120)
+        self.assertLess(time.time() - began, 90)
         wait_until(lambda: self.log_has(r"so the job ends: rank 1 on host2-\d+ does not answer"))
 
 

@@ -84,6 +84,7 @@ TEST_F(MetricsTest, WhatWasWrittenIsRead) {
   summary.best_accuracy = 0.25;
   summary.monitor = optim::Monitor::accuracy;
   summary.train = {kNan, std::nullopt};
+  summary.density = 0.75;
   summary.program = {.all = 9, .start_up = 2, .training = 5, .evaluation = 1};
   summary.training = R"({"model":"tiny"})";
   const Metrics read =

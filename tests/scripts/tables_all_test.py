@@ -5,6 +5,7 @@ import importlib
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -158,6 +159,12 @@ class Curve(unittest.TestCase):
         with unittest.mock.patch.object(sys, "argv", ["curve", out, "--data", data, "--epochs", "2"]), \
                 self.assertRaisesRegex(SystemExit, "holds a training with --epochs 2, not 4"):
             curve.main()
+        for epochs, file, says in (("2", "data_batch_2.bin", "holds a training on 20 images, not 40"),
+                                   ("1", "data_batch_3.bin", "has 60 images, and 40 are no multiple")):
+            shutil.copy(os.path.join(data, "data_batch_1.bin"), os.path.join(data, file))
+            with unittest.mock.patch.object(sys, "argv", ["curve", out, "--data", data, "--epochs", epochs]), \
+                    self.assertRaisesRegex(SystemExit, says):
+                curve.main()
 
 
 class Recipes(unittest.TestCase):

@@ -191,6 +191,7 @@ std::optional<RunFigures> figures_of(const std::filesystem::path& run, bool with
     take_figure(summary.peak_rank_bytes, "peak_rank_bytes", figures);
     take_figure(summary.peak_node_bytes, "peak_node_bytes", figures);
     take_figure(summary.peak_device_bytes, "peak_device_bytes", figures);
+    take_figure(summary.density, "density", figures);
     read_limits(run, figures);
     figures.run_devices = devices;
     return figures;

@@ -91,18 +91,6 @@ Json layers_json(const std::vector<compute::LayerTime>& layers, double images, i
   return list;
 }
 
-/// Density of the activations that convolutions and dense layers read, weighted by their work; null
-/// where it is not known.
-Json density_json(const std::vector<compute::LayerTime>& layers) {
-  double alive = 0, work = 0;
-  for (const compute::LayerTime& layer : layers) {
-    if (!layer.density) continue;
-    alive += layer.macs * *layer.density;
-    work += layer.macs;
-  }
-  return work > 0 ? Json(alive / work) : Json();
-}
-
 /// Time that others on its host had, in rounds of so many steps. Silent on a machine that was not
 /// disturbed.
 void print_disturbance(const CalmRounds& rounds, int steps) {
@@ -129,7 +117,7 @@ Json measurement_json(const training::Session& session, const training::Training
           {"micro_batch", trial.plan().micro_batch()},
           {"ranks", session.communicator->size()},
           {"threads", session.threads},
-          {"density", density_json(figures.layers)},
+          {"density", known(compute::density_of(figures.layers))},
           {"images_per_second", json_of(figures.images_per_second.front())},
           {"gflops", achieved},
           {"limit", training::limits_json(figures.limits)},

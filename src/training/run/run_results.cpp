@@ -337,6 +337,7 @@ void RunResults::finish(const loop::TrainResult& result, bool kept_best, double 
       .target_accuracy = flags.target_accuracy,
       .best_accuracy = validation_accuracy(epochs, result.progress.best.epoch),
       .memory = peaks_of(training_.compiled().memory.capacities, held, of_devices),
+      .density = compute::density_of(training_.compiled().program->layer_times()),
       .program = program_seconds(result),
       .weights_hash = weights::weights_hash(*training_.compiled().program, training_.weights()),
       .weights_file = weights_path().string(),

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/backends/cpu/each_instruction_set.h"
@@ -42,6 +44,14 @@ class Floats {
   std::size_t size_, begin_;
 };
 
+/// Of the k-th source; drawing a million anew would take longer than all sums.
+const std::vector<float>& numbers_of(int k, std::size_t size) {
+  static std::map<std::pair<int, std::size_t>, std::vector<float>> drawn;
+  std::vector<float>& values = drawn[{k, size}];
+  if (values.empty()) values = numbers(size, 0.9f, static_cast<std::uint32_t>(k));
+  return values;
+}
+
 class Sum : public EachInstructionSet {
  protected:
   /// Sources that begin `offset` floats behind a cache line's begin.
@@ -50,7 +60,7 @@ class Sum : public EachInstructionSet {
     src_.clear();
     expected_.assign(size, 0);
     for (int k = 0; k < count; ++k) {
-      const std::vector<float> values = numbers(size, 0.9f, static_cast<std::uint32_t>(k));
+      const std::vector<float>& values = numbers_of(k, size);
       std::ranges::copy(values, sources_.emplace_back(size, offset).span().begin());
       src_.push_back(sources_.back().array());
       if (k == 0) {
