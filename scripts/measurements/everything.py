@@ -1,7 +1,7 @@
 """All tables of the machine at hand, one after the other: first a plan with hours, then the parts that are not there yet.
 
-scripts/tables all OUT --data DIR [--plan] [--only PART,...] [--whole-epochs] [--cifar DIR] [--about TEXT] runs it. OUT/all.json says
-what is finished. The same command goes on there, as long as ./cputrain is of the same commit. A part that fails is told
+scripts/tables all OUT --data DIR [--plan] [--only PART,...] [--whole-epochs] [--cifar DIR] [--about TEXT] runs it.
+OUT/all.json says what is finished. The same command goes on there, as long as ./cputrain is of the same commit. A part that fails is told
 at the end, and the others are made.
 """
 import argparse

@@ -1,8 +1,8 @@
-"""One table across all machines of results, and one picture: CPUs, GPUs and the published table, from the committed
+"""One table across all machines of results, and one plot: CPUs, GPUs and the published table, from the committed
 cells.json alone.
 
-scripts/tables overview results [--prices FILE] puts the table into results/README.md, and makes results/seconds.svg. All figures are those of
-`./cputrain report FOLDER --reference TABLE`; a price makes the cost of an epoch from them.
+scripts/tables overview results [--prices FILE] puts the table into results/README.md, and makes results/seconds.svg. All
+figures are those of `./cputrain report FOLDER --reference TABLE`; a price makes the cost of an epoch from them.
 """
 import argparse
 import glob
@@ -20,7 +20,7 @@ REFERENCE = "results/reference/paper_table3.csv"
 BATCHES = (128, 256, 512, 1024)
 BASE = BATCHES[0]  # of figures that a row has once: every machine was measured at it
 CPUS = (1, 2, 8, 16, 96)
-PICTURE = ("epyc-zen4-2-cores", "gpu-h100", "simulated/published")  # folders that it shows beside the published table
+PLOTTED = ("epyc-zen4-2-cores", "gpu-h100", "simulated/published")  # folders that it shows beside the published table
 WORDS = {"exact": "exact", "float": "TF32", "bf16": "bf16"}  # of --precision on a GPU
 
 
@@ -127,10 +127,10 @@ def text_of(reports, prices):
     return text
 
 
-def make_picture(results):
+def make_plot(results):
     """RESULTS/seconds.svg: seconds by CPUs, a line for each batch; a GPU is a level line."""
     with tempfile.TemporaryDirectory() as out:
-        runs.run(["./cputrain", "report", *(os.path.join(results, name) for name in PICTURE), "--reference", REFERENCE,
+        runs.run(["./cputrain", "report", *(os.path.join(results, name) for name in PLOTTED), "--reference", REFERENCE,
                   "--out", out])
         shutil.copyfile(os.path.join(out, "seconds.svg"), os.path.join(runs.ROOT, results, "seconds.svg"))
 
@@ -143,7 +143,7 @@ def main():
     if not os.path.exists(os.path.join(runs.ROOT, "cputrain")):
         sys.exit("scripts/tables: there is no ./cputrain; run scripts/build")
     folders = [os.path.dirname(path) for path in sorted(glob.glob(os.path.join(a.out, "*", "cells.json")))]
-    make_picture(a.out)
+    make_plot(a.out)
     runs.publish(a.out, PART, text_of({folder: report_of(folder, a.prices) for folder in folders}, a.prices))
 
 

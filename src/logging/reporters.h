@@ -23,7 +23,7 @@ struct SummaryRecord {
   std::optional<double> target_accuracy{};
   std::optional<double> best_accuracy{};  ///< of validation, in the best epoch
   std::optional<loop::PeakMemory> memory{};
-  std::optional<double> density{};  ///< compute::density_of() rank 0, at its end
+  std::optional<double> density{};  ///< compute::density_of() of rank 0, at the end
   runfiles::ProgramSeconds program{};
   std::string weights_hash{};
   std::string weights_file{};

@@ -116,7 +116,7 @@ struct SummaryLine {
   bool early_stopped = false;
   std::optional<double> target_accuracy{};
   std::optional<loop::TimeToAccuracy> reached{};
-  std::optional<double> density{};  ///< compute::density_of() rank 0, at its end
+  std::optional<double> density{};  ///< compute::density_of() of rank 0, at the end
   std::optional<std::uint64_t> peak_rank_bytes{}, peak_node_bytes{}, peak_device_bytes{};
   std::string weights_hash{}, weights{};
   ProgramSeconds program{};

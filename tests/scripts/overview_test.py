@@ -90,12 +90,12 @@ class Overview(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(os.path.join(folder, "results", "README.md")) as file:
             self.assertEqual(file.read(), committed)
-        pictures = []
+        plots = []
         for root in ROOT, folder:
             with open(os.path.join(root, "results", "seconds.svg")) as file:
-                pictures.append(file.read())
-        self.assertEqual(*pictures)
-        self.assertIn("level of the fewest GPUs", pictures[0])
+                plots.append(file.read())
+        self.assertEqual(*plots)
+        self.assertIn("level of the fewest GPUs", plots[0])
 
 
 class Recorded(unittest.TestCase):

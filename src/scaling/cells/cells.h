@@ -80,7 +80,7 @@ struct Cell {
   std::optional<double> fma_gflops{};
   std::optional<double> triad_gbs{};  ///< their memory bandwidth, measured beside it
   /// Part, 0 to 1, of the numbers that products read and are not 0, which kernels do not skip: of
-  /// weights that learnt it is less. compute::density_of() the last passes.
+  /// weights that learnt it is less. As counted in the last passes.
   std::optional<double> density{};
   /// Part, 0 to 1, of a rank's CPU time that the host of a virtual machine took for others: the
   /// repeats' median.
