@@ -149,7 +149,7 @@ def times_text(a, groups):
             for group, (seconds, right), front in zip(groups, points, on_front(points), strict=True)]
     return ("\nTime and accuracy. Seconds are of training without evaluation, the median of the seeds. In brackets: how "
             "many seeds reach the target. A row is on the Pareto front where no other has a better mean of one and is as "
-            "good in the other; a difference within the intervals above decides nothing.\n\n"
+            "good in the other. A difference within the intervals above decides nothing.\n\n"
             + runs.table(["batch", "CPUs", "seconds", "test accuracy, last epoch",
                           f"seconds to {a.target:g} of validation accuracy", "on the Pareto front"], rows))
 

@@ -65,23 +65,29 @@ def versions_of(commit=None):
     return {backend: version for backend, version in versions.items() if version is not None}
 
 
-def facts(date, commit):
+def facts(date, commit, clean):
     """For a table's raw data."""
-    return {"date": date, "commit": commit, "clean": not obstacle(commit), "kernels": kernels_of(commit)}
+    return {"date": date, "commit": commit, "clean": clean, "kernels": kernels_of(commit)}
 
 
 def of_today(program):
-    return facts(datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), program_commit(program))
+    commit = program_commit(program)
+    return facts(datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"), commit, not obstacle(commit))
 
 
 def of_run(environment):
     """The same of a finished training, from its environment.json: of a program of another day, perhaps."""
-    return facts(environment["started"][:10], commit_in(environment.get("build", "")))
+    return of_earlier(environment["started"][:10], commit_in(environment.get("build", "")))
 
 
 def of_cells(table):
     """The same of a cells.json."""
-    return facts(table.get("date") or "an unknown day", commit_in(table.get("commit", "")))
+    return of_earlier(table.get("date") or "an unknown day", commit_in(table.get("commit", "")))
+
+
+def of_earlier(date, commit):
+    """The checkout may have gone on since then: a commit without changes stays one that figures can be made again by."""
+    return facts(date, commit, re.fullmatch("[0-9a-f]+", commit) is not None)
 
 
 def sentence(of):
@@ -91,7 +97,7 @@ def sentence(of):
         text += f", kernels {of['kernels']}"
     if of.get("kernels") and of["kernels"] != kernels_of():
         text += f" (today {kernels_of()})"
-    return text + ("." if of["clean"] else ", whose files are not those of the checkout that made this table.")
+    return text + ("." if of["clean"] else ", with other files than those of a commit that is here.")
 
 
 def main():

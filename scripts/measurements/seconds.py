@@ -46,6 +46,12 @@ def kernels_of(cells):
     return ", ".join(map(str, sorted(versions, key=str)))
 
 
+def density_of(cells):
+    """"0.27", or "0.26 to 0.27": part of the values between layers that is not zero; "" where no cell recorded it."""
+    found = sorted({f"{cell['density']:.2f}" for cell in cells if cell.get("density") is not None})
+    return " to ".join([found[0], found[-1]][:len(found)]) if found else ""
+
+
 def commits_text(swept):
     """Where cells are of several commits."""
     commits = sorted({origin.commit_in(cell["commit"]) for cell in swept["cells"] if cell.get("commit")})
@@ -156,12 +162,13 @@ def whole_section(out):
             swept = json.load(f)
     except FileNotFoundError:
         return ""
-    rows = [[precision_of(cell), cell["batch"], cell["cpus"], cell_text(cell), *parts_of(path, cell)]
+    rows = [[precision_of(cell), cell["batch"], cell["cpus"], cell_text(cell), *parts_of(path, cell), density_of([cell])]
             for cell in swept["cells"]]
     return (f"\nWhole epochs, with evaluation. {origin.sentence(origin.of_cells(swept))} Start-up is what passes before the "
             "first step: programs start, images are decoded, methods are tried.\n\n"
             + runs.block(swept["command"], not_run="it takes an hour")
-            + runs.table(["precision", "batch", "CPUs", "seconds per epoch", "start-up, s", "evaluation, s"], rows))
+            + runs.table(["precision", "batch", "CPUs", "seconds per epoch", "start-up, s", "evaluation, s",
+                          "density at the end"], rows))
 
 
 def text_of(swept, out=None):
@@ -169,15 +176,19 @@ def text_of(swept, out=None):
     batches, cpus = (sorted({key[i] for key in cells}) for i in (1, 2))
     precisions = list(dict.fromkeys(key[0] for key in cells))
     several = len(precisions) > 1
-    mixed = "," in kernels_of(swept["cells"])  # then each row says its own
+    told = [(name, of) for name, of, worth_a_column in (("density", density_of, density_of(swept["cells"])),
+                                                        ("kernels", kernels_of, "," in kernels_of(swept["cells"])))
+            if worth_a_column]
     repeats = sorted({len(cell["repeats"]) for cell in swept["cells"] if cell["repeats"]})
     numbers = [f"{n} CPU{'s' if n > 1 else ''}" for n in cpus]
     head = [*(["precision"] if several else []), "batch", *numbers, f"speed-up, {cpus[-1]} by {cpus[0]}",
-            *(["kernels"] if mixed else [])]
-    rows = [[*([p] if several else []), batch, *(cell_text(cells.get((p, batch, n))) for n in cpus),
-             speed_up(cells.get((p, batch, cpus[0])), cells.get((p, batch, cpus[-1]))),
-             *([kernels_of(cells[p, batch, n] for n in cpus if (p, batch, n) in cells)] if mixed else [])]
-            for p in precisions for batch in batches if any((p, batch, n) in cells for n in cpus)]
+            *(name for name, _ in told)]
+
+    def row(p, batch):
+        there = [cells[p, batch, n] for n in cpus if (p, batch, n) in cells]
+        return [*([p] if several else []), batch, *(cell_text(cells.get((p, batch, n))) for n in cpus),
+                speed_up(cells.get((p, batch, cpus[0])), cells.get((p, batch, cpus[-1]))), *(of(there) for _, of in told)]
+    rows = [row(p, batch) for p in precisions for batch in batches if any((p, batch, n) in cells for n in cpus)]
     images, data = swept["images_per_epoch"], swept["data"]
     size = f"{swept['image_size']}x{swept['image_size']}"
     text = (f"{origin.sentence(origin.of_cells(swept))}{commits_text(swept)} Seconds per epoch of `{swept['model']}` at "

@@ -59,15 +59,24 @@ def flags_of_images(weights):
     return [word for name in ("resize", "fit", "exif") if name in said for word in (f"--{name}", said[name])]
 
 
+def digest_of(paths):
+    digest = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as f:
+            digest.update(f.read())
+    return digest.hexdigest()
+
+
 class Comparison:
-    def __init__(self, a, model, epochs, pythons, folder):
-        self.a, self.model, self.epochs, self.pythons, self.folder = a, model, epochs, pythons, folder
-        self.versions = {}
+    def __init__(self, a, model, epochs, pythons, versions, folder):
+        self.a, self.model, self.epochs, self.pythons, self.versions = a, model, epochs, pythons, versions
+        self.folder = folder
         self.batch = a.batch or BATCHES[model]
         self.size = a.image_size or SIZES.get(model) or self.info()["layers"][0]["output"][0]
         self.weights = trained_weights(a, model, self.size, epochs)
         self.trial_batch = min(a.trial_batch or self.batch, self.batch)
         packed = [self.pack(batch) for batch in sorted({self.trial_batch, self.batch}, reverse=True)][0]
+        self.inputs = digest_of([self.weights, self.images(self.batch), self.images(self.trial_batch)])
         self.parameters = self.info("--image-size", str(self.size), "--classes",
                                     str(len(packed["classes"])))["parameters"]
         self.without_dropout = os.path.join(folder, f"{model}.json")
@@ -95,7 +104,7 @@ class Comparison:
         return found
 
     def images(self, batch):
-        return os.path.join(self.folder, f"{self.model}-{batch}.ctpack")
+        return os.path.join(self.folder, f"{self.model}-{self.epochs}-{batch}.ctpack")
 
     def info(self, *words):
         return json.loads(run([self.a.program, "info", "--model", self.model, *words, "--json", "-"])[0])["model"]
@@ -153,7 +162,10 @@ class Comparison:
         out, peak = run([python, "-B", os.path.join(PEERS, framework + "_steps.py"), path], cpus, variables,
                         self.a.trial_seconds if trial else None)
         result = json.loads(out.strip().splitlines()[-1])
-        self.versions[framework] = result.pop("version")
+        version = result.pop("version")
+        if self.versions.setdefault(framework, version) != version:  # one table is of one version
+            sys.exit(f"scripts/compare_peers: {self.a.out}/peers.json has {framework} {self.versions[framework]}, and "
+                     f"{version} is installed; name another --out")
         return {**result, "peak_bytes": peak}
 
     def trial(self, framework, setting, cpus, precision, losses):
@@ -170,6 +182,12 @@ class Comparison:
         say(f"{self.model}, {precision}, {framework}, {', '.join(setting.values())}: {told}")
         return {"setting": setting, **result}
 
+    def names(self, threads, precision):
+        """What tells a cell from others, inputs included."""
+        return {"model": self.model, "epochs": self.epochs, "precision": precision, "image_size": self.size,
+                "batch": self.batch, "trial_batch": self.trial_batch, "threads": threads, "cpus": cpus_for(threads),
+                "inputs": self.inputs}
+
     def cell(self, threads, precision):
         """Trials of every framework's settings, and rounds of the quickest of each by turns with cputrain."""
         cpus = cpus_for(threads)
@@ -185,9 +203,8 @@ class Comparison:
             settings.AXES[framework], lambda s, f=framework: self.trial(f, s, cpus, precision, losses))
             for framework in self.pythons}
         chosen, rounds = self.best_rounds(trials, cpus, precision)
-        return {"model": self.model, "epochs": self.epochs, "precision": precision, "image_size": self.size,
-                "batch": self.batch, "trial_batch": self.trial_batch, "threads": threads, "cpus": cpus, "losses": losses,
-                "losses_in_precision": own_losses, "settings": chosen, "trials": trials, "rounds": rounds}
+        return {**self.names(threads, precision), "losses": losses, "losses_in_precision": own_losses,
+                "settings": chosen, "trials": trials, "rounds": rounds}
 
     def best_rounds(self, trials, cpus, precision):
         """(settings, rounds); a setting that fails with the whole batch gives way to the next."""

@@ -13,6 +13,7 @@ import runs
 
 NAMES = {"ours": "cputrain", "tensorflow": "TensorFlow", "pytorch": "PyTorch"}
 SCRIPT = "scripts/compare_peers"
+FILE = "peers.json"
 
 
 def environment(program, cpus):
@@ -105,6 +106,9 @@ def markdown(result):
             "it has chosen its kernels. Ratios are taken within a round; \"no difference\" is said where the interval of "
             "95 % of their median (six rounds at least) holds 1. CPU time is that of all threads. Memory is "
             "the most that was resident, with photographs and the program itself.\n\n")
+    planned = len(o["models"]) * (1 if o["weights_given"] else len(o["epochs"])) * len(o["threads"]) * len(o["precision"])
+    if len(result["cells"]) < planned:
+        text += f"Here are {len(result['cells'])} of the {planned} comparisons of this command, which goes on where it was ended.\n\n"
     text += runs.table(["network, precision, weights", "threads", "program", "setting", "images/s", "cputrain by it",
                         "ms of CPU per image", "CPUs busy", "memory, GB"],
                        [row for cell in result["cells"] for row in rows_of(result, cell)])
@@ -119,14 +123,42 @@ def markdown(result):
     return text
 
 
+def resumed(result, out):
+    """The result, or what OUT/peers.json has of the same command, program and machine."""
+    path = os.path.join(out, FILE) if out else ""
+    if not os.path.exists(path):
+        return result
+    with open(path) as f:
+        earlier = json.load(f)
+    if begun_by(earlier) == begun_by(result):
+        return {key: earlier[key] for key in result}
+    comparison.say(f"{path} is of another command, program or machine: it is made anew")
+    return result
+
+
+def begun_by(result):
+    """What a command must share with an earlier one to go on with its cells; day and checkout are not part of it."""
+    environment = {key: value for key, value in result["environment"].items() if key not in ("date", "clean")}
+    return [result["command"], result["options"], result["versions"].get("ours"), environment]
+
+
 def write(result, out):
-    """OUT/peers.json, and the tables in OUT/README.md where that has marks for them."""
+    """OUT/peers.json, where there is a folder for it."""
     result["summaries"] = [{**{k: cell[k] for k in ("model", "epochs", "precision", "batch", "threads")}, **summary(cell)}
                            for cell in result["cells"]]
     if not out:
-        return print(runs.wrapped(markdown(result)))
+        return
     os.makedirs(out, exist_ok=True)
-    with open(os.path.join(out, "peers.json"), "w") as f:
+    path = os.path.join(out, FILE)
+    with open(path + ".new", "w") as f:
         json.dump({"generated_by": SCRIPT, **result}, f, indent=1)
         f.write("\n")
-    runs.publish_as(SCRIPT, out, markdown(result))
+    os.replace(path + ".new", path)
+
+
+def publish(result, out):
+    """The tables in OUT/README.md where that has marks for them; else they are printed."""
+    if out:
+        runs.publish_as(SCRIPT, out, markdown(result))
+    else:
+        print(runs.wrapped(markdown(result)))

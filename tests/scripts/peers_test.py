@@ -85,6 +85,28 @@ class Peers(ProgramTest):
         self.assertEqual(few.returncode, 1)
         self.assertIn("photographs for a batch of 500", few.stderr)
 
+    def test_the_same_command_goes_on_where_it_was_ended(self):
+        self.expect(0, "data", "synth", "s", "--images", "24", "--image-size", "64")
+        words = ["--data", "s", "--image-size", "64", "--batch", "8", "--epochs", "1,0", "--rounds", "1", "--steps", "2",
+                 "--frameworks", "ours", "--out", "out"]
+        self.assertEqual(self.compare(*words).returncode, 0)
+        whole = self.result()
+        self.assertEqual([cell["epochs"] for cell in whole["cells"]], [1, 0])
+        first = whole["cells"][0]
+        self.write(self.path("out", "peers.json"), json.dumps({**whole, "cells": [first]}))
+        again = self.compare(*words)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn("out/peers.json has it", again.stderr)
+        self.assertEqual(self.result()["cells"][0], first)
+        self.assertNotEqual(self.result()["cells"][1]["rounds"], whole["cells"][1]["rounds"])
+        self.write(self.path("out", "peers.json"), json.dumps({**whole, "cells": [{**first, "inputs": "others"}]}))
+        self.compare(*words)
+        self.assertNotEqual(self.result()["cells"][0]["rounds"], first["rounds"], "other photographs")
+        first = self.result()["cells"][0]
+        other = self.compare(*[word if word != "2" else "1" for word in words])
+        self.assertIn("out/peers.json is of another command", other.stderr)
+        self.assertNotEqual(self.result()["cells"][0]["rounds"], first["rounds"])
+
     def result(self):
         return self.json_of("out", "peers.json")
 

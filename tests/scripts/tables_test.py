@@ -86,6 +86,9 @@ class Tables(unittest.TestCase):
         self.assertIn("Its cells are of commits abc1, def2.", text)
         self.assertIn("| batch | 1 CPU | speed-up, 1 by 1 | kernels |", text)
         self.assertIn("| 256 | 600 scaled (600 to 600) | 1.00 | 13 |", text)
+        dense = seconds.text_of(sweep(dict(made[0], density=0.271), dict(cell(2, 128, 300), density=0.26), made[1]))
+        self.assertIn("| batch | 1 CPU | 2 CPUs | speed-up, 2 by 1 | density | kernels |", dense)
+        self.assertIn(" | 2.00 | 0.26 to 0.27 | ", dense)
         text = seconds.text_of(sweep(made[0]))
         self.assertNotIn("commits", text)
 
@@ -175,7 +178,7 @@ class Tables(unittest.TestCase):
         text = self.accuracy_text({(8, 1): (280, 281, 282), (8, 2): (300, 301, 302), (32, 1): (280, 281, 282),
                                    (32, 2): (280, 281, 282)}, (MADE, dict(MADE, commit="def", clean=False)))
         self.assertIn("Here a difference is shown for: 2 by 1 CPU, batch 8.", text)
-        self.assertIn("by commit def, whose files are not those of the checkout", text)
+        self.assertIn("by commit def, with other files than those of a commit", text)
 
     def test_wilson_is_that_of_a_published_example(self):
         # Newcombe (1998), Statistics in Medicine 17, table I: 81 of 263, and 15 of 148.
