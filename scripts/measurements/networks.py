@@ -35,11 +35,11 @@ def networks_text(tables):
         for batch in sorted({cell["batch"] for cell in table["cells"]}):
             cells = {cell["cpus"]: cell for cell in table["cells"] if cell["batch"] == batch}
             rows.append([f"`{table['model']}`", f"{table['image_size']}x{table['image_size']}",
-                         f"{table['images_per_epoch']:,}", batch, *(seconds.cell_text(cells.get(n)) for n in numbers)])
+                         f"{table['images_per_epoch']:,}", batch, *(seconds.cell_text(cells.get(n)) for n in numbers), seconds.density_of(cells.values())])
     made = sorted({origin.sentence(origin.of_cells(table)) for table in tables})
-    return (f"{' '.join(made)} Seconds per epoch, one rank of one thread for each CPU, from a few steps.\n\n"
+    return (f"{' '.join(made)} Seconds per epoch, one rank of one thread for each CPU, from a few steps.{seconds.DENSITY}\n\n"
             + runs.block(tables[0]["command"], not_run="it takes minutes")
-            + runs.table(["network", "image", "images", "batch", *of_cpus(numbers)], rows))
+            + runs.table(["network", "image", "images", "batch", *of_cpus(numbers), "density"], rows))
 
 
 def weak_text(table):
@@ -50,6 +50,7 @@ def weak_text(table):
     rates = {n: table["images_per_epoch"] / cells[n]["seconds_per_epoch"] for n in numbers}
     rows = [["seconds per epoch", *(seconds.cell_text(cells[n]) for n in numbers)],
             ["images/s", *(f"{rates[n]:.1f}" for n in numbers)],
+            ["density", *(seconds.density_of([cells[n]]) for n in numbers)],
             ["efficiency, %", *(f"{100 * rates[n] * numbers[0] / rates[numbers[0]] / n:.1f}" for n in numbers)]]
     return (f"{origin.sentence(origin.of_cells(table))} `{table['model']}` with {each} images for each rank of one thread. "
             "Efficiency is against the fewest CPUs.\n\n"

@@ -17,6 +17,7 @@ import runs
 PART = "measured"
 WHOLE = "whole-epochs"  # a folder in OUT
 PAPER = os.path.join(runs.ROOT, "results", "reference", "paper_table3.csv")
+DENSITY = " Density is the part of the values between layers that is not zero."
 SMALL, LARGE = 128, 1024  # batches that the paper's gain is between
 PROGRAMS = {"tensorflow": "TensorFlow", "pytorch": "PyTorch"}
 
@@ -28,7 +29,8 @@ def cell_text(cell):
         return f"n/a: {cell['reason']}"
     low, high = cell["spread"]
     whole = "" if cell["status"] == "measured" else " " + cell["status"]
-    return f"{cell['seconds_per_epoch']:.0f}{whole} ({low:.0f} to {high:.0f})"
+    spread = f" ({low:.0f} to {high:.0f})" if len(cell["repeats"]) > 1 else ""
+    return f"{cell['seconds_per_epoch']:.0f}{whole}{spread}"
 
 
 def speed_up(few, many):
@@ -47,9 +49,9 @@ def kernels_of(cells):
 
 
 def density_of(cells):
-    """"0.27", or "0.26 to 0.27": part of the values between layers that is not zero; "" where no cell recorded it."""
+    """"0.27", or "0.26 to 0.27": part of the values between layers that is not zero."""
     found = sorted({f"{cell['density']:.2f}" for cell in cells if cell.get("density") is not None})
-    return " to ".join([found[0], found[-1]][:len(found)]) if found else ""
+    return " to ".join([found[0], found[-1]][:len(found)]) if found else "not recorded"
 
 
 def commits_text(swept):
@@ -61,7 +63,7 @@ def commits_text(swept):
 def repeats_text(repeats):
     """What a figure and its range are of, where cells had so many trainings."""
     if repeats == [1]:
-        return "Each figure is of one training, so its range is that figure alone."
+        return "Each figure is of one training."
     return f"Each figure is the median (lowest to highest) of {' or '.join(map(str, repeats))} trainings."
 
 
@@ -144,31 +146,44 @@ def peer_rows(out, swept, cpus):
             for (name, precision, batch), texts in sorted(found.items())]
 
 
-def parts_of(out, cell):
-    """Medians of start-up and evaluation over the cell's trainings, in seconds; texts."""
-    lines = [runs.metrics(os.path.join(out, folder)) for folder in cell.get("runs", [])]
-    programs = [found[-1].get("program") for found in lines if found]
-    programs = [program for program in programs if program]
-    if not programs:
-        return ["", ""]
-    return [f"{statistics.median(program[part] for program in programs):.1f}" for part in ("start_up", "evaluation")]
+def parts_of(path, cells):
+    """{run folder: [start-up, evaluation]}, in seconds: medians over a cell's trainings. What is known is kept beside
+    cells.json, since run folders are not published."""
+    kept_in, known = os.path.join(path, "parts.json"), {}
+    if os.path.exists(kept_in):
+        with open(kept_in) as f:
+            known = json.load(f)["seconds"]
+    for cell in cells:
+        lines = [runs.metrics(os.path.join(path, folder)) for folder in cell.get("runs", [])]
+        programs = [found[-1]["program"] for found in lines if found and found[-1].get("program")]
+        if programs:
+            known[cell["runs"][0]] = [round(statistics.median(program[part] for program in programs), 1)
+                                      for part in ("start_up", "evaluation")]
+    if known:
+        runs.write_json(kept_in, WHOLE, {"seconds": known})
+    return known
 
 
-def whole_section(out):
-    """Trainings of whole epochs, with what is before and after the steps of one."""
+def whole_section(out, scaled):
+    """Trainings of whole epochs, with what is before and after the steps of one, beside `scaled`: the cells of some steps,
+    {(precision, batch, CPUs): cell}."""
     path = os.path.join(out, WHOLE)
     try:
         with open(os.path.join(path, "cells.json")) as f:
             swept = json.load(f)
     except FileNotFoundError:
         return ""
-    rows = [[precision_of(cell), cell["batch"], cell["cpus"], cell_text(cell), *parts_of(path, cell), density_of([cell])]
-            for cell in swept["cells"]]
+    parts = parts_of(path, swept["cells"])
+    rows = []
+    for cell in swept["cells"]:
+        known = parts.get((cell.get("runs") or [""])[0], ["", ""])
+        key = (precision_of(cell), cell["batch"], cell["cpus"])
+        rows.append([*key, cell_text(cell), cell_text(scaled.get(key)), *known, density_of([cell])])
     return (f"\nWhole epochs, with evaluation. {origin.sentence(origin.of_cells(swept))} Start-up is what passes before the "
-            "first step: programs start, images are decoded, methods are tried.\n\n"
+            "first step: programs start, images are decoded, methods are tried. Density is that of the end.\n\n"
             + runs.block(swept["command"], not_run="it takes an hour")
-            + runs.table(["precision", "batch", "CPUs", "seconds per epoch", "start-up, s", "evaluation, s",
-                          "density at the end"], rows))
+            + runs.table(["precision", "batch", "CPUs", "seconds per epoch", "in the table above", "start-up, s",
+                          "evaluation, s", "density"], rows))
 
 
 def text_of(swept, out=None):
@@ -176,7 +191,8 @@ def text_of(swept, out=None):
     batches, cpus = (sorted({key[i] for key in cells}) for i in (1, 2))
     precisions = list(dict.fromkeys(key[0] for key in cells))
     several = len(precisions) > 1
-    told = [(name, of) for name, of, worth_a_column in (("density", density_of, density_of(swept["cells"])),
+    dense = any(cell.get("density") is not None for cell in swept["cells"])
+    told = [(name, of) for name, of, worth_a_column in (("density", density_of, dense),
                                                         ("kernels", kernels_of, "," in kernels_of(swept["cells"])))
             if worth_a_column]
     repeats = sorted({len(cell["repeats"]) for cell in swept["cells"] if cell["repeats"]})
@@ -194,7 +210,8 @@ def text_of(swept, out=None):
     text = (f"{origin.sentence(origin.of_cells(swept))}{commits_text(swept)} Seconds per epoch of `{swept['model']}` at "
             f"{size}, {images:,} "
             f"images ({data}), one rank of one thread for each CPU. {repeats_text(repeats)} `scaled` means "
-            "some steps, times the steps of an epoch; weights begin untrained and have made about as many steps before.\n\n"
+            "some steps, times the steps of an epoch; weights begin untrained and have made about as many steps before."
+            f"{DENSITY if dense else ''}\n\n"
             + runs.block(swept["command"], not_run="it takes half an hour") + runs.table(head, rows))
     text += gain_section(cells, precisions, cpus, published_table(PAPER))
     if out is None:
@@ -203,7 +220,7 @@ def text_of(swept, out=None):
     if others:
         text += ("\nOther programs at the same network, from the rates of [peers.json](peers.json), one process with a "
                  "thread for each CPU.\n\n" + runs.table(["program", "precision", "batch", *numbers], others))
-    return text + whole_section(out)
+    return text + whole_section(out, cells)
 
 
 def environment(out, swept):

@@ -63,21 +63,36 @@ class Tables(unittest.TestCase):
     def test_a_sweep_has_its_range_its_kind_and_its_speed_up(self):
         text = seconds.text_of(sweep(cell(1, 128, 600, 700, 610), cell(2, 128, 305, status="measured"), cell(1, 256),
                                      cell(2, 256, 300)))
-        self.assertIn("| 128 | 610 scaled (600 to 700) | 305 (305 to 305) | 2.00 |", text)
-        self.assertIn("| 256 | n/a: no memory | 300 scaled (300 to 300) |  |", text)
+        self.assertIn("| 128 | 610 scaled (600 to 700) | 305 | 2.00 |", text)
+        self.assertIn("| 256 | n/a: no memory | 300 scaled |  |", text)
         self.assertIn("the median (lowest to highest) of 1 or 3 trainings.", text)
 
     def test_one_training_is_no_median(self):
         text = seconds.text_of(sweep(cell(1, 128, 600), cell(2, 128)))
-        self.assertIn("Each figure is of one training, so its range is that figure alone.", text)
+        self.assertIn("Each figure is of one training.", text)
         self.assertNotIn("trainings", text)
 
     def test_a_sweep_of_precisions_has_their_rows(self):
         narrow = [dict(cell(cpus, 128, repeat), axes={"precision": "bf16"}) for cpus, repeat in ((1, 300), (2, 150))]
         text = seconds.text_of(sweep(cell(1, 128, 600), cell(2, 128, 300), *narrow))
         self.assertIn("| precision | batch | 1 CPU | 2 CPUs | speed-up, 2 by 1 |", text)
-        self.assertIn("| float | 128 | 600 scaled (600 to 600) | 300 scaled (300 to 300) | 2.00 |", text)
-        self.assertIn("| bf16 | 128 | 300 scaled (300 to 300) | 150 scaled (150 to 150) | 2.00 |", text)
+        self.assertIn("| float | 128 | 600 scaled | 300 scaled | 2.00 |", text)
+        self.assertIn("| bf16 | 128 | 300 scaled | 150 scaled | 2.00 |", text)
+
+    def test_parts_of_whole_epochs_stay_without_their_runs(self):
+        with tempfile.TemporaryDirectory() as out:
+            whole = os.path.join(out, seconds.WHOLE)
+            run = os.path.join(whole, "cells", "one")
+            os.makedirs(run)
+            with open(os.path.join(whole, "cells.json"), "w") as f:
+                json.dump(sweep(dict(cell(1, 128, 610, status="measured"), runs=["cells/one"], density=0.5)), f)
+            with open(os.path.join(run, "metrics.jsonl"), "w") as f:
+                f.write(json.dumps({"type": "summary", "outcome": "finished",
+                                    "program": {"start_up": 3.21, "evaluation": 20}}))
+            for _ in ("with its run", "without"):
+                text = seconds.text_of(sweep(cell(1, 128, 600)), out)
+                self.assertIn("| float | 128 | 1 | 610 | 600 scaled | 3.2 | 20 | 0.50 |", text)
+                shutil.rmtree(run, ignore_errors=True)
 
     def test_kernels_and_commits_that_are_mixed_are_said_by_row(self):
         made = [dict(cell(1, batch, 600), kernels_version=version, commit=f"commit {commit}, Release")
@@ -85,7 +100,7 @@ class Tables(unittest.TestCase):
         text = seconds.text_of(sweep(*made))
         self.assertIn("Its cells are of commits abc1, def2.", text)
         self.assertIn("| batch | 1 CPU | speed-up, 1 by 1 | kernels |", text)
-        self.assertIn("| 256 | 600 scaled (600 to 600) | 1.00 | 13 |", text)
+        self.assertIn("| 256 | 600 scaled | 1.00 | 13 |", text)
         dense = seconds.text_of(sweep(dict(made[0], density=0.271), dict(cell(2, 128, 300), density=0.26), made[1]))
         self.assertIn("| batch | 1 CPU | 2 CPUs | speed-up, 2 by 1 | density | kernels |", dense)
         self.assertIn(" | 2.00 | 0.26 to 0.27 | ", dense)
