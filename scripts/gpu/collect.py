@@ -64,13 +64,20 @@ def processor(day):
     return ", ".join([found["vendor"], *numbers])
 
 
+def kernels(commit):
+    """"kernels 13 of CPUs, 3 of GPUs"; nothing where the commit is not here."""
+    versions = origin.versions_of(commit)
+    return ", kernels " + ", ".join(f"{versions[backend]} of {name}" for backend, name in (("cpu", "CPUs"), ("cuda", "GPUs"))
+                                    if backend in versions) if versions else ""
+
+
 def about(day, files):
     machine, packed = day["facts"].get("machine", {}), day["packed"]
     kind = "an emulated device, so no time here means anything" if day["emulated"] else "one GPU"
     rehearsal = " It was a rehearsal, which measures less." if day["quick"] else ""
     facts = [("device", day["device"]), ("CPUs", f"{machine.get('cpus')}, {machine.get('cpu')}; {processor(day)}"),
-             ("system", machine.get("system")), ("program", f"{packed['program']}, commit {packed['commit']}"),
-             ("date", day["date"]), ("took", f"{day['seconds']:.0f} s")]
+             ("system", machine.get("system")),
+             ("program", f"{packed['program']}, commit {packed['commit']}{kernels(packed['commit'])}"), ("date", day["date"]), ("took", f"{day['seconds']:.0f} s")]
     others = ", ".join(link(name) for name in files if name != "day.json")
     text = f"A day of `scripts/gpu_day` with {kind}.{rehearsal} {link('day.json')} has all of it, beside {others}."
     commands = ["scripts/gpu_day pack DIR", f"DIR/run {'--quick ' if day['quick'] else ''}OUT",

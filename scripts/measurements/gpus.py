@@ -114,7 +114,7 @@ def feeding_table(out):
 def origins(out):
     with open(os.path.join(out, "one-node", "dogcat-float", "cells.json")) as f:
         table = json.load(f)
-    return (f"{origin.sentence(origin.of_cells(table))} `predicted`: what a GPU computes is predicted by "
+    return (f"{origin.sentence(origin.of_cells(table, 'cuda'))} `predicted`: what a GPU computes is predicted by "
             "`scripts/predict_gpu`. `simulated`: it is the speed of one GPU that others printed. Sums and images are "
             "those of [the guide](../../../src/scaling/simulation/README.md#gpus), with the figures of the platform files.")
 

@@ -65,9 +65,10 @@ def versions_of(commit=None):
     return {backend: version for backend, version in versions.items() if version is not None}
 
 
-def facts(date, commit, clean):
-    """For a table's raw data."""
-    return {"date": date, "commit": commit, "clean": clean, "kernels": kernels_of(commit)}
+def facts(date, commit, clean, backend="cpu"):
+    """For a table's raw data. Kernels are those of the backend that figures are of."""
+    return {"date": date, "commit": commit, "clean": clean, "kernels": kernels_of(commit, backend),
+            **({"backend": backend} if backend != "cpu" else {})}
 
 
 def of_today(program):
@@ -80,23 +81,23 @@ def of_run(environment):
     return of_earlier(environment["started"][:10], commit_in(environment.get("build", "")))
 
 
-def of_cells(table):
+def of_cells(table, backend="cpu"):
     """The same of a cells.json."""
-    return of_earlier(table.get("date") or "an unknown day", commit_in(table.get("commit", "")))
+    return of_earlier(table.get("date") or "an unknown day", commit_in(table.get("commit", "")), backend)
 
 
-def of_earlier(date, commit):
+def of_earlier(date, commit, backend="cpu"):
     """The checkout may have gone on since then: a commit without changes stays one that figures can be made again by."""
-    return facts(date, commit, re.fullmatch("[0-9a-f]+", commit) is not None)
+    return facts(date, commit, re.fullmatch("[0-9a-f]+", commit) is not None, backend)
 
 
 def sentence(of):
     """What a table says of facts."""
-    text = f"Made on {of['date']} by commit {of['commit']}"
+    text, backend = f"Made on {of['date']} by commit {of['commit']}", of.get("backend", "cpu")
     if of.get("kernels"):
-        text += f", kernels {of['kernels']}"
-    if of.get("kernels") and of["kernels"] != kernels_of():
-        text += f" (today {kernels_of()})"
+        text += f", {'' if backend == 'cpu' else backend.upper() + ' '}kernels {of['kernels']}"
+    if of.get("kernels") and of["kernels"] != kernels_of(backend=backend):
+        text += f" (today {kernels_of(backend=backend)})"
     return text + ("." if of["clean"] else ", with other files than those of a commit that is here.")
 
 

@@ -79,6 +79,13 @@ class Tables(unittest.TestCase):
         self.assertIn("| float | 128 | 600 scaled | 300 scaled | 2.00 |", text)
         self.assertIn("| bf16 | 128 | 300 scaled | 150 scaled | 2.00 |", text)
 
+    def test_kernels_are_those_of_the_backend_that_figures_are_of(self):
+        made = {"date": "2026-12-02", "commit": "commit abc1, Release"}
+        with unittest.mock.patch.object(origin, "kernels_of", lambda _=None, backend="cpu": {"cpu": 13, "cuda": 3}[backend]):
+            self.assertEqual(origin.sentence(origin.of_cells(made)), "Made on 2026-12-02 by commit abc1, kernels 13.")
+            self.assertEqual(origin.sentence(origin.of_cells(made, "cuda")),
+                             "Made on 2026-12-02 by commit abc1, CUDA kernels 3.")
+
     def test_parts_of_whole_epochs_stay_without_their_runs(self):
         with tempfile.TemporaryDirectory() as out:
             whole = os.path.join(out, seconds.WHOLE)
