@@ -190,6 +190,9 @@ def meaning(a, found):
         text += (" Batches differ in their steps, at equal epochs. "
                  + (f"A difference is shown for {'; '.join(shown(of_batches))}." if shown(of_batches) else
                     "No difference between them is shown."))
+    if of_ranks and of_batches:
+        most = [max(abs(mean) for _, mean, _, _ in rows) for rows in (of_batches, of_ranks)]
+        text += f" The largest one is {most[0]:.3f} between batches, and {most[1]:.3f} between numbers of CPUs."
     return text + f" With {len(found)} intervals of 95 %, one in twenty is expected to miss."
 
 

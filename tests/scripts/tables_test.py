@@ -201,6 +201,7 @@ class Tables(unittest.TestCase):
                                    (32, 2): (280, 281, 282)}, (MADE, dict(MADE, commit="def", clean=False)))
         self.assertIn("Here a difference is shown for: 2 by 1 CPU, batch 8.", text)
         self.assertIn("by commit def, with other files than those of a commit", text)
+        self.assertIn("The largest one is 0.050 between batches, and 0.050 between numbers of CPUs.", text)
 
     def test_wilson_is_that_of_a_published_example(self):
         # Newcombe (1998), Statistics in Medicine 17, table I: 81 of 263, and 15 of 148.
