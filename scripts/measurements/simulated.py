@@ -40,6 +40,13 @@ def text(cell):
     return f"{three_digits(cell['seconds_per_epoch'])} ({low} to {high}) simulated"
 
 
+def gain_row(whose, cpus, figures):
+    """What the paper's largest batch saves of the time of its smallest, with the same number of CPUs."""
+    both = [(figures.get((seconds.SMALL, n)), figures.get((seconds.LARGE, n))) for n in cpus]
+    return [f"gain of {seconds.LARGE} by {seconds.SMALL}{whose}",
+            *(f"{100 * (1 - large / small):+.1f} %" if small and large else "N/A" for small, large in both)]
+
+
 def seconds_table(folder, printed=None):
     """Batches down, CPUs across; below each row that of a published table, where there is one."""
     cells = cells_of(folder)
@@ -49,6 +56,9 @@ def seconds_table(folder, printed=None):
         rows.append([batch, *(text(cells.get((batch, n))) for n in cpus)])
         if printed:
             rows.append([f"{batch}, published", *(printed.get((batch, n)) or "N/A" for n in cpus)])
+    gains = [gain_row("", cpus, {key: cell["seconds_per_epoch"] for key, cell in cells.items()}),
+             gain_row(", published", cpus, {key: float(value) for key, value in (printed or {}).items() if value})]
+    rows += [row for row in gains if set(row[1:]) != {"N/A"}]
     return runs.table(["batch / CPUs", *cpus], rows)
 
 

@@ -232,8 +232,10 @@ class Tables(unittest.TestCase):
     def test_simulated_figures_say_so_and_stand_above_those_in_print(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "cells.json"), "w") as f:
-                json.dump(sweep(cell(1, 128, 240.2, 259.06, 301.3), cell(2, 128), cell(1, 256, 7.314)), f)
+                json.dump(sweep(cell(1, 128, 240.2, 259.06, 301.3), cell(2, 128), cell(1, 256, 7.314), cell(1, 1024, 200)), f)
             text = simulated.seconds_table(folder, {(128, 1): "878", (256, 1): ""})
+        self.assertIn("| gain of 1024 by 128 | +22.8 % | N/A |", text)
+        self.assertNotIn("gain of 1024 by 128, published", text)
         self.assertIn("| 128 | 259 (240 to 301) simulated | n/a |\n| 128, published | 878 | N/A |", text)
         self.assertIn("| 256 | 7.31 (7.31 to 7.31) simulated |  |\n| 256, published | N/A | N/A |", text)
 
