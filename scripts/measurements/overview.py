@@ -102,7 +102,8 @@ def program_of(about, cell):
     commit = cell.get("commit", "").removeprefix("commit ").split(",")[0]
     text = f"kernels {'not recorded' if version is None else version}, {commit or 'commit not recorded'}"
     text += f"; {about.get('weights', 'first steps of a training')}"  # those of a sweep
-    return text + (f", density {cell['density']:.2f}" if cell.get("density") is not None else "")
+    text += f", density {cell['density']:.2f}" if cell.get("density") is not None else ""
+    return text + ("; one run" if len(cell.get("repeats") or []) == 1 else "")
 
 
 def text_of(reports, prices):
@@ -116,7 +117,8 @@ def text_of(reports, prices):
     table = runs.table([head[i] for i in used], [[row[i] for i in used] for row in rows])
     text = ("Seconds per epoch of `dogcat` at 256x256, 22,500 images, by batch. Figures of ours are scaled from some "
             f"steps. Columns behind the batches are of batch {BASE}, where it was measured. The multiply-add peak was "
-            "measured beside it; of a GPU it is that of `mma.sync`. Kernels that skip zeros may pass it.\n\n" + table +
+            "measured beside it; of a GPU it is that of `mma.sync`. Kernels that skip zeros may pass it, and so "
+            "may AMX, whose tiles are no part of that peak. Where a row names no density, none was recorded.\n\n" + table +
             "\nCPUs as quick as a GPU are those of its own host. Beyond the most that were measured, two figures are "
             "extrapolated: all CPUs as good as the first one, and going on as the last two numbers of CPUs. Where a number "
             "of CPUs was measured in several splits into ranks and threads, the quickest stands here. Two measurements of "
