@@ -80,19 +80,23 @@ class Beside(unittest.TestCase):
         self.assertIn("| TensorFlow 2.21.0, weights after 2 epochs | bf16 | 128 |  | 250 scaled (125 to 500) |", text)
         self.assertIn("| TensorFlow 2.21.0, weights after 1 step | float | 128 | 750 scaled", text)
 
-    def test_whole_epochs_have_their_start_and_evaluation(self):
-        self.write("whole-epochs/cells.json", sweep(dict(cell(2, 1024, 180), status="measured", runs=["cells/a", "gone"])))
+    def test_whole_epochs_have_their_start_and_evaluation_even_without_their_runs(self):
+        self.write("whole-epochs/cells.json", sweep(dict(cell(2, 1024, 180), status="measured", runs=["cells/a", "gone"],
+                                                             density=0.5)))
         summary = {"type": "summary", "outcome": "finished", "program": {"start_up": 12.25, "evaluation": 7.5}}
         self.write("whole-epochs/cells/a/metrics.jsonl", json.dumps(summary) + "\n")
-        text = seconds.text_of(sweep(cell(1, 128, 300)), self.out)
-        self.assertIn("| float | 1024 | 2 | 180 (180 to 180) | 12.2 | 7.5 |", text)
+        for runs_there in (True, False):
+            with self.subTest(runs_there=runs_there):
+                text = seconds.text_of(sweep(cell(2, 1024, 170)), self.out)
+                self.assertIn("| float | 1024 | 2 | 180 | 170 scaled | 12.2 | 7.5 | 0.50 |", text)
+            shutil.rmtree(os.path.join(self.out, "whole-epochs", "cells"), ignore_errors=True)
 
     def test_networks_have_a_row_each_and_weak_scaling_its_efficiency(self):
         text = networks.networks_text([sweep(cell(1, 64, 80), cell(2, 64, 41), model="nature7", image_size=299),
                                        sweep(cell(2, 32, 9), model="vgg16", image_size=128)])
-        self.assertIn("| network | image | images | batch | 1 CPU | 2 CPUs |", text)
-        self.assertIn("| `nature7` | 299x299 | 22,500 | 64 | 80 scaled (80 to 80) | 41 scaled (41 to 41) |", text)
-        self.assertIn("| `vgg16` | 128x128 | 22,500 | 32 |  | 9 scaled (9 to 9) |", text)
+        self.assertIn("| network | image | images | batch | 1 CPU | 2 CPUs | density |", text)
+        self.assertIn("| `nature7` | 299x299 | 22,500 | 64 | 80 scaled | 41 scaled | not recorded |", text)
+        self.assertIn("| `vgg16` | 128x128 | 22,500 | 32 |  | 9 scaled | not recorded |", text)
         weak = networks.weak_text(sweep(cell(1, 32, 300, batch_per_rank=32), cell(4, 128, 100, batch_per_rank=32)))
         self.assertIn("| images/s | 75.0 | 225.0 |", weak)
         self.assertIn("| efficiency, % | 100.0 | 75.0 |", weak)

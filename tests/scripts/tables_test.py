@@ -86,21 +86,6 @@ class Tables(unittest.TestCase):
             self.assertEqual(origin.sentence(origin.of_cells(made, "cuda")),
                              "Made on 2026-12-02 by commit abc1, CUDA kernels 3.")
 
-    def test_parts_of_whole_epochs_stay_without_their_runs(self):
-        with tempfile.TemporaryDirectory() as out:
-            whole = os.path.join(out, seconds.WHOLE)
-            run = os.path.join(whole, "cells", "one")
-            os.makedirs(run)
-            with open(os.path.join(whole, "cells.json"), "w") as f:
-                json.dump(sweep(dict(cell(1, 128, 610, status="measured"), runs=["cells/one"], density=0.5)), f)
-            with open(os.path.join(run, "metrics.jsonl"), "w") as f:
-                f.write(json.dumps({"type": "summary", "outcome": "finished",
-                                    "program": {"start_up": 3.21, "evaluation": 20}}))
-            for _ in ("with its run", "without"):
-                text = seconds.text_of(sweep(cell(1, 128, 600)), out)
-                self.assertIn("| float | 128 | 1 | 610 | 600 scaled | 3.2 | 20 | 0.50 |", text)
-                shutil.rmtree(run, ignore_errors=True)
-
     def test_kernels_and_commits_that_are_mixed_are_said_by_row(self):
         made = [dict(cell(1, batch, 600), kernels_version=version, commit=f"commit {commit}, Release")
                 for batch, version, commit in ((128, 12, "abc1"), (256, 13, "def2"))]
