@@ -5,12 +5,14 @@ scripts/tables measured OUT runs it after the sweep. It reads OUT/cells.json, an
 is, writes OUT/environment.json from one of the sweep's run folders and the tables into OUT/README.md.
 """
 import csv
+import datetime
 import json
 import os
 import statistics
 import sys
 
 sys.dont_write_bytecode = True
+import energy
 import origin
 import runs
 
@@ -146,21 +148,34 @@ def peer_rows(out, swept, cpus):
             for (name, precision, batch), texts in sorted(found.items())]
 
 
+def kilojoules(folder, epochs, path):
+    """Of an epoch: what all processors used from a training's start to its end, evaluation included. None: not known."""
+    if not os.path.exists(path):
+        return None
+    with open(os.path.join(folder, "environment.json")) as f:
+        start = datetime.datetime.strptime(json.load(f)["started"], "%Y-%m-%dT%H:%M:%S%z").timestamp()
+    joules = energy.between(path, start, os.path.getmtime(os.path.join(folder, "metrics.jsonl")))
+    return joules and joules / 1000 / epochs
+
+
 def parts_of(path, cells):
-    """{run folder: [start-up, evaluation]}, in seconds: medians over a cell's trainings. What is known is kept beside
-    cells.json, since run folders are not published."""
+    """{run folder: [start-up in seconds, evaluation in seconds, kJ of an epoch; None: not known]}: medians over a cell's
+    trainings. What is known is kept beside cells.json, since run folders are not published."""
     kept_in, known = os.path.join(path, "parts.json"), {}
     if os.path.exists(kept_in):
         with open(kept_in) as f:
-            known = json.load(f)["seconds"]
+            known = json.load(f)["parts"]
     for cell in cells:
-        lines = [runs.metrics(os.path.join(path, folder)) for folder in cell.get("runs", [])]
-        programs = [found[-1]["program"] for found in lines if found and found[-1].get("program")]
-        if programs:
-            known[cell["runs"][0]] = [round(statistics.median(program[part] for program in programs), 1)
-                                      for part in ("start_up", "evaluation")]
+        parts = []
+        for folder in (os.path.join(path, name) for name in cell.get("runs", [])):
+            summary = (runs.metrics(folder) or [{}])[-1]
+            if summary.get("program"):
+                parts.append([summary["program"]["start_up"], summary["program"]["evaluation"],
+                              kilojoules(folder, summary["epochs"], os.path.join(path, "energy.txt"))])
+        if parts:
+            known[cell["runs"][0]] = [None if None in of_all else round(statistics.median(of_all), 1) for of_all in zip(*parts)]
     if known:
-        runs.write_json(kept_in, WHOLE, {"seconds": known})
+        runs.write_json(kept_in, WHOLE, {"parts": known})
     return known
 
 
@@ -174,16 +189,20 @@ def whole_section(out, scaled):
     except FileNotFoundError:
         return ""
     parts = parts_of(path, swept["cells"])
+    with_energy = any(joules is not None for _, _, joules in parts.values())
     rows = []
     for cell in swept["cells"]:
-        known = parts.get((cell.get("runs") or [""])[0], ["", ""])
+        known = ["" if part is None else part for part in parts.get((cell.get("runs") or [""])[0], [None] * 3)]
+        known = known if with_energy else known[:2]
         key = (precision_of(cell), cell["batch"], cell["cpus"])
         rows.append([*key, cell_text(cell), cell_text(scaled.get(key)), *known, density_of([cell])])
     return (f"\nWhole epochs, with evaluation. {origin.sentence(origin.of_cells(swept))} Start-up is what passes before the "
-            "first step: programs start, images are decoded, methods are tried. Density is that of the end.\n\n"
+            "first step: programs start, images are decoded, methods are tried. Density is that of the end."
+            + (" Energy is that of all processors of the machine, by RAPL, from a training's start to its end." * with_energy)
+            + "\n\n"
             + runs.block(swept["command"], not_run="it takes an hour")
             + runs.table(["precision", "batch", "CPUs", "seconds per epoch", "in the table above", "start-up, s",
-                          "evaluation, s", "density"], rows))
+                          "evaluation, s", *(["energy, kJ"] if with_energy else []), "density"], rows))
 
 
 def text_of(swept, out=None):

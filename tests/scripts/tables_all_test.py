@@ -17,8 +17,8 @@ from program import ROOT
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "scripts", "measurements"))
-runs, origin, seconds, networks, recipes, curve, benchmarks, everything = map(
-    importlib.import_module, ["runs", "origin", "seconds", "networks", "recipes", "curve", "benchmarks", "everything"])
+runs, origin, seconds, networks, recipes, curve, benchmarks, everything, energy = map(importlib.import_module, [
+    "runs", "origin", "seconds", "networks", "recipes", "curve", "benchmarks", "everything", "energy"])
 PRINTED = {(128, 1): "878", (128, 4): "504", (1024, 4): "389", (128, 96): "128", (1024, 96): "97", (1024, 1): ""}
 
 
@@ -83,13 +83,30 @@ class Beside(unittest.TestCase):
     def test_whole_epochs_have_their_start_and_evaluation_even_without_their_runs(self):
         self.write("whole-epochs/cells.json", sweep(dict(cell(2, 1024, 180), status="measured", runs=["cells/a", "gone"],
                                                              density=0.5)))
-        summary = {"type": "summary", "outcome": "finished", "program": {"start_up": 12.25, "evaluation": 7.5}}
+        summary = {"type": "summary", "outcome": "finished", "epochs": 1,
+                   "program": {"start_up": 12.25, "evaluation": 7.5}}
         self.write("whole-epochs/cells/a/metrics.jsonl", json.dumps(summary) + "\n")
         for runs_there in (True, False):
             with self.subTest(runs_there=runs_there):
                 text = seconds.text_of(sweep(cell(2, 1024, 170)), self.out)
                 self.assertIn("| float | 1024 | 2 | 180 | 170 scaled | 12.2 | 7.5 | 0.50 |", text)
             shutil.rmtree(os.path.join(self.out, "whole-epochs", "cells"), ignore_errors=True)
+
+    def test_whole_epochs_have_their_energy_where_all_of_it_was_read(self):
+        self.write("whole-epochs/cells.json", sweep(*(dict(cell(n, 1024, 180), status="measured", runs=[f"cells/{n}"])
+                                                      for n in (1, 2))))
+        for n, start in ((1, 1000), (2, 2000)):
+            at = time.strftime("%Y-%m-%dT%H:%M:%S+0000", time.gmtime(start))
+            self.write(f"whole-epochs/cells/{n}/environment.json", json.dumps({"started": at}))
+            summary = {"type": "summary", "outcome": "finished", "epochs": 2, "program": {"start_up": 1, "evaluation": 2}}
+            self.write(f"whole-epochs/cells/{n}/metrics.jsonl", json.dumps(summary) + "\n")
+            os.utime(os.path.join(self.out, f"whole-epochs/cells/{n}/metrics.jsonl"), (start + 100, start + 100))
+        seconds_watched = [*range(990, 1110), *range(2000, 2050)]  # a part of the second training alone
+        self.write("whole-epochs/energy.txt", "".join(f"{at}.0 200.0\n" for at in seconds_watched))
+        text = seconds.text_of(sweep(cell(1, 1024, 170)), self.out)
+        self.assertIn("| evaluation, s | energy, kJ | density |", text)
+        self.assertIn("| 2 | 10.0 | not recorded |", text)
+        self.assertIn("| 2 |  | not recorded |", text)
 
     def test_networks_have_a_row_each_and_weak_scaling_its_efficiency(self):
         text = networks.networks_text([sweep(cell(1, 64, 80), cell(2, 64, 41), model="nature7", image_size=299),
@@ -114,6 +131,46 @@ class Beside(unittest.TestCase):
         self.assertIn("| trained | float | 0.04 | 80.0 (80.0 to 80.0) |", text)
         self.assertIn("| untrained | float | 0.63 | 60.0 (60.0 to 60.0) |", text)
         self.assertEqual(benchmarks.kept(step(1, 0.5))["density"], 0.5)
+
+
+class Energy(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core"), ("intel-rapl:1", "package-1"),
+                           ("intel-rapl:2", "psys"), ("intel-rapl-mmio:0", "package-0")):
+            os.mkdir(os.path.join(self.folder, zone))
+            for file, text in (("name", name), ("energy_uj", 900), ("max_energy_range_uj", 999)):
+                self.write(zone, file, text)
+
+    def write(self, zone, file, text):
+        with open(os.path.join(self.folder, zone, file), "w") as f:
+            f.write(f"{text}\n")
+
+    def test_packages_are_added_once_each_and_counters_go_around(self):
+        packages = energy.Packages(self.folder)
+        for zone in os.listdir(self.folder):
+            self.write(zone, "energy_uj", 950)
+        self.assertAlmostEqual(packages.joules(), 100e-6)
+        self.write("intel-rapl:1", "energy_uj", 20)
+        self.assertAlmostEqual(packages.joules(), 70e-6)
+
+    def test_nothing_is_known_where_one_may_not_be_read_or_none_is_there(self):
+        self.assertEqual(energy.Packages(os.path.join(self.folder, "none")).zones, [])
+        with unittest.mock.patch.object(energy, "number", side_effect=[1, 2, PermissionError]):
+            self.assertEqual(energy.Packages(self.folder).zones, [])
+
+    def test_a_command_keeps_its_exit_code_and_has_its_lines(self):
+        path = os.path.join(self.folder, "energy.txt")
+        with unittest.mock.patch.object(energy, "SECONDS", 0.05):
+            for command, code in (("sleep 0.3; exit 7", 7), ("kill -9 $$", 137)):
+                with open(path, "a") as file:
+                    self.assertEqual(energy.watch(["sh", "-c", command], energy.Packages(self.folder), file), code)
+        with open(path) as file:
+            lines = file.readlines()
+        self.assertGreaterEqual(len(lines), 4)
+        self.assertLess(abs(float(lines[0].split()[0]) - time.time()), 60)
 
 
 class Origin(unittest.TestCase):
