@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-SECONDS = 1.0  # between two lines; a counter of 2^32 steps of 61 uJ is once around after ten minutes at 400 W
+SECONDS = 1.0  # between two lines; counters go around in minutes
 COVERED = 0.9  # part of a training's seconds that must have their lines
 
 
@@ -34,7 +34,7 @@ class Packages:
                         continue
                 self.last.append(number(zone, "energy_uj"))
                 self.zones.append((zone, number(zone, "max_energy_range_uj")))
-            except PermissionError:
+            except OSError:  # only root may read it, or a container hides it
                 self.zones, self.last = [], []
                 return
 
@@ -48,17 +48,17 @@ class Packages:
 
 def watch(command, packages, file):
     """The command's exit code."""
-    child = subprocess.Popen(command)
-    code = None
-    while code is None:
-        try:
-            code = child.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
-        except KeyboardInterrupt:  # the command has it, too, and ends as it sees fit
-            continue
-        file.write(f"{time.time():.1f} {packages.joules():.1f}\n")
-        file.flush()
+    with subprocess.Popen(command) as child:
+        code = None
+        while code is None:
+            try:
+                code = child.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+            except KeyboardInterrupt:  # the command has it, too, and ends as it sees fit
+                continue
+            file.write(f"{time.time():.1f} {packages.joules():.1f}\n")
+            file.flush()
     return code if code >= 0 else 128 - code
 
 

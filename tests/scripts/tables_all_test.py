@@ -158,7 +158,7 @@ class Energy(unittest.TestCase):
 
     def test_nothing_is_known_where_one_may_not_be_read_or_none_is_there(self):
         self.assertEqual(energy.Packages(os.path.join(self.folder, "none")).zones, [])
-        with unittest.mock.patch.object(energy, "number", side_effect=[1, 2, PermissionError]):
+        with unittest.mock.patch.object(energy, "number", side_effect=[1, 2, FileNotFoundError]):
             self.assertEqual(energy.Packages(self.folder).zones, [])
 
     def test_a_command_keeps_its_exit_code_and_has_its_lines(self):
